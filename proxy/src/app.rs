@@ -91,6 +91,17 @@ pub fn run_beside(
     })
 }
 
+/// Puts the first configuration in effect, if the proxy has the identity that it was told to have.
+fn put_in_effect(control: &mut Control) -> Result<(), StartError> {
+    control.apply();
+    match control.wrong_identity() {
+        Some(problem) => Err(failed("the identity of the workload")(
+            problem.with_its_fix(),
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Starts the tasks that keep the snapshot and the endpoints in order.
 fn look_after(control: Control, slot: &SnapshotSlot, admission: &Arc<Admission>) {
     tokio::spawn(MemoryReturn::of(&control, admission).run());
@@ -145,7 +156,7 @@ impl App {
             directories: Directories::new(),
             logged: LoggedDiagnostics::default(),
         };
-        control.apply();
+        put_in_effect(&mut control)?;
         let (trigger, drain_watch) = drain::pair();
         let status_table = ListenerStatusTable::default();
         let shared = worker::Shared {

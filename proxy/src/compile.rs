@@ -22,6 +22,7 @@ mod inputs;
 mod listeners;
 mod members;
 
+pub mod peers;
 pub mod policies;
 
 mod provenance;

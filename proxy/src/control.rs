@@ -33,6 +33,7 @@ use crate::compile::certificates::Scope;
 use crate::registry::Registry;
 use crate::snapshot::{ListenerKey, Snapshot};
 use crate::telemetry::Telemetry;
+use crate::tls::Problem;
 use crate::tls::material::date;
 use certificates::Directories;
 use dns::Follower;
@@ -164,6 +165,12 @@ impl Control {
         }
         self.telemetry.control.set_certificates(states);
         look.changed
+    }
+
+    /// Why the proxy cannot have the identity that it was told to have.
+    pub fn wrong_identity(&self) -> Option<Problem> {
+        let store = self.publisher.certificates();
+        certificates::of_another_workload(self.publisher.identity(), store)
     }
 
     /// Something may have happened to certificates.

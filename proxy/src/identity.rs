@@ -37,6 +37,8 @@ pub struct Identity {
     /// Directory of the mesh identity: `cert-chain.pem`, `key.pem`, `root-cert.pem`. Flag `--mesh-certs`, default
     /// `/etc/certs`.
     pub mesh_certs: String,
+    /// The identity of the workload within the mesh.
+    pub workload: WorkloadIdentity,
     /// The mesh of Gloo that the proxy is in; none for that of the Destinations of its cluster. Flag `--gloo-mesh`.
     pub gloo_mesh: Option<MeshName>,
     /// What is known of other clusters. Flag `--clusters`, default nothing; its file is followed.
@@ -46,6 +48,52 @@ pub struct Identity {
     pub export_listeners: Vec<ExportListener>,
     /// What the mesh does where a rule says nothing.
     pub mesh: MeshDefaults,
+}
+
+/// The identity of the workload within the mesh. A file that is not named is that of `mesh_certs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadIdentity {
+    /// File of its certificate. Flag `--workload-cert`.
+    pub certificate: Option<String>,
+    /// File of its key. Flag `--workload-key`.
+    pub key: Option<String>,
+    /// File of the authorities that other workloads are verified by. Flag `--mesh-ca`.
+    pub authorities: Option<String>,
+    /// Trust domain of SPIFFE ids. Flag `--trust-domain`, default `cluster.local`.
+    pub trust_domain: String,
+    /// Other names of the trust domain. Flag `--trust-domain-aliases`.
+    pub trust_domain_aliases: Vec<String>,
+    /// The service account that it runs as; none for any. Flag `--service-account`.
+    pub service_account: Option<String>,
+}
+
+impl WorkloadIdentity {
+    /// The trust domain, and its other names.
+    pub fn trust_domains(&self) -> impl Iterator<Item = &str> {
+        let aliases = self.trust_domain_aliases.iter();
+        std::iter::once(&self.trust_domain)
+            .chain(aliases)
+            .map(String::as_str)
+    }
+
+    fn names_files(&self) -> bool {
+        [&self.certificate, &self.key, &self.authorities]
+            .into_iter()
+            .any(Option::is_some)
+    }
+}
+
+impl Default for WorkloadIdentity {
+    fn default() -> Self {
+        Self {
+            certificate: None,
+            key: None,
+            authorities: None,
+            trust_domain: "cluster.local".to_owned(),
+            trust_domain_aliases: Vec::new(),
+            service_account: None,
+        }
+    }
 }
 
 /// A mesh of Gloo.
@@ -187,9 +235,9 @@ impl Identity {
         }
     }
 
-    /// Whether the directory of its mesh identity is another than the usual one.
+    /// Whether it was told where its mesh identity is: files, or another directory than the usual one.
     pub fn is_told_mesh_certificates(&self) -> bool {
-        self.mesh_certs != Self::default().mesh_certs
+        self.workload.names_files() || self.mesh_certs != Self::default().mesh_certs
     }
 
     /// `region/zone/subzone` of the workload, parts that are not known left out at the end.
@@ -228,6 +276,7 @@ impl Default for Identity {
             domain: "cluster.local".to_owned(),
             root_namespace: "istio-system".to_owned(),
             mesh_certs: "/etc/certs".to_owned(),
+            workload: WorkloadIdentity::default(),
             gloo_mesh: None,
             members: Vec::new(),
             export_listeners: Vec::new(),

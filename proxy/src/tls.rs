@@ -29,6 +29,8 @@ mod server_verify;
 
 pub mod source;
 
+pub mod spiffe;
+
 pub mod store;
 
 mod verify;

@@ -1,5 +1,7 @@
 //! Arguments that several commands share.
 
+mod workload;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +10,8 @@ use config_loader::ReadOptions;
 use config_loader::diagnostic::render;
 
 use crate::control::members::ClustersFile;
+pub use workload::WorkloadArgs;
+
 use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, Replay};
 use config_loader::catalog::DefaultDomain;
 
@@ -132,14 +136,9 @@ pub struct IdentityArgs {
         env = "STRAIT_ROOT_NAMESPACE"
     )]
     pub root_namespace: String,
-    /// Directory of the mesh identity, for ISTIO_MUTUAL: cert-chain.pem, key.pem and root-cert.pem
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "/etc/certs",
-        env = "STRAIT_MESH_CERTS"
-    )]
-    pub mesh_certs: String,
+    /// Its identity within the mesh.
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
     /// Retry plain 503 responses if a rule has no `retries`, as older versions of Istio did
     #[arg(long, env = "STRAIT_COMPAT_RETRY_503", help_heading = "Compatibility")]
     pub compat_retry_503: bool,
@@ -278,7 +277,8 @@ impl IdentityArgs {
             network: self.network.clone(),
             domain: self.domain.clone(),
             root_namespace: self.root_namespace.clone(),
-            mesh_certs: self.mesh_certs.clone(),
+            mesh_certs: self.workload.mesh_certs.clone(),
+            workload: self.workload.identity(&self.domain),
             gloo_mesh: self.members.gloo_mesh.clone(),
             members: match &self.members.clusters {
                 Some(told) => told.members(),

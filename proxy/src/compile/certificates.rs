@@ -16,6 +16,7 @@ use crate::compile::applies::selects;
 use crate::identity::Identity;
 use crate::tls::{
     Alpn, AuthoritySource, Clients, IdentitySource, ServerSettings, Version, digest::Sha256,
+    spiffe::Workload,
 };
 
 /// How many of several certificates are used.
@@ -228,19 +229,35 @@ pub fn settings(server: &Server, scope: Scope<'_>) -> Option<ServerSettings> {
 
 /// The mesh identity of a proxy, and who signs such.
 pub fn mesh(identity: &Identity) -> (IdentitySource, AuthoritySource) {
-    let file = |name: &str| -> Arc<str> {
-        let path = Path::new(&identity.mesh_certs).join(name);
-        path.to_string_lossy().into()
+    let file = |named: &Option<String>, name: &str| -> Arc<str> {
+        match named {
+            Some(path) => path.as_str().into(),
+            None => {
+                let path = Path::new(&identity.mesh_certs).join(name);
+                path.to_string_lossy().into()
+            }
+        }
     };
+    let workload = &identity.workload;
     let own = IdentitySource::Files {
-        chain: file("cert-chain.pem"),
-        key: file("key.pem"),
+        chain: file(&workload.certificate, "cert-chain.pem"),
+        key: file(&workload.key, "key.pem"),
     };
     let root = AuthoritySource::Files {
-        authorities: file("root-cert.pem"),
+        authorities: file(&workload.authorities, "root-cert.pem"),
         revoked: None,
     };
     (own, root)
+}
+
+/// What the certificate of a proxy's workload must name.
+pub fn workload(identity: &Identity) -> Workload {
+    let told = &identity.workload;
+    Workload {
+        trust_domains: told.trust_domains().map(Arc::from).collect(),
+        namespace: identity.namespace.as_str().into(),
+        service_account: told.service_account.as_deref().map(Arc::from),
+    }
 }
 
 fn identities(tls: &ServerTls, namespace: &str) -> Vec<IdentitySource> {
@@ -317,6 +334,7 @@ fn clients(tls: &ServerTls, authorities: Option<AuthoritySource>) -> Option<Clie
         required,
         authorities: authorities.filter(|_| !tls.insecure_skip_verify),
         names: tls.subject_alt_names.clone(),
+        trust_domains: Vec::new(),
         spki: spki.collect(),
         hashes: tls
             .verify_hash

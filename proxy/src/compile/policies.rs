@@ -11,13 +11,13 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config_loader::ResourceSet;
-use config_loader::catalog::{HostIndex, hostname};
+use config_loader::catalog::{HostIndex, PeerPolicy, Workload, hostname};
 use config_loader::resource::istio::{
     self as resource, Algorithm, ClientTls, ConnectionPool, DestinationRule, LoadBalancer,
-    OutlierDetection, ProxyProtocolVersion, RetryBudget, TrafficPolicy, UpgradePolicy,
+    MutualTls, OutlierDetection, ProxyProtocolVersion, RetryBudget, TrafficPolicy, UpgradePolicy,
 };
 use config_loader::resource::{ExportTo, HealthChecked, Object};
+use config_loader::{Kind, ResourceSet};
 
 use crate::cluster::{Balance, RetryLimit};
 use crate::compile::applies::counts;
@@ -113,6 +113,29 @@ impl<'a> Policies<'a> {
             .get_or_init(|| Index::collect(self.resources, self.identity))
     }
 
+    /// Whether a PeerAuthentication says that a port of these workloads takes plain text only.
+    pub(in crate::compile) fn disables_mesh_tls(&self, workload: Workload<'_>, port: u16) -> bool {
+        let resources = self.resources;
+        if resources.peer_authentications.is_empty() {
+            return false;
+        }
+        let policy = PeerPolicy::of(resources, &self.identity.root_namespace, workload);
+        policy.mode(port) == MutualTls::Disable
+    }
+
+    /// Takes in what [`Self::disables_mesh_tls`] follows from for workloads of a namespace.
+    fn hash_peers(&self, namespace: &str, hasher: &mut DefaultHasher) {
+        let root = &*self.identity.root_namespace;
+        let policies = self.resources.peer_authentications.values();
+        for policy in policies.filter(|policy| [namespace, root].contains(&&*policy.id.namespace)) {
+            (&policy.id, policy.fingerprint).hash(hasher);
+        }
+        let withheld = self.resources.withheld.iter();
+        for id in withheld.filter(|id| id.kind == Kind::PeerAuthentication) {
+            id.hash(hasher);
+        }
+    }
+
     /// What applies to a port and subset of a service; `None` for a subset that no rule defines.
     pub(in crate::compile) fn find(
         &self,
@@ -131,6 +154,7 @@ impl<'a> Policies<'a> {
             )
                 .hash(&mut hasher);
         }
+        self.hash_peers(&service.namespace, &mut hasher);
         let base = rules
             .iter()
             .map(|rule| &rule.spec.traffic_policy)

@@ -19,14 +19,15 @@ use config_loader::resource::core::Secret;
 use config_loader::{Diagnostic, Name, ResourceSet};
 use rustix::fs::OFlags;
 
-pub use findings::findings;
+pub use findings::{findings, of_another_workload};
 pub use watch::Directories;
 
-use crate::compile::certificates::{Scope, Use, mesh, uses};
+use crate::compile::certificates::{Scope, Use, mesh, uses, workload};
 use crate::compile::policies::client_tls::{self, ClientUse};
 use crate::identity::{Identity, MemberSettings};
 use crate::telemetry::CertificateState;
 use crate::tls::material::UnixSeconds;
+use crate::tls::spiffe::Workload;
 use crate::tls::store::{AuthorityBytes, IdentityBytes, Named, Read};
 use crate::tls::{AuthoritySource, IdentitySource, Problem, ProblemKind, Store};
 
@@ -90,10 +91,20 @@ pub fn look(
         wanted.identities.insert(own);
         wanted.authorities.insert(root);
     }
-    let reader = Reader { resources, scope };
+    let reader = Reader {
+        resources,
+        scope,
+        own: scope
+            .mesh()
+            .map(|identity| (mesh(identity).0, workload(identity))),
+    };
     let changed = store.update(reader.read(&wanted), now);
     let mut findings = findings(&uses, store);
     findings.extend(findings::of_clients(&client_uses, store));
+    if let Some(identity) = scope.mesh() {
+        let more = findings::of_workload(identity, store, &findings);
+        findings.extend(more);
+    }
     Look {
         changed,
         findings,
@@ -163,6 +174,8 @@ pub fn states(store: &Store) -> Vec<CertificateState> {
 struct Reader<'a> {
     resources: &'a ResourceSet,
     scope: Scope<'a>,
+    /// Where the certificate of the workload is, and what it must name.
+    own: Option<(IdentitySource, Workload)>,
 }
 
 impl Reader<'_> {
@@ -180,10 +193,13 @@ impl Reader<'_> {
     }
 
     fn identity(&self, source: &IdentitySource) -> Result<IdentityBytes, Problem> {
+        let own = self.own.as_ref().filter(|(own, _)| own == source);
+        let workload = own.map(|(_, workload)| workload.clone());
         match source {
             IdentitySource::Files { chain, key } => Ok(IdentityBytes {
                 chain: file(chain)?,
                 key: file(key)?,
+                workload,
             }),
             IdentitySource::Secret { namespace, name } => {
                 let place = place(namespace, name);
@@ -191,6 +207,7 @@ impl Reader<'_> {
                 Ok(IdentityBytes {
                     chain: value(secret, &CHAIN_KEYS, &place, ProblemKind::Certificate)?,
                     key: value(secret, &KEY_KEYS, &place, ProblemKind::Key)?,
+                    workload,
                 })
             }
         }

@@ -90,8 +90,12 @@ pub enum Inside {
 /// ALPN of HTTP/2.
 const H2: &[u8] = b"h2";
 
-/// ALPN by which sidecars know each other, the preferred one first.
-const MESH: [&[u8]; 2] = [b"istio-peer-exchange", b"istio"];
+/// ALPN within the mesh, as Istio's sidecars offer it: what is inside, the mesh, and what servers agree on.
+///
+/// `istio-peer-exchange` is not offered: who agrees on it sends the metadata of the workload before the bytes.
+const MESH_BYTES: [&[u8]; 1] = [b"istio"];
+const MESH_HTTP1: [&[u8]; 3] = [b"istio-http/1.1", b"istio", b"http/1.1"];
+const MESH_HTTP2: [&[u8]; 3] = [b"istio-h2", b"istio", H2];
 
 /// Names of servers, up to TLS 1.2 and from 1.3 on, of which sessions are kept to be resumed.
 const SESSIONS_MAX: usize = 1_024;
@@ -244,7 +248,7 @@ impl ClientTls {
             return false;
         };
         // between sidecars the port says what is spoken
-        protocol == H2 || (self.settings.mode.is_mesh() && MESH.contains(&protocol))
+        protocol == H2 || (self.settings.mode.is_mesh() && MESH_HTTP2.contains(&protocol))
     }
 }
 
@@ -281,20 +285,26 @@ impl Terms {
         let by_host = settings.naming == Naming::Host && settings.names.is_empty();
         let named = config(settings, material, &provider, by_host)?;
         let nameless = config(settings, material, &provider, false)?;
-        let with_alpn = |config: &ClientConfig, resumption: &Resumption, h2: bool| {
+        let is_mesh = settings.mode.is_mesh();
+        let with_alpn = |config: &ClientConfig, resumption: &Resumption, inside: Inside| {
             let mut config = config.clone();
             config.resumption = resumption.clone();
-            let mesh = MESH.iter().filter(|_| settings.mode.is_mesh());
-            let h2 = h2.then_some(&H2).into_iter();
-            config.alpn_protocols = mesh.chain(h2).map(|name| name.to_vec()).collect();
+            let names: &[&[u8]] = match inside {
+                Inside::Bytes if is_mesh => &MESH_BYTES,
+                Inside::Http1 if is_mesh => &MESH_HTTP1,
+                Inside::Http2 if is_mesh => &MESH_HTTP2,
+                Inside::Http2 => &[H2],
+                Inside::Bytes | Inside::Http1 => &[],
+            };
+            config.alpn_protocols = names.iter().map(|name| name.to_vec()).collect();
             Arc::new(config)
         };
         let http = sessions();
         Ok(Self {
             fixed,
-            bytes: with_alpn(&nameless, &sessions(), false),
-            http1: with_alpn(&named, &http, false),
-            http2: with_alpn(&named, &http, true),
+            bytes: with_alpn(&nameless, &sessions(), Inside::Bytes),
+            http1: with_alpn(&named, &http, Inside::Http1),
+            http2: with_alpn(&named, &http, Inside::Http2),
         })
     }
 }

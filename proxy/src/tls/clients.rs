@@ -14,6 +14,8 @@ pub struct Clients {
     pub authorities: Option<AuthoritySource>,
     /// Of these names a certificate must carry one; empty for any.
     pub names: Vec<Arc<str>>,
+    /// Of these trust domains a certificate must have a SPIFFE id; empty for any certificate.
+    pub trust_domains: Vec<Arc<str>>,
     /// SHA-256 of accepted keys.
     pub spki: Vec<Sha256>,
     /// SHA-256 of accepted certificates, in addition to certificates with such a key.

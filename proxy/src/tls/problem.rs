@@ -34,6 +34,16 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// What is wrong, and how to fix it.
+    pub fn with_its_fix(&self) -> String {
+        match &self.fix {
+            Some(fix) => format!("{self}; {fix}"),
+            None => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.text)
@@ -59,6 +69,8 @@ pub enum ProblemKind {
     Missing,
     /// The certificate is not valid yet.
     NotYetValid,
+    /// The certificate is that of another workload.
+    OtherWorkload,
     /// The list of revoked certificates cannot be read.
     Revoked,
     /// The list of revoked certificates should have been renewed.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::client::Material;
 use super::digest::{Sha256, sha256};
 use super::material::{AuthoritiesPem, IdentityPem, UnixSeconds};
+use super::spiffe::Workload;
 use super::{
     Authorities, AuthoritySource, ClientSettings, ClientTls, Identity, IdentitySource, Problem,
     ServerSettings, ServerTls,
@@ -24,6 +25,8 @@ pub struct IdentityBytes {
     pub chain: Named,
     /// The key.
     pub key: Named,
+    /// The workload that the certificate must be for; none for any.
+    pub workload: Option<Workload>,
 }
 
 /// What was read of authorities.
@@ -213,11 +216,7 @@ impl Store {
         for (source, bytes) in read.identities {
             let slot = inner.identities.entry(source).or_default();
             let digest = bytes.as_ref().ok().map(IdentityBytes::digest);
-            changed |= slot.take(
-                digest,
-                || Identity::read(bytes.as_ref().map_err(Clone::clone)?.pem()),
-                now,
-            );
+            changed |= slot.take(digest, || bytes.as_ref().map_err(Clone::clone)?.read(), now);
         }
         for (source, bytes) in read.authorities {
             let slot = inner.authorities.entry(source).or_default();
@@ -338,6 +337,15 @@ impl ServerTls {
 }
 
 impl IdentityBytes {
+    /// The certificate and its key, if they can be used and are for the workload.
+    fn read(&self) -> Result<Identity, Problem> {
+        let read = Identity::read(self.pem())?;
+        match &self.workload {
+            Some(workload) => workload.check(&read.facts, &self.chain.0).map(|()| read),
+            None => Ok(read),
+        }
+    }
+
     fn pem(&self) -> IdentityPem<'_> {
         IdentityPem {
             chain: (&self.chain.0, &self.chain.1),

@@ -16,6 +16,7 @@ use x509_parser::prelude::FromDer;
 
 use super::chain::{self, Signatures, refused};
 use super::digest::{Sha256, sha256};
+use super::spiffe;
 use super::{Authorities, Clients};
 
 /// Verifies client certificates as a server's settings want it.
@@ -25,6 +26,7 @@ pub struct Verifier {
     signatures: Signatures,
     required: bool,
     names: Vec<Arc<str>>,
+    trust_domains: Vec<Arc<str>>,
     spki: Vec<Sha256>,
     hashes: Vec<Sha256>,
 }
@@ -60,6 +62,7 @@ impl Verifier {
             signatures: Signatures::of(provider),
             required: clients.required,
             names: clients.names.clone(),
+            trust_domains: clients.trust_domains.clone(),
             spki: clients.spki.clone(),
             hashes: clients.hashes.clone(),
         })
@@ -70,6 +73,12 @@ impl Verifier {
         if self.chain.is_some()
             && !self.names.is_empty()
             && !chain::facts(certificate)?.have_one_of(&self.names)
+        {
+            return refused(CertificateError::NotValidForName);
+        }
+        if self.chain.is_some()
+            && !self.trust_domains.is_empty()
+            && !spiffe::is_of_trust_domain(&chain::facts(certificate)?, &self.trust_domains)
         {
             return refused(CertificateError::NotValidForName);
         }

@@ -84,3 +84,4 @@ mod upstream_http2_frames;
 mod upstream_tls;
 mod upstream_tls_kinds;
 mod upstream_tls_material;
+mod workload_identity;

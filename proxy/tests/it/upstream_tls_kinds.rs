@@ -370,7 +370,7 @@ fn istio_mutual_presents_and_verifies_mesh_identities() {
         if expected {
             let caller = origin.only();
             assert_eq!(caller.sni.as_deref(), Some("outbound_.80_._.a.test"));
-            assert_eq!(caller.alpn, ["istio-peer-exchange", "istio"]);
+            assert_eq!(caller.alpn, ["istio-http/1.1", "istio", "http/1.1"]);
             assert_eq!(caller.certificate.as_ref(), Some(&own));
             let page = proxy.page("/clusters");
             assert!(page.contains("::tls::ISTIO_MUTUAL"), "{page}");

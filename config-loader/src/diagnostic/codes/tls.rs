@@ -16,4 +16,5 @@ codes! {
     TLS012 Warning "a curve is one that is offered";
     TLS013 Error "a credential is a secret of the proxy's own namespace";
     TLS014 Error "at a sidecar, a rule with a credential selects the workload";
+    TLS015 Error "the certificate of a workload names its trust domain, its namespace and its service account";
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use config_loader::catalog::Workload as PolicyWorkload;
+
 use crate::cluster::EndpointTls;
 use crate::compile::clusters::Clusters;
 use crate::compile::clusters::Making;
@@ -65,7 +67,16 @@ impl Clusters<'_> {
         if all_behind && port.carries_paths && pool.speaks == Speaks::Declared {
             pool.speaks = Speaks::Http2;
         }
+        let takes_plain_text = |facts: &Facts| {
+            let workload = PolicyWorkload {
+                namespace: &service.namespace,
+                labels: &facts.labels,
+            };
+            let port = facts.port(port);
+            port.is_some_and(|port| self.policies.disables_mesh_tls(workload, port))
+        };
         let purpose = Purpose {
+            takes_plain_text: &takes_plain_text,
             identity: self.identity,
             service,
             cluster: base,

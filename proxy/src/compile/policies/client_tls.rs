@@ -1,228 +1,31 @@
 //! What DestinationRules want of TLS towards endpoints: which certificates, and which authorities to trust. Names only:
 //! bytes are in `tls::Store`.
 
+mod sources;
+mod uses;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use config_loader::resource::Object;
-use config_loader::resource::istio::{ClientTls, ClientTlsMode, DestinationRule, TrafficPolicy};
-use config_loader::{ObjectRef, ResourceSet};
+use config_loader::resource::istio::ClientTlsMode;
 
 use crate::cluster::EndpointTls;
-use crate::compile::applies::counts;
-use crate::compile::certificates::Fields;
 use crate::compile::certificates::Scope;
 use crate::compile::certificates::mesh;
-use crate::compile::certificates::secret;
 use crate::compile::service::Service;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Behind;
 use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Origin;
 use crate::compile::service::workload::Workload;
-use crate::identity::{GatewayTls, Identity, MemberSettings, Mode};
-use crate::tls::{
-    AuthoritySource, ClientMode, ClientSettings, ClientTls as Tls, IdentitySource, Naming, Store,
-};
-
-/// What `caCertificates` says where those of the operating system are meant.
-const SYSTEM: &str = "system";
+use crate::identity::{GatewayTls, Identity};
+use crate::tls::{ClientMode, ClientSettings, ClientTls as Tls, Naming, Store, spiffe};
+pub(in crate::compile) use sources::RuleTls;
+use sources::gateway_sources;
+pub use uses::{ClientUse, uses, uses_of_members};
 
 /// The label of an endpoint that says whether it speaks the mesh's TLS.
 const TLS_MODE_LABEL: &str = "security.istio.io/tlsMode";
-
-/// Why a credential of a rule that selects no workload is not used.
-const NO_SELECTOR: &str = "at a sidecar, credentialName needs a rule with workloadSelector";
-
-/// A `tls` of a DestinationRule, or of the gateway of a cluster, that wants certificates.
-#[derive(Clone, Debug)]
-pub struct ClientUse {
-    /// Its DestinationRule; none in the file of what is known of clusters.
-    pub object: Option<ObjectRef>,
-    /// The file that it was written in.
-    pub file: Arc<str>,
-    /// Where it and its fields are.
-    pub fields: Fields,
-    /// The certificate that it shows.
-    pub identity: Option<IdentitySource>,
-    /// The authorities that it trusts.
-    pub authorities: Option<AuthoritySource>,
-    /// Why it has no effect but that connections fail.
-    pub refused: Option<&'static str>,
-}
-
-/// Every `tls` of every DestinationRule that counts for a proxy.
-pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<ClientUse> {
-    let rules = resources.destination_rules.values();
-    let counting = rules.filter(|rule| scope.is_of_all() || counts(rule, scope.identity()));
-    counting.flat_map(|rule| of_rule(rule, scope)).collect()
-}
-
-/// TLS settings for the gateways of clusters, from the remote clusters file.
-pub fn uses_of_members(members: &[MemberSettings]) -> Vec<ClientUse> {
-    let told = members
-        .iter()
-        .filter_map(|member| member.gateway.as_ref()?.tls.as_ref());
-    let uses = told.map(|tls| {
-        let (identity, authorities) = gateway_sources(tls);
-        let place = &tls.place;
-        let of_authorities = match &tls.authorities {
-            Some(_) => "caCertificates",
-            None => "mode",
-        };
-        ClientUse {
-            object: None,
-            file: Arc::clone(&place.file),
-            fields: Fields {
-                tls: place.path.to_string(),
-                line: place.line,
-                lines: place.fields.clone(),
-                identities: vec![["clientCertificate", "privateKey"].map(str::to_owned)],
-                authorities: of_authorities.to_owned(),
-            },
-            identity,
-            authorities: Some(authorities),
-            refused: None,
-        }
-    });
-    uses.collect()
-}
-
-fn of_rule(rule: &Object<DestinationRule>, scope: Scope<'_>) -> Vec<ClientUse> {
-    let mut found = Vec::new();
-    let mut policy = |policy: &TrafficPolicy, path: &str| {
-        let own = policy
-            .tls
-            .as_deref()
-            .map(|tls| (tls, format!("{path}.tls")));
-        let ports = policy.ports.iter().enumerate().filter_map(|(index, port)| {
-            let tls = port.tls.as_deref()?;
-            Some((tls, format!("{path}.portLevelSettings[{index}].tls")))
-        });
-        let each = own.into_iter().chain(ports);
-        found.extend(each.filter_map(|(tls, path)| one_use(rule, tls, path, scope)));
-    };
-    policy(&rule.spec.traffic_policy, "spec.trafficPolicy");
-    for (index, subset) in rule.spec.subsets.iter().enumerate() {
-        let path = format!("spec.subsets[{index}].trafficPolicy");
-        policy(&subset.traffic_policy, &path);
-    }
-    found
-}
-
-fn one_use(
-    rule: &Object<DestinationRule>,
-    tls: &ClientTls,
-    path: String,
-    scope: Scope<'_>,
-) -> Option<ClientUse> {
-    let of_mesh = tls.mode == ClientTlsMode::IstioMutual;
-    if tls.mode == ClientTlsMode::Disable || (of_mesh && scope.mesh().is_none()) {
-        return None;
-    }
-    let asked = RuleTls::new(tls, rule);
-    let refused = asked.refused(scope);
-    let (identity, authorities) = match refused {
-        Some(_) => (None, None),
-        None => asked.sources(scope),
-    };
-    Some(ClientUse {
-        object: Some(rule.id.clone()),
-        file: Arc::clone(&rule.provenance.file),
-        fields: fields(rule, tls, path),
-        identity,
-        authorities,
-        refused,
-    })
-}
-
-fn fields(rule: &Object<DestinationRule>, tls: &ClientTls, path: String) -> Fields {
-    let lines = tls.places.iter();
-    let lines = lines.map(|place| (Arc::clone(&place.value), rule.line_of(place.line)));
-    let of_mesh = tls.mode == ClientTlsMode::IstioMutual;
-    let pair = match tls.credential_name {
-        _ if of_mesh => ["mode", "mode"],
-        Some(_) => ["credentialName", "credentialName"],
-        None => ["clientCertificate", "privateKey"],
-    };
-    let authorities = match (&tls.credential_name, &tls.ca_certificates) {
-        _ if of_mesh => "mode",
-        (Some(_), _) => "credentialName",
-        (None, Some(_)) => "caCertificates",
-        (None, None) => "mode",
-    };
-    Fields {
-        tls: path,
-        line: rule.line_of(tls.line),
-        lines: lines.collect(),
-        identities: vec![pair.map(str::to_owned)],
-        authorities: authorities.to_owned(),
-    }
-}
-
-/// A `tls` with what of its rule has a say.
-#[derive(Clone, Debug)]
-pub(in crate::compile) struct RuleTls {
-    tls: ClientTls,
-    selects: bool,
-}
-
-impl RuleTls {
-    /// Whether it is the mesh's own.
-    pub(in crate::compile) fn is_of_mesh(&self) -> bool {
-        self.tls.mode == ClientTlsMode::IstioMutual
-    }
-
-    pub(in crate::compile) fn new(tls: &ClientTls, rule: &Object<DestinationRule>) -> Self {
-        Self {
-            tls: tls.clone(),
-            selects: rule.spec.workload_selector.is_some(),
-        }
-    }
-
-    /// Why nothing but failures comes of it, if so.
-    fn refused(&self, scope: Scope<'_>) -> Option<&'static str> {
-        let of_mesh = self.tls.mode == ClientTlsMode::IstioMutual;
-        let at_sidecar = scope.identity().mode == Mode::Sidecar;
-        let has_credential = self.tls.credential_name.is_some() && !of_mesh;
-        (has_credential && at_sidecar && !self.selects).then_some(NO_SELECTOR)
-    }
-
-    /// The certificate that is shown, and which authorities to trust.
-    fn sources(&self, scope: Scope<'_>) -> (Option<IdentitySource>, Option<AuthoritySource>) {
-        let tls = &self.tls;
-        if tls.mode == ClientTlsMode::IstioMutual {
-            let sources = scope.mesh().map(mesh);
-            return sources.unzip();
-        }
-        let home = scope.namespace();
-        let credential = tls.credential_name.as_ref().map(|name| secret(name, home));
-        let shows = tls.mode == ClientTlsMode::Mutual;
-        let own = match (&credential, &tls.client_certificate, &tls.private_key) {
-            _ if !shows => None,
-            (Some((namespace, name)), _, _) => Some(IdentitySource::Secret {
-                namespace: Arc::clone(namespace),
-                name: Arc::clone(name),
-            }),
-            (None, Some(chain), Some(key)) => Some(IdentitySource::Files {
-                chain: Arc::clone(chain),
-                key: Arc::clone(key),
-            }),
-            (None, _, _) => None,
-        };
-        let revoked = tls.ca_crl.clone();
-        let believed = match (credential, &tls.ca_certificates) {
-            _ if tls.insecure_skip_verify => None,
-            (Some((namespace, name)), _) => Some(AuthoritySource::Secret { namespace, name }),
-            (None, Some(path)) if **path != *SYSTEM => Some(AuthoritySource::Files {
-                authorities: Arc::clone(path),
-                revoked,
-            }),
-            (None, _) => Some(AuthoritySource::System { revoked }),
-        };
-        (own, believed)
-    }
-}
 
 /// TLS settings for the gateway of an import.
 enum ToGateway {
@@ -248,23 +51,6 @@ fn gateway_settings(told: &GatewayTls, host: Arc<str>) -> ClientSettings {
     }
 }
 
-/// The certificate that is shown to the gateway of a cluster, and the authorities that must have signed its own.
-fn gateway_sources(told: &GatewayTls) -> (Option<IdentitySource>, AuthoritySource) {
-    let shows = told.shows.as_ref();
-    let identity = shows.map(|(chain, key)| IdentitySource::Files {
-        chain: Arc::clone(chain),
-        key: Arc::clone(key),
-    });
-    let authorities = match &told.authorities {
-        Some(path) => AuthoritySource::Files {
-            authorities: Arc::clone(path),
-            revoked: None,
-        },
-        None => AuthoritySource::System { revoked: None },
-    };
-    (identity, authorities)
-}
-
 /// What the TLS of one cluster is for.
 pub(in crate::compile) struct Purpose<'a> {
     pub identity: &'a Identity,
@@ -272,6 +58,8 @@ pub(in crate::compile) struct Purpose<'a> {
     /// Name of the cluster, `outbound|PORT|SUBSET|HOST`.
     pub cluster: &'a str,
     pub members: &'a [&'a Workload],
+    /// Whether workloads with these facts take no TLS of the mesh, as a PeerAuthentication says.
+    pub takes_plain_text: &'a dyn Fn(&Facts) -> bool,
 }
 
 impl Purpose<'_> {
@@ -285,7 +73,7 @@ impl Purpose<'_> {
             Some(asked) => self.settings(asked)?,
             None => self.automatic(store)?,
         };
-        Some(store.client(&settings))
+        Some(self.client(settings, store))
     }
 
     /// What is spoken to endpoints of which this is known: what the whole cluster is spoken, or something of their own.
@@ -301,27 +89,41 @@ impl Purpose<'_> {
         store: &Store,
     ) -> EndpointTls {
         if let Some(behind) = &facts.behind {
-            return EndpointTls::Own(store.client(&self.through((facts, behind), asked, port)));
+            return EndpointTls::Own(
+                self.client(self.through((facts, behind), asked, port), store),
+            );
         }
         if facts.origin == Origin::Import {
             return match self.to_gateway(facts, asked) {
-                ToGateway::Own(settings) => EndpointTls::Own(store.client(&settings)),
+                ToGateway::Own(settings) => EndpointTls::Own(self.client(settings, store)),
                 ToGateway::OfCluster => EndpointTls::OfCluster,
                 ToGateway::Plain => EndpointTls::Plain,
             };
         }
         let is_automatic = of_cluster.is_some_and(|tls| tls.settings.mode == ClientMode::Automatic);
-        if is_automatic && !facts.speaks_mesh_tls() {
+        if is_automatic && (!facts.speaks_mesh_tls() || (self.takes_plain_text)(facts)) {
             return EndpointTls::Plain;
         }
         let of_mesh = of_cluster.filter(|tls| tls.settings.mode.is_mesh());
         match (of_mesh, self.imported_name(facts, asked)) {
-            (Some(tls), Some(name)) => EndpointTls::Own(store.client(&ClientSettings {
-                names: vec![name],
-                ..tls.settings.clone()
-            })),
+            (Some(tls), Some(name)) => {
+                let settings = ClientSettings {
+                    names: vec![name],
+                    ..tls.settings.clone()
+                };
+                EndpointTls::Own(self.client(settings, store))
+            }
             _ => EndpointTls::OfCluster,
         }
+    }
+
+    /// What connections with these settings handshake with. Within the mesh, all names of the trust domain are equal.
+    fn client(&self, mut settings: ClientSettings, store: &Store) -> Arc<Tls> {
+        if settings.mode.is_mesh() {
+            let domains: Vec<&str> = self.identity.workload.trust_domains().collect();
+            settings.names = spiffe::equal_names(&settings.names, &domains);
+        }
+        store.client(&settings)
     }
 
     /// The name in the certificate of a workload of another cluster, where an import says whose it is and nothing says
@@ -338,7 +140,7 @@ impl Purpose<'_> {
 
     /// An identity within the mesh, as certificates have it.
     fn mesh_identity(&self, account: &str) -> Arc<str> {
-        format!("spiffe://{}/{account}", self.identity.domain).into()
+        format!("spiffe://{}/{account}", self.identity.workload.trust_domain).into()
     }
 
     /// The mesh's TLS to workloads behind a gateway that passes it on.

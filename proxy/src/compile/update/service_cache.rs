@@ -55,8 +55,11 @@ impl ServiceCache {
         };
         // listeners that went away still have clusters of old in the snapshot
         let is_plain = previous.retired.is_empty();
-        let is_known = is_plain && kept.certificates == inputs.certificates.revision();
         let before = kept.resources.clone();
+        let is_known = is_plain
+            && kept.certificates == inputs.certificates.revision()
+            // policies of workloads decide about TLS to them
+            && before.peer_authentications.same(&resources.peer_authentications);
         let Some((services, touched)) = kept.services(resources, identity) else {
             return fresh();
         };

@@ -1,6 +1,7 @@
 //! What is wrong with certificates, as diagnostics of the Gateways and DestinationRules that use them.
 
 mod clients;
+mod workload;
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use config_loader::resource::istio::ServerTlsMode;
 use config_loader::{Code, Diagnostic, Location, ObjectRef, Severity};
 
 pub use clients::of_clients;
+pub use workload::{of_another_workload, of_workload};
 
 use crate::compile::certificates::{Fields, Use};
 use crate::tls::store::Status;
@@ -173,6 +175,7 @@ fn kind(kind: ProblemKind) -> (Severity, Code) {
         ProblemKind::Mismatch => (Severity::Error, codes::TLS004),
         ProblemKind::Missing | ProblemKind::Unreadable => (Severity::Warning, codes::TLS001),
         ProblemKind::NotYetValid => (Severity::Error, codes::TLS006),
+        ProblemKind::OtherWorkload => (Severity::Error, codes::TLS015),
         ProblemKind::Revoked => (Severity::Error, codes::TLS008),
         ProblemKind::RevokedStale => (Severity::Warning, codes::TLS009),
         ProblemKind::Weak => (Severity::Warning, codes::TLS010),

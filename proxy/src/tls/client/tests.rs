@@ -48,17 +48,13 @@ fn alpn_protocols_follow_mode_and_port_protocol() {
         (
             ClientMode::IstioMutual,
             Inside::Http1,
-            &["istio-peer-exchange", "istio"],
+            &["istio-http/1.1", "istio", "http/1.1"],
         ),
-        (
-            ClientMode::IstioMutual,
-            Inside::Bytes,
-            &["istio-peer-exchange", "istio"],
-        ),
+        (ClientMode::IstioMutual, Inside::Bytes, &["istio"]),
         (
             ClientMode::Automatic,
             Inside::Http2,
-            &["istio-peer-exchange", "istio", "h2"],
+            &["istio-h2", "istio", "h2"],
         ),
     ] {
         let settings = ClientSettings {

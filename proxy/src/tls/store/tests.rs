@@ -31,6 +31,7 @@ fn bytes(chain: &str, key: &str) -> IdentityBytes {
     IdentityBytes {
         chain: ("a.crt".into(), chain.as_bytes().to_vec()),
         key: ("a.key".into(), key.as_bytes().to_vec()),
+        workload: None,
     }
 }
 

@@ -1,0 +1,100 @@
+//! Where the certificate that is shown to endpoints comes from, and the authorities that theirs are verified by.
+
+use std::sync::Arc;
+
+use config_loader::resource::Object;
+use config_loader::resource::istio::{ClientTls, ClientTlsMode, DestinationRule};
+
+use crate::compile::certificates::{Scope, mesh, secret};
+use crate::identity::{GatewayTls, Mode};
+use crate::tls::{AuthoritySource, IdentitySource};
+
+/// What `caCertificates` says where those of the operating system are meant.
+const SYSTEM: &str = "system";
+
+/// Why a credential of a rule that selects no workload is not used.
+const NO_SELECTOR: &str = "at a sidecar, credentialName needs a rule with workloadSelector";
+
+/// A `tls` with what of its rule has a say.
+#[derive(Clone, Debug)]
+pub(in crate::compile) struct RuleTls {
+    pub(super) tls: ClientTls,
+    selects: bool,
+}
+
+impl RuleTls {
+    /// Whether it is the mesh's own.
+    pub(in crate::compile) fn is_of_mesh(&self) -> bool {
+        self.tls.mode == ClientTlsMode::IstioMutual
+    }
+
+    pub(in crate::compile) fn new(tls: &ClientTls, rule: &Object<DestinationRule>) -> Self {
+        Self {
+            tls: tls.clone(),
+            selects: rule.spec.workload_selector.is_some(),
+        }
+    }
+
+    /// Why nothing but failures comes of it, if so.
+    pub(super) fn refused(&self, scope: Scope<'_>) -> Option<&'static str> {
+        let of_mesh = self.tls.mode == ClientTlsMode::IstioMutual;
+        let at_sidecar = scope.identity().mode == Mode::Sidecar;
+        let has_credential = self.tls.credential_name.is_some() && !of_mesh;
+        (has_credential && at_sidecar && !self.selects).then_some(NO_SELECTOR)
+    }
+
+    /// The certificate that is shown, and which authorities to trust.
+    pub(super) fn sources(
+        &self,
+        scope: Scope<'_>,
+    ) -> (Option<IdentitySource>, Option<AuthoritySource>) {
+        let tls = &self.tls;
+        if tls.mode == ClientTlsMode::IstioMutual {
+            let sources = scope.mesh().map(mesh);
+            return sources.unzip();
+        }
+        let home = scope.namespace();
+        let credential = tls.credential_name.as_ref().map(|name| secret(name, home));
+        let shows = tls.mode == ClientTlsMode::Mutual;
+        let own = match (&credential, &tls.client_certificate, &tls.private_key) {
+            _ if !shows => None,
+            (Some((namespace, name)), _, _) => Some(IdentitySource::Secret {
+                namespace: Arc::clone(namespace),
+                name: Arc::clone(name),
+            }),
+            (None, Some(chain), Some(key)) => Some(IdentitySource::Files {
+                chain: Arc::clone(chain),
+                key: Arc::clone(key),
+            }),
+            (None, _, _) => None,
+        };
+        let revoked = tls.ca_crl.clone();
+        let believed = match (credential, &tls.ca_certificates) {
+            _ if tls.insecure_skip_verify => None,
+            (Some((namespace, name)), _) => Some(AuthoritySource::Secret { namespace, name }),
+            (None, Some(path)) if **path != *SYSTEM => Some(AuthoritySource::Files {
+                authorities: Arc::clone(path),
+                revoked,
+            }),
+            (None, _) => Some(AuthoritySource::System { revoked }),
+        };
+        (own, believed)
+    }
+}
+
+/// The certificate that is shown to the gateway of a cluster, and the authorities that must have signed its own.
+pub(super) fn gateway_sources(told: &GatewayTls) -> (Option<IdentitySource>, AuthoritySource) {
+    let shows = told.shows.as_ref();
+    let identity = shows.map(|(chain, key)| IdentitySource::Files {
+        chain: Arc::clone(chain),
+        key: Arc::clone(key),
+    });
+    let authorities = match &told.authorities {
+        Some(path) => AuthoritySource::Files {
+            authorities: Arc::clone(path),
+            revoked: None,
+        },
+        None => AuthoritySource::System { revoked: None },
+    };
+    (identity, authorities)
+}

@@ -1,0 +1,48 @@
+//! What is wrong with the certificate of the workload and the authorities of the mesh, which no resource names.
+
+use config_loader::Diagnostic;
+
+use super::{consequence, fix, kind};
+use crate::compile::certificates::mesh;
+use crate::identity::Identity;
+use crate::tls::{Problem, ProblemKind, Store};
+
+const REFUSED: &str = "connections that need it are refused until then";
+
+/// What is wrong with the identity of the workload that nothing else reports. Files that were not asked for may be missing.
+pub fn of_workload(identity: &Identity, store: &Store, known: &[Diagnostic]) -> Vec<Diagnostic> {
+    let (own, root) = mesh(identity);
+    let mut found = Vec::new();
+    let mut tell = |problems: &[Problem], consequence: &str| {
+        for problem in problems {
+            let message = problem.to_string();
+            if known.iter().any(|known| known.message == message) {
+                continue;
+            }
+            let (severity, code) = kind(problem.kind);
+            let mut diagnostic =
+                Diagnostic::about_file(severity, code, problem.place.clone(), message);
+            diagnostic.help(fix(problem, consequence));
+            found.push(diagnostic);
+        }
+    };
+    if let Some(status) = store.identity(&own) {
+        tell(&status.problems, consequence(&status, REFUSED));
+    }
+    let authorities = store.authorities();
+    if let Some(status) = authorities.iter().find(|status| status.source == root) {
+        tell(&status.problems, consequence(status, REFUSED));
+    }
+    found
+}
+
+/// Why the proxy cannot have the identity that it was told to have: the only certificate is that of another workload.
+pub fn of_another_workload(identity: &Identity, store: &Store) -> Option<Problem> {
+    if !identity.is_told_mesh_certificates() {
+        return None;
+    }
+    let status = store.identity(&mesh(identity).0)?;
+    let mut problems = status.problems.into_iter();
+    let found = problems.find(|problem| problem.kind == ProblemKind::OtherWorkload)?;
+    status.in_force.is_none().then_some(found)
+}

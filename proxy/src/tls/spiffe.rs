@@ -1,0 +1,258 @@
+//! SPIFFE ids: names of workloads in certificates, `spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::problem::{Problem, ProblemKind};
+use super::{Facts, Name};
+
+const SCHEME: &str = "spiffe://";
+
+/// The parts of a SPIFFE id, as the mesh writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpiffeId<'a> {
+    /// The trust domain.
+    pub trust_domain: &'a str,
+    /// The namespace of the workload.
+    pub namespace: &'a str,
+    /// The service account that it runs as.
+    pub service_account: &'a str,
+}
+
+impl<'a> SpiffeId<'a> {
+    /// Reads an id; `None` for a text that is none of the mesh.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (trust_domain, path) = text.strip_prefix(SCHEME)?.split_once('/')?;
+        let (namespace, service_account) = path.strip_prefix("ns/")?.split_once("/sa/")?;
+        let is_segment = |part: &str| !part.is_empty() && !part.contains('/');
+        let id = Self {
+            trust_domain,
+            namespace,
+            service_account,
+        };
+        (!trust_domain.is_empty() && is_segment(namespace) && is_segment(service_account))
+            .then_some(id)
+    }
+}
+
+impl fmt::Display for SpiffeId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            trust_domain,
+            namespace,
+            service_account,
+        } = self;
+        write!(
+            f,
+            "{SCHEME}{trust_domain}/ns/{namespace}/sa/{service_account}"
+        )
+    }
+}
+
+/// The trust domain of a SPIFFE id, whatever its path.
+pub fn trust_domain(uri: &str) -> Option<&str> {
+    let rest = uri.strip_prefix(SCHEME)?;
+    let end = rest.find('/').unwrap_or(rest.len());
+    Some(&rest[..end]).filter(|domain| !domain.is_empty())
+}
+
+/// Whether a certificate has a SPIFFE id of one of these trust domains.
+pub fn is_of_trust_domain(facts: &Facts, trust_domains: &[Arc<str>]) -> bool {
+    let mut domains = facts
+        .names
+        .iter()
+        .filter_map(Name::uri)
+        .filter_map(trust_domain);
+    domains.any(|domain| trust_domains.iter().any(|known| **known == *domain))
+}
+
+/// The id of another trust domain for the same workload.
+pub fn in_trust_domain(uri: &str, domain: &str) -> Option<String> {
+    let own = trust_domain(uri)?;
+    let path = &uri[SCHEME.len() + own.len()..];
+    Some(format!("{SCHEME}{domain}{path}"))
+}
+
+/// Names, where a SPIFFE id of one of these trust domains stands for the same id of all of them.
+pub fn equal_names(names: &[Arc<str>], trust_domains: &[&str]) -> Vec<Arc<str>> {
+    let mut equal: Vec<Arc<str>> = Vec::with_capacity(names.len());
+    for name in names {
+        let is_ours = trust_domain(name).is_some_and(|own| trust_domains.contains(&own));
+        let others = trust_domains.iter().filter(|_| is_ours);
+        let others = others.filter_map(|domain| in_trust_domain(name, domain));
+        let all = others
+            .map(Arc::from)
+            .chain((!is_ours).then(|| Arc::clone(name)));
+        for one in all {
+            if !equal.contains(&one) {
+                equal.push(one);
+            }
+        }
+    }
+    equal
+}
+
+/// What the certificate of a workload must name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// The trust domain, and its other names.
+    pub trust_domains: Vec<Arc<str>>,
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// The service account that it runs as; none for any.
+    pub service_account: Option<Arc<str>>,
+}
+
+impl Workload {
+    /// Whether a certificate, which was read from `place`, is for this workload.
+    ///
+    /// # Errors
+    ///
+    /// What it is for, and what it should be for.
+    pub fn check(&self, facts: &Facts, place: &str) -> Result<(), Problem> {
+        let mut ids = facts.names.iter().filter_map(Name::uri);
+        if ids.any(|uri| SpiffeId::parse(uri).is_some_and(|id| self.is(&id))) {
+            return Ok(());
+        }
+        let found: Vec<String> = facts.names.iter().map(ToString::to_string).collect();
+        let found = match &*found {
+            [] => "no name".to_owned(),
+            names => names.join(", "),
+        };
+        let wanted = self.trust_domains.iter().map(|trust_domain| {
+            let id = SpiffeId {
+                trust_domain,
+                namespace: &self.namespace,
+                service_account: self.service_account.as_deref().unwrap_or("*"),
+            };
+            id.to_string()
+        });
+        let wanted: Vec<String> = wanted.collect();
+        let text = format!(
+            "the certificate is for {found}, not for {}",
+            wanted.join(" or ")
+        );
+        let fix = "issue a certificate for this workload, or correct --namespace, --service-account, --trust-domain or \
+                   --trust-domain-aliases";
+        Err(Problem::new(ProblemKind::OtherWorkload, place, text).with_fix(Some(fix.to_owned())))
+    }
+
+    fn is(&self, id: &SpiffeId<'_>) -> bool {
+        let account = self.service_account.as_deref();
+        self.trust_domains
+            .iter()
+            .any(|domain| **domain == *id.trust_domain)
+            && *self.namespace == *id.namespace
+            && account.is_none_or(|account| account == id.service_account)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_the_mesh_are_parsed() {
+        let id = SpiffeId::parse("spiffe://a.b/ns/shop/sa/cart").unwrap();
+        assert_eq!(
+            (id.trust_domain, id.namespace, id.service_account),
+            ("a.b", "shop", "cart")
+        );
+        for wrong in [
+            "https://a.b/ns/shop/sa/cart",
+            "spiffe:///ns/shop/sa/cart",
+            "spiffe://a.b/ns//sa/cart",
+            "spiffe://a.b/ns/shop/sa/",
+            "spiffe://a.b/ns/shop/sa/cart/more",
+            "spiffe://a.b/ns/shop/x/sa/cart",
+            "spiffe://a.b/workload",
+            "spiffe://a.b",
+        ] {
+            assert_eq!(SpiffeId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn trust_domain_of_an_id_is_replaced() {
+        let moved = |uri| in_trust_domain(uri, "new");
+        assert_eq!(
+            moved("spiffe://old/ns/a/sa/b").as_deref(),
+            Some("spiffe://new/ns/a/sa/b")
+        );
+        assert_eq!(moved("spiffe://old").as_deref(), Some("spiffe://new"));
+        assert_eq!(moved("a.example"), None);
+        assert_eq!(trust_domain("spiffe://"), None);
+    }
+
+    #[test]
+    fn ids_of_all_names_of_the_trust_domain_are_equal() {
+        let names =
+            |names: &[&str]| -> Vec<Arc<str>> { names.iter().map(|name| (*name).into()).collect() };
+        let given = names(&[
+            "spiffe://old/ns/a/sa/b",
+            "spiffe://else/ns/a/sa/b",
+            "a.example",
+            "spiffe://new/ns/a/sa/b",
+        ]);
+        let equal = names(&[
+            "spiffe://new/ns/a/sa/b",
+            "spiffe://old/ns/a/sa/b",
+            "spiffe://else/ns/a/sa/b",
+            "a.example",
+        ]);
+        assert_eq!(equal_names(&given, &["new", "old"]), equal);
+    }
+
+    #[test]
+    fn certificate_must_be_for_the_workload() {
+        let workload = |account: Option<&str>| Workload {
+            trust_domains: vec!["td".into(), "old".into()],
+            namespace: "shop".into(),
+            service_account: account.map(Into::into),
+        };
+        let facts = |names: &[&str]| Facts {
+            names: names.iter().map(|name| Name::Uri((*name).into())).collect(),
+            serial: "".into(),
+            subject: "".into(),
+            issuer: "".into(),
+            not_before: 0,
+            not_after: 0,
+            is_signed_with_sha1: false,
+        };
+        let check = |account, names: &[&str]| workload(account).check(&facts(names), "c.pem");
+        assert_eq!(check(None, &["spiffe://td/ns/shop/sa/cart"]), Ok(()));
+        assert_eq!(
+            check(Some("cart"), &["spiffe://old/ns/shop/sa/cart"]),
+            Ok(())
+        );
+        for (account, name, said) in [
+            (
+                None,
+                "spiffe://else/ns/shop/sa/cart",
+                "spiffe://td/ns/shop/sa/* or spiffe://old/ns/shop/sa/*",
+            ),
+            (
+                None,
+                "spiffe://td/ns/bank/sa/cart",
+                "spiffe://td/ns/shop/sa/* or spiffe://old/ns/shop/sa/*",
+            ),
+            (
+                Some("cart"),
+                "spiffe://td/ns/shop/sa/other",
+                "spiffe://td/ns/shop/sa/cart or spiffe://old/ns/shop/sa/cart",
+            ),
+        ] {
+            let problem = check(account, &[name]).unwrap_err();
+            assert_eq!(
+                problem.text,
+                format!("the certificate is for {name}, not for {said}")
+            );
+        }
+        let problem = check(None, &[]).unwrap_err();
+        assert!(
+            problem
+                .text
+                .starts_with("the certificate is for no name, not for")
+        );
+    }
+}

@@ -18,6 +18,7 @@ mod checks;
 mod connection_pools;
 mod cors;
 mod demo;
+mod deployments;
 mod destination_rules;
 mod dns;
 mod docs_yaml;

@@ -1,0 +1,169 @@
+//! The container image, the Compose file and the manifests in `deploy`, as far as they can be checked without an engine.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// All files below a directory.
+fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+/// The names in a text that begin with `STRAIT_`.
+fn variables(text: &str) -> BTreeSet<String> {
+    let parts = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let names = parts.filter(|part| part.len() > 7 && part.starts_with("STRAIT_"));
+    names.map(str::to_owned).collect()
+}
+
+/// Variables of Compose and of the build, which the binary does not read.
+const OF_SCRIPTS: [&str; 5] = [
+    "STRAIT_COMPOSE_CONFIG",
+    "STRAIT_COMPOSE_PORT",
+    "STRAIT_IMAGE",
+    "STRAIT_REVISION",
+    "STRAIT_TEST_KUBECONFIG",
+];
+
+#[test]
+fn deployments_set_variables_that_the_binary_reads() {
+    let known = variables(&read("docs/cli.md"));
+    let mut paths = vec![root().join("Dockerfile"), root().join("docker-compose.yml")];
+    files(&root().join("deploy"), &mut paths);
+    let mut used = 0;
+    for path in paths {
+        for name in variables(&read(&path)) {
+            used += 1;
+            let is_known = known.contains(&name) || OF_SCRIPTS.contains(&name.as_str());
+            assert!(is_known, "{}: {name}", path.display());
+        }
+    }
+    assert!(used > 15, "{used} variables");
+}
+
+fn strait(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+    command.current_dir(root()).args(args).output().unwrap()
+}
+
+#[test]
+fn configurations_of_deployments_have_no_findings() {
+    for (path, namespace) in [
+        ("deploy/compose/edge", "demo"),
+        ("deploy/compose/c1", "demo"),
+        ("deploy/compose/c2", "demo"),
+        ("deploy/compose/c3", "demo"),
+        ("deploy/kubernetes/gateway/mesh", "edge"),
+    ] {
+        let checked = strait(&[
+            "check",
+            path,
+            "--deny-warnings",
+            "--labels=istio=ingressgateway",
+            "--namespace",
+            namespace,
+        ]);
+        let text = String::from_utf8_lossy(&checked.stdout);
+        assert!(checked.status.success(), "{path}: {text}");
+    }
+}
+
+fn version(text: &str) -> Vec<u32> {
+    let numbers = text.split('.').map(|number| number.parse().unwrap());
+    numbers.collect()
+}
+
+#[test]
+fn image_is_built_by_a_compiler_that_is_new_enough() {
+    let manifest = read("Cargo.toml");
+    let dockerfile = read("Dockerfile");
+    let between = |text: &str, begin: &str, end: &str| -> String {
+        let (_, rest) = text.split_once(begin).unwrap();
+        rest.split_once(end).unwrap().0.to_owned()
+    };
+    let wanted = between(&manifest, "rust-version = \"", "\"");
+    let used = between(&dockerfile, " rust:", "-bookworm");
+    assert!(version(&used) >= version(&wanted), "{used} < {wanted}");
+    let own = between(&manifest, "\nversion = \"", "\"");
+    assert!(
+        dockerfile.contains(&format!("ARG VERSION={own}\n")),
+        "{own}"
+    );
+}
+
+/// Directories of `deploy/kubernetes`, each with a kustomization.
+const KUSTOMIZATIONS: [&str; 1] = ["gateway"];
+
+/// What an API server that is older than a group calls it.
+const OLDER_GROUPS: [(&str, &str); 2] = [
+    ("autoscaling/v2", "autoscaling/v2beta2"),
+    ("policy/v1", "policy/v1beta1"),
+];
+
+fn kubectl(kubeconfig: &str, args: &[&str]) -> Output {
+    let mut command = Command::new("kubectl");
+    command.env("KUBECONFIG", kubeconfig).args(args);
+    command.output().expect("kubectl")
+}
+
+#[test]
+fn manifests_are_accepted_by_a_kubernetes_api_server() {
+    let Ok(kubeconfig) = std::env::var("STRAIT_TEST_KUBECONFIG") else {
+        eprintln!("skipped: STRAIT_TEST_KUBECONFIG names no API server");
+        return;
+    };
+    let text = |output: Output| -> String {
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{error}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let versions = text(kubectl(&kubeconfig, &["api-versions"]));
+    let versions: BTreeSet<&str> = versions.lines().collect();
+    for name in KUSTOMIZATIONS {
+        let directory = root().join("deploy/kubernetes").join(name);
+        let directory = directory.to_str().unwrap();
+        let mut manifests = text(kubectl(&kubeconfig, &["kustomize", directory]));
+        for (group, older) in OLDER_GROUPS {
+            if !versions.contains(group) {
+                let line = |group: &str| format!("apiVersion: {group}\n");
+                manifests = manifests.replace(&line(group), &line(older));
+            }
+        }
+        let namespace = format!("strait-test-{name}");
+        manifests = manifests.replace("namespace: edge\n", &format!("namespace: {namespace}\n"));
+        let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
+        std::fs::write(file.path(), manifests).unwrap();
+        // objects of a namespace can only be checked in one that exists
+        let _ = kubectl(&kubeconfig, &["create", "namespace", &namespace]);
+        let path = file.path().to_str().unwrap();
+        let apply = ["apply", "--dry-run=server", "--filename", path];
+        let applied = text(kubectl(&kubeconfig, &apply));
+        for kind in [
+            "deployment",
+            "service/",
+            "horizontalpodautoscaler",
+            "poddisruptionbudget",
+        ] {
+            assert!(applied.contains(kind), "{kind}: {applied}");
+        }
+        let _ = kubectl(
+            &kubeconfig,
+            &["delete", "namespace", &namespace, "--wait=false"],
+        );
+    }
+}

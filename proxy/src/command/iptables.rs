@@ -1,11 +1,15 @@
 //! `strait iptables`: makes the kernel hand a workload's connections to its sidecar, as `istio-iptables` does.
 //!
-//! `capture` is what the flags say; `rules` turns it into rules and `ruleset` into texts for `iptables-restore`, both
-//! pure; `tools` and `routes` run the tools of the system, and `apply` takes back what cannot be done as a whole.
+//! `capture` is what the flags say, and `rules` turns it into rules. `ruleset` writes them for `iptables-restore`, which
+//! `tools` runs; `native` gives them to nf_tables itself, where there are no tools. `routes` has what they need besides,
+//! and `apply` takes back what cannot be done as a whole.
 
 mod apply;
 mod capture;
+mod native;
+mod netlink;
 mod routes;
+mod rule;
 mod rules;
 mod ruleset;
 mod tools;
@@ -17,6 +21,7 @@ use clap::{Args, Subcommand};
 
 use self::apply::{Step, all_or_nothing, as_far_as_possible};
 use self::capture::{CaptureArgs, InterceptionMode};
+use self::native::Wanted;
 use self::routes::Setting;
 use self::rules::{Family, rules};
 use self::ruleset::Ruleset;
@@ -52,7 +57,8 @@ Examples:
   strait iptables install --dry-run                          only print the rules
 
 Run it once per network namespace before the workload starts: in an init container with the capabilities NET_ADMIN and
-NET_RAW. It runs iptables-restore, ip6tables-restore and ip. All of it is installed or, after an error, nothing.")]
+NET_RAW. It runs iptables-restore and ip6tables-restore; where there is no iptables, as in the image of Strait, it adds
+tables of its own to nf_tables (--backend native). All of it is installed or, after an error, nothing.")]
 pub struct InstallArgs {
     /// What is captured.
     #[command(flatten)]
@@ -129,53 +135,87 @@ fn checked(
     act().map_err(|error| (EXIT_INPUT, error))
 }
 
+/// What is to be done, in three parts that follow each other, and what is said then.
+#[derive(Default)]
+struct Plan {
+    steps: Vec<Step>,
+    cleaning: Vec<Step>,
+    native: Wanted,
+    said: String,
+}
+
+impl Plan {
+    /// Adds what one IP version needs, and what is left of an earlier run.
+    fn add(
+        &mut self,
+        family: Family,
+        capture: &CaptureArgs,
+        tools: ToolArgs,
+        is_native: bool,
+    ) -> Result<(), String> {
+        let skipped = tools.skipped(family);
+        for setting in settings(family) {
+            if skipped.is_none() && setting.is_needed(capture) {
+                self.steps.push(Step::Add(setting));
+            } else {
+                self.cleaning.push(Step::Delete(setting));
+            }
+        }
+        let name = family.name();
+        if let Some(reason) = skipped {
+            self.cleaning.extend(removals(family, None)?);
+            let _ = writeln!(self.said, "{name} is not captured: {reason}");
+            return Ok(());
+        }
+        let rules = rules(capture, family);
+        let by = if is_native {
+            self.cleaning.extend(removals(family, None)?);
+            self.native.push((family, rules));
+            "nf_tables".to_owned()
+        } else {
+            let (tools, from) = choose(family, tools.backend)?;
+            self.cleaning.extend(removals(family, Some(&tools))?);
+            let by = tools.to_string();
+            let to = Ruleset::from(rules.as_slice());
+            self.steps.push(Step::Replace { tools, from, to });
+            by
+        };
+        let _ = writeln!(
+            self.said,
+            "{name} is captured by {by}: {}",
+            summary(capture)
+        );
+        Ok(())
+    }
+}
+
+fn settings(family: Family) -> impl Iterator<Item = Setting> {
+    let all = Setting::ALL.into_iter();
+    all.filter(move |setting| setting.family() == family)
+}
+
 /// Installs, and says what.
 fn install(capture: &CaptureArgs, tools: ToolArgs) -> Result<String, String> {
     if let Some(right) = missing_right() {
         return Err(right);
     }
-    let mut steps = Vec::new();
-    let mut cleaning = Vec::new();
-    let mut said = String::new();
+    let had_native = native::is_installed() == Ok(true);
+    let is_native = match tools.backend {
+        BackendArg::Native => true,
+        BackendArg::Auto => had_native || Tools::find(Family::V4).is_empty(),
+        BackendArg::Nft | BackendArg::Legacy => false,
+    };
+    let mut plan = Plan::default();
     for family in Family::ALL {
-        let skipped = tools.skipped(family);
-        let to = match skipped {
-            None => rules(capture, family),
-            Some(_) => Ruleset::default(),
-        };
-        for setting in Setting::ALL
-            .into_iter()
-            .filter(|one| one.family() == family)
-        {
-            let wanted = skipped.is_none() && setting.is_needed(capture);
-            match (wanted, setting.is_present()?) {
-                (true, false) => steps.push(Step::Add(setting)),
-                (false, true) => cleaning.push(Step::Delete(setting)),
-                _ => {}
-            }
-        }
-        if let Some(reason) = skipped {
-            cleaning.extend(removals(family, None)?);
-            let _ = writeln!(said, "{} is not captured: {reason}", family.name());
-            continue;
-        }
-        let (chosen, from) = choose(family, tools.backend)?;
-        let _ = writeln!(
-            said,
-            "{} is captured by {chosen}: {}",
-            family.name(),
-            summary(capture)
-        );
-        cleaning.extend(removals(family, Some(&chosen))?);
-        steps.push(Step::Replace {
-            tools: chosen,
-            from,
-            to,
-        });
+        plan.add(family, capture, tools, is_native)?;
     }
-    steps.extend(cleaning);
+    let mut steps = plan.steps;
+    steps.extend(plan.cleaning);
+    if is_native || had_native {
+        steps.push(Step::Native(plan.native));
+    }
     all_or_nothing(&steps)?;
-    Ok(said)
+    Ok(plan.said)
 }
 
 /// Steps that remove our rules from the backends, but for one.
@@ -219,19 +259,14 @@ fn remove() -> Result<String, String> {
     let mut steps = Vec::new();
     for family in Family::ALL {
         steps.extend(removals(family, None)?);
-        for setting in Setting::ALL
-            .into_iter()
-            .filter(|one| one.family() == family)
-        {
-            if setting.is_present()? {
-                steps.push(Step::Delete(setting));
-            }
-        }
+        steps.extend(settings(family).map(Step::Delete));
     }
-    as_far_as_possible(&steps)?;
-    Ok(match steps.is_empty() {
-        true => "nothing was installed\n".to_owned(),
-        false => "removed\n".to_owned(),
+    if native::is_installed() == Ok(true) {
+        steps.push(Step::Native(Vec::new()));
+    }
+    Ok(match as_far_as_possible(&steps)? {
+        true => "removed\n".to_owned(),
+        false => "nothing was installed\n".to_owned(),
     })
 }
 
@@ -245,13 +280,11 @@ fn wanted_text(capture: &CaptureArgs, tools: ToolArgs) -> String {
             continue;
         }
         let _ = writeln!(text, "# {name}");
-        let settings = Setting::ALL
-            .into_iter()
-            .filter(|one| one.family() == family);
-        for setting in settings.filter(|one| one.is_needed(capture)) {
-            let _ = writeln!(text, "# ip {}", setting.add().join(" "));
+        for setting in settings(family).filter(|one| one.is_needed(capture)) {
+            let _ = writeln!(text, "# {}", setting.command());
         }
-        text.push_str(&Ruleset::default().replaced_by(&rules(capture, family)));
+        let rules = Ruleset::from(rules(capture, family).as_slice());
+        text.push_str(&Ruleset::default().replaced_by(&rules));
     }
     text
 }
@@ -277,13 +310,13 @@ fn show(capture: &CaptureArgs, tools: ToolArgs) -> String {
                 }
             }
         }
-        for setting in Setting::ALL
-            .into_iter()
-            .filter(|one| one.family() == family)
-        {
-            if setting.is_present() == Ok(true) {
-                let _ = writeln!(text, "# ip {}", setting.add().join(" "));
-            }
+    }
+    match native::is_installed() {
+        Ok(true) => text
+            .push_str("# nf_tables: strait_nat, strait_mangle (`nft list ruleset` prints them)\n"),
+        Ok(false) => {}
+        Err(error) => {
+            let _ = writeln!(text, "# {error}");
         }
     }
     if text.len() == start {

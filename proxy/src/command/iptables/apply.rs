@@ -1,13 +1,14 @@
 //! Changes the kernel step by step, and takes all of it back if one step fails.
 
-use super::routes::{Setting, ip};
+use super::native::{self, Wanted};
+use super::routes::Setting;
 use super::ruleset::Ruleset;
 use super::tools::Tools;
 
 /// One change.
 #[derive(Debug)]
 pub enum Step {
-    /// Adds a setting of `ip`.
+    /// Adds a setting.
     Add(Setting),
     /// Deletes one.
     Delete(Setting),
@@ -20,23 +21,28 @@ pub enum Step {
         /// What shall be there.
         to: Ruleset,
     },
+    /// Replaces our own tables. Must be the last step: it cannot be taken back.
+    Native(Wanted),
 }
 
 impl Step {
-    fn run(&self) -> Result<(), String> {
+    /// Does it. Returns whether that changed something.
+    fn run(&self) -> Result<bool, String> {
         match self {
-            Self::Add(setting) => ip(&setting.add()),
-            Self::Delete(setting) => ip(&setting.delete()),
-            Self::Replace { tools, from, to } => tools.replace(from, to),
+            Self::Add(setting) => setting.add(),
+            Self::Delete(setting) => setting.delete(),
+            Self::Replace { tools, from, to } => tools.replace(from, to).map(|()| true),
+            Self::Native(wanted) => native::replace(wanted).map(|()| true),
         }
     }
 
     fn undo(&self) -> Result<(), String> {
         match self {
-            Self::Add(setting) => ip(&setting.delete()),
-            Self::Delete(setting) => ip(&setting.add()),
+            Self::Add(setting) => setting.delete().map(drop),
+            Self::Delete(setting) => setting.add().map(drop),
             // a step that failed may have changed one of two tables
             Self::Replace { tools, from, .. } => tools.replace(&tools.saved()?.ours, from),
+            Self::Native(_) => Ok(()),
         }
     }
 }
@@ -47,33 +53,39 @@ impl Step {
 ///
 /// Why a step failed, and what could not be taken back.
 pub fn all_or_nothing(steps: &[Step]) -> Result<(), String> {
-    for (index, step) in steps.iter().enumerate() {
-        let Err(error) = step.run() else {
-            continue;
-        };
-        let failed = matches!(step, Step::Replace { .. }).then_some(step);
-        let done = failed.into_iter().chain(steps[..index].iter().rev());
-        let stuck: Vec<_> = done.filter_map(|step| step.undo().err()).collect();
-        return Err(match stuck.is_empty() {
-            true => format!("{error}\nnothing was changed"),
-            false => format!(
-                "{error}\nnot all of it could be taken back (`strait iptables remove` tries again): {}",
-                stuck.join("; ")
-            ),
-        });
+    let mut done = Vec::new();
+    for step in steps {
+        match step.run() {
+            Ok(true) => done.push(step),
+            Ok(false) => {}
+            Err(error) => {
+                done.extend(matches!(step, Step::Replace { .. }).then_some(step));
+                let undone = done.iter().rev();
+                let stuck: Vec<_> = undone.filter_map(|step| step.undo().err()).collect();
+                return Err(match stuck.is_empty() {
+                    true => format!("{error}\nnothing was changed"),
+                    false => format!(
+                        "{error}\nnot all of it could be taken back (`strait iptables remove` tries again): {}",
+                        stuck.join("; ")
+                    ),
+                });
+            }
+        }
     }
     Ok(())
 }
 
-/// Does as much of this as possible.
+/// Does as much of this as possible. Returns whether that changed something.
 ///
 /// # Errors
 ///
 /// Why steps failed.
-pub fn as_far_as_possible(steps: &[Step]) -> Result<(), String> {
-    let errors: Vec<_> = steps.iter().filter_map(|step| step.run().err()).collect();
+pub fn as_far_as_possible(steps: &[Step]) -> Result<bool, String> {
+    let results: Vec<_> = steps.iter().map(Step::run).collect();
+    let changed = results.contains(&Ok(true));
+    let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
     if errors.is_empty() {
-        Ok(())
+        Ok(changed)
     } else {
         Err(errors.join("\n"))
     }

@@ -120,6 +120,12 @@ impl CaptureArgs {
         ports
     }
 
+    /// Whether inbound connections are accepted in place of the workload.
+    pub fn intercepts(&self) -> bool {
+        self.interception_mode == InterceptionMode::Transparent
+            && !self.include_inbound_ports.is_empty()
+    }
+
     /// What contradicts itself in these flags.
     ///
     /// # Errors
@@ -166,6 +172,22 @@ impl<T> Selection<T> {
 pub struct PortRange {
     first: u16,
     last: u16,
+}
+
+impl PortRange {
+    /// The lowest and the highest port.
+    pub fn ends(self) -> (u16, u16) {
+        (self.first, self.last)
+    }
+}
+
+impl From<u16> for PortRange {
+    fn from(port: u16) -> Self {
+        Self {
+            first: port,
+            last: port,
+        }
+    }
 }
 
 /// As iptables writes it.

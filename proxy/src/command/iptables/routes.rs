@@ -1,16 +1,22 @@
 //! What capture needs besides rules: a source address for IPv6, and routes for marked packets.
 
-use std::process::{Command, Stdio};
+use std::io;
 
-use super::capture::{CaptureArgs, InterceptionMode};
+use super::capture::CaptureArgs;
+use super::netlink::{CREATE, EXCLUSIVE, Message, Subsystem, send};
 use super::rules::Family;
-use super::tools::{has_ipv6, program, run};
 use crate::runtime::interception::{INBOUND_SOURCE_V6, TRANSPARENT_MARK};
 
 /// Routing table of marked packets. Istio's.
-const TABLE: u32 = 133;
+const TABLE: u8 = 133;
 
-/// One setting of `ip`.
+/// Priority of the rule for them; without one, the kernel adds the same rule as often as it is asked to.
+const PRIORITY: u32 = 1337;
+
+/// Number of the loopback interface, in every network namespace.
+const LOOPBACK: u32 = 1;
+
+/// One setting besides the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// The source address of connections from the proxy to the workload, which IPv4 has without being told.
@@ -43,122 +49,115 @@ impl Setting {
     pub fn is_needed(self, capture: &CaptureArgs) -> bool {
         match self {
             Self::Source => true,
-            Self::Rule(_) | Self::Route(_) => {
-                capture.interception_mode == InterceptionMode::Transparent
-                    && !capture.include_inbound_ports.is_empty()
-            }
+            Self::Rule(_) | Self::Route(_) => capture.intercepts(),
         }
     }
 
-    /// Arguments of `ip` that add it.
-    pub fn add(self) -> Vec<String> {
-        let mut arguments = self.arguments("add");
-        if self == Self::Source {
-            // else it cannot be bound until the kernel has looked for another machine that has it
-            arguments.push("nodad".to_owned());
-        }
-        arguments
-    }
-
-    /// Arguments of `ip` that delete it.
-    pub fn delete(self) -> Vec<String> {
-        self.arguments("del")
-    }
-
-    fn arguments(self, verb: &str) -> Vec<String> {
-        let text = match self {
-            Self::Source => format!("addr {verb} {INBOUND_SOURCE_V6}/128 dev lo"),
-            Self::Rule(_) => format!("rule {verb} fwmark {TRANSPARENT_MARK} lookup {TABLE}"),
-            Self::Route(_) => format!("route {verb} local default dev lo table {TABLE}"),
-        };
-        self.with_family(&text)
-    }
-
-    fn with_family(self, text: &str) -> Vec<String> {
+    /// The command of `ip` that would add it.
+    pub fn command(self) -> String {
         let family = match self.family() {
             Family::V4 => "-4",
             Family::V6 => "-6",
         };
-        let words = std::iter::once(family).chain(text.split(' '));
-        words.map(str::to_owned).collect()
+        match self {
+            Self::Source => format!("ip -6 addr add {INBOUND_SOURCE_V6}/128 dev lo nodad"),
+            Self::Rule(_) => {
+                format!(
+                    "ip {family} rule add priority {PRIORITY} fwmark {TRANSPARENT_MARK} lookup {TABLE}"
+                )
+            }
+            Self::Route(_) => format!("ip {family} route add local default dev lo table {TABLE}"),
+        }
     }
 
-    /// Whether it is there; without `ip`, nothing of ours is.
+    /// Adds it. Returns whether it was not there before.
     ///
     /// # Errors
     ///
-    /// When `ip` fails.
-    pub fn is_present(self) -> Result<bool, String> {
-        let Some(ip) = program("ip") else {
+    /// What the kernel says.
+    pub fn add(self) -> Result<bool, String> {
+        self.change(true, &[io::ErrorKind::AlreadyExists], &[])
+    }
+
+    /// Deletes it. Returns whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn delete(self) -> Result<bool, String> {
+        if !self.family().exists() {
             return Ok(false);
-        };
-        if self.family() == Family::V6 && !has_ipv6() {
-            return Ok(false);
         }
-        let list = match self {
-            Self::Source => "addr show dev lo".to_owned(),
-            Self::Rule(_) => "rule list".to_owned(),
-            Self::Route(_) => format!("route list table {TABLE}"),
-        };
-        let mut command = Command::new(ip);
-        command.args(self.with_family(&list)).stdin(Stdio::null());
-        match run(&mut command) {
-            Ok(output) => Ok(self.is_in(&String::from_utf8_lossy(&output.stdout))),
-            // what it answers for a table without routes
-            Err(error) if error.contains("table does not exist") => Ok(false),
-            Err(error) => Err(error),
+        let absent = [io::ErrorKind::NotFound, io::ErrorKind::AddrNotAvailable];
+        self.change(false, &absent, &[libc::ESRCH])
+    }
+
+    /// Returns whether there was something to change: these errors mean that there was not.
+    fn change(self, add: bool, kinds: &[io::ErrorKind], codes: &[i32]) -> Result<bool, String> {
+        match send(Subsystem::Route, vec![self.message(add)], 0) {
+            Ok(()) => Ok(true),
+            Err((_, error)) if kinds.contains(&error.kind()) => Ok(false),
+            Err((_, error))
+                if error
+                    .raw_os_error()
+                    .is_some_and(|code| codes.contains(&code)) =>
+            {
+                Ok(false)
+            }
+            Err((_, error)) => {
+                let command = self.command();
+                let command = if add {
+                    command
+                } else {
+                    command.replace(" add ", " del ")
+                };
+                Err(format!("the kernel refuses what `{command}` does: {error}"))
+            }
         }
     }
 
-    fn is_in(self, listed: &str) -> bool {
-        let wanted = match self {
-            Self::Source => format!("inet6 {INBOUND_SOURCE_V6}/128 "),
-            Self::Rule(_) => format!("fwmark {TRANSPARENT_MARK:#x} lookup {TABLE} "),
-            Self::Route(_) => "local default dev lo ".to_owned(),
+    /// The request of rtnetlink(7).
+    fn message(self, add: bool) -> Message {
+        let kind = |new: u16| if add { new } else { new + 1 };
+        let flags = if add { CREATE | EXCLUSIVE } else { 0 };
+        let family = match self.family() {
+            Family::V4 => libc::AF_INET,
+            Family::V6 => libc::AF_INET6,
         };
-        listed
-            .lines()
-            .any(|line| format!("{line} ").contains(&wanted))
-    }
-}
-
-/// Runs `ip`.
-///
-/// # Errors
-///
-/// When it is missing, or fails.
-pub fn ip(arguments: &[String]) -> Result<(), String> {
-    let ip = program("ip").ok_or(
-        "`ip` is not in PATH: install the package iproute2, or run this in an image that has it",
-    )?;
-    run(Command::new(ip).args(arguments).stdin(Stdio::null())).map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_found_in_what_ip_lists() {
-        let rules = "0:\tfrom all lookup local\n32765:\tfrom all fwmark 0x539 lookup 133\n";
-        assert!(Setting::Rule(Family::V4).is_in(rules));
-        assert!(!Setting::Rule(Family::V4).is_in("32765:\tfrom all fwmark 0x539 lookup 1337\n"));
-        let routes = "local default dev lo metric 1024 pref medium\n";
-        assert!(Setting::Route(Family::V6).is_in(routes));
-        let addresses = "    inet6 ::6/128 scope global \n    inet6 ::1/128 scope host \n";
-        assert!(Setting::Source.is_in(addresses));
-        assert!(!Setting::Source.is_in("    inet6 fd00::6/128 scope global\n"));
-    }
-
-    #[test]
-    fn what_is_added_is_deleted() {
-        for setting in Setting::ALL {
-            let add = setting.add().join(" ");
-            assert!(add.contains(" add "), "{add}");
-            let delete = add.replace(" add ", " del ").replace(" nodad", "");
-            assert_eq!(setting.delete().join(" "), delete);
+        let family = u8::try_from(family).unwrap_or_default();
+        match self {
+            Self::Source => {
+                let [a, b, c, d] = LOOPBACK.to_ne_bytes();
+                // family, length of the prefix, flags (no duplicate address detection), scope, interface
+                let header = [family, 128, 0x02, 0, a, b, c, d];
+                let mut message = Message::new(kind(libc::RTM_NEWADDR), flags, &header);
+                let address = INBOUND_SOURCE_V6.octets();
+                message.bytes(libc::IFA_LOCAL, &address);
+                message.bytes(libc::IFA_ADDRESS, &address);
+                message
+            }
+            Self::Rule(_) => {
+                const TO_TABLE: u8 = 1;
+                const PRIORITY_ATTRIBUTE: u16 = 6;
+                const MARK: u16 = 10;
+                let header = [family, 0, 0, 0, TABLE, 0, 0, TO_TABLE, 0, 0, 0, 0];
+                let mut message = Message::new(kind(libc::RTM_NEWRULE), flags, &header);
+                message.bytes(PRIORITY_ATTRIBUTE, &PRIORITY.to_ne_bytes());
+                message.bytes(MARK, &TRANSPARENT_MARK.to_ne_bytes());
+                message
+            }
+            Self::Route(version) => {
+                const BOOT: u8 = 3;
+                const LOCAL: u8 = 2;
+                let scope = match version {
+                    Family::V4 => libc::RT_SCOPE_HOST,
+                    Family::V6 => libc::RT_SCOPE_UNIVERSE,
+                };
+                let header = [family, 0, 0, 0, TABLE, BOOT, scope, LOCAL, 0, 0, 0, 0];
+                let mut message = Message::new(kind(libc::RTM_NEWROUTE), flags, &header);
+                message.bytes(libc::RTA_OIF, &LOOPBACK.to_ne_bytes());
+                message
+            }
         }
-        let rule = Setting::Rule(Family::V6).add().join(" ");
-        assert_eq!(rule, "-6 rule add fwmark 1337 lookup 133");
     }
 }

@@ -1,4 +1,4 @@
-//! From flags to rules, one IP version at a time. Pure.
+//! From flags to rules, one IP version at a time.
 //!
 //! The rules are those of Istio. An outbound connection is redirected to the proxy, unless the proxy made it; so is an
 //! inbound one, or the proxy accepts it in place of the workload (TPROXY). The proxy's own connections pass, with one
@@ -6,8 +6,13 @@
 //! through a service, and goes to the inbound port as it would from elsewhere. What the inbound side of the proxy then
 //! sends to the workload is known by its source address or its mark.
 
-use super::capture::{CaptureArgs, InterceptionMode, Selection};
-use super::ruleset::Ruleset;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+use ipnet::IpNet;
+
+use super::capture::{CaptureArgs, InterceptionMode, PortRange, Selection};
+use super::rule::{Hook, Match, Rule, Table, TableRules, Target};
 use crate::runtime::interception::{INBOUND_SOURCE_V4, INBOUND_SOURCE_V6, TRANSPARENT_MARK};
 
 /// IPv4 or IPv6.
@@ -31,17 +36,25 @@ impl Family {
         }
     }
 
-    fn loopback(self) -> &'static str {
+    /// Whether the kernel has it.
+    pub fn exists(self) -> bool {
         match self {
-            Self::V4 => "127.0.0.1/32",
-            Self::V6 => "::1/128",
+            Self::V4 => true,
+            Self::V6 => Path::new("/proc/net/if_inet6").exists(),
         }
     }
 
-    fn inbound_source(self) -> String {
+    fn loopback(self) -> IpNet {
         match self {
-            Self::V4 => format!("{INBOUND_SOURCE_V4}/32"),
-            Self::V6 => format!("{INBOUND_SOURCE_V6}/128"),
+            Self::V4 => IpNet::from(IpAddr::from(Ipv4Addr::LOCALHOST)),
+            Self::V6 => IpNet::from(IpAddr::from(Ipv6Addr::LOCALHOST)),
+        }
+    }
+
+    fn inbound_source(self) -> IpNet {
+        match self {
+            Self::V4 => IpNet::from(IpAddr::from(INBOUND_SOURCE_V4)),
+            Self::V6 => IpNet::from(IpAddr::from(INBOUND_SOURCE_V6)),
         }
     }
 }
@@ -60,142 +73,165 @@ const DIVERT: &str = "STRAIT_DIVERT";
 const DNS: u16 = 53;
 
 /// The rules that capture what the flags say.
-pub fn rules(capture: &CaptureArgs, family: Family) -> Ruleset {
-    let mut rules = Ruleset::default();
-    redirect(&mut rules, capture, family);
-    if capture.interception_mode == InterceptionMode::Transparent
-        && !capture.include_inbound_ports.is_empty()
-    {
-        intercept(&mut rules, capture, family);
+pub fn rules(capture: &CaptureArgs, family: Family) -> Vec<TableRules> {
+    let mut tables = vec![redirection(capture, family)];
+    if capture.intercepts() {
+        tables.push(interception(capture, family));
     }
-    rules
+    tables
 }
 
 /// The `nat` table: outbound connections, and inbound ones that are redirected.
-fn redirect(rules: &mut Ruleset, capture: &CaptureArgs, family: Family) {
-    let mut nat = rules.table("nat");
-    let to = |port: u16| format!("-p tcp -j REDIRECT --to-ports {port}");
-    nat.rule(TO_INBOUND, to(capture.inbound_port));
-    nat.rule(TO_OUTBOUND, to(capture.outbound_port));
-    for rule in inbound_rules(capture, &[format!("-j {TO_INBOUND}")]) {
-        nat.rule(INBOUND, rule);
-    }
-    for rule in outbound_rules(capture, family) {
-        nat.rule(OUTPUT, rule);
-    }
+fn redirection(capture: &CaptureArgs, family: Family) -> TableRules {
+    let redirect = |port: u16| Rule::new([Match::Tcp], Target::Redirect(port));
+    let mut rules = vec![
+        (TO_INBOUND, redirect(capture.inbound_port)),
+        (TO_OUTBOUND, redirect(capture.outbound_port)),
+    ];
+    let inbound = inbound_rules(capture, &[Rule::new([], Target::Jump(TO_INBOUND))]);
+    rules.extend(inbound.into_iter().map(|rule| (INBOUND, rule)));
+    let outbound = outbound_rules(capture, family);
+    rules.extend(outbound.into_iter().map(|rule| (OUTPUT, rule)));
+    let mut jumps = vec![(Hook::Output, OUTPUT)];
     if capture.interception_mode == InterceptionMode::Redirect {
-        nat.jump("PREROUTING", INBOUND);
+        jumps.insert(0, (Hook::Prerouting, INBOUND));
     }
-    nat.jump("OUTPUT", OUTPUT);
+    TableRules {
+        table: Table::Nat,
+        rules,
+        jumps,
+    }
 }
 
 /// The `mangle` table: inbound connections that the proxy accepts in place of the workload.
-fn intercept(rules: &mut Ruleset, capture: &CaptureArgs, family: Family) {
-    let mut mangle = rules.table("mangle");
+fn interception(capture: &CaptureArgs, family: Family) -> TableRules {
     let mark = TRANSPARENT_MARK;
-    mangle.rule(DIVERT, format!("-j MARK --set-mark {mark}"));
-    mangle.rule(DIVERT, "-j ACCEPT");
-    mangle.rule(
-        TO_INBOUND,
-        format!(
-            "! -d {} -p tcp -j TPROXY --tproxy-mark {mark}/0xffffffff --on-port {}",
-            family.loopback(),
-            capture.inbound_port
+    let intercept = Target::Intercept {
+        port: capture.inbound_port,
+        mark,
+    };
+    let loopback = family.loopback();
+    let mut rules = vec![
+        (DIVERT, Rule::new([], Target::SetMark(mark))),
+        (DIVERT, Rule::new([], Target::Accept)),
+        (
+            TO_INBOUND,
+            Rule::new([Match::NotDestination(loopback), Match::Tcp], intercept),
         ),
-    );
-    // The proxy's connection to the workload from the client's address: the workload's answers must find back to the
-    // proxy instead of leaving for the client.
-    mangle.rule(
-        INBOUND,
-        format!("-p tcp -m mark --mark {mark} -j CONNMARK --save-mark"),
-    );
-    mangle.rule(INBOUND, format!("-p tcp -m mark --mark {mark} -j RETURN"));
-    mangle.rule(INBOUND, "-i lo -j RETURN");
-    let targets = [
-        format!("-m conntrack --ctstate RELATED,ESTABLISHED -j {DIVERT}"),
-        format!("-j {TO_INBOUND}"),
+        // The proxy's connection to the workload from the client's address: the workload's answers must find back to
+        // the proxy instead of leaving for the client.
+        (
+            INBOUND,
+            Rule::new([Match::Tcp, Match::Mark(mark)], Target::SaveMark),
+        ),
+        (
+            INBOUND,
+            Rule::new([Match::Tcp, Match::Mark(mark)], Target::Return),
+        ),
+        (INBOUND, Rule::new([Match::From(lo())], Target::Return)),
+        (
+            OUTPUT,
+            Rule::new(
+                [Match::Tcp, Match::ConnectionMark(mark)],
+                Target::RestoreMark,
+            ),
+        ),
     ];
-    for rule in inbound_rules(capture, &targets) {
-        mangle.rule(INBOUND, rule);
+    let targets = [
+        Rule::new([Match::Established], Target::Jump(DIVERT)),
+        Rule::new([], Target::Jump(TO_INBOUND)),
+    ];
+    let inbound = inbound_rules(capture, &targets);
+    rules.extend(inbound.into_iter().map(|rule| (INBOUND, rule)));
+    TableRules {
+        table: Table::Mangle,
+        rules,
+        jumps: vec![(Hook::Prerouting, INBOUND), (Hook::Output, OUTPUT)],
     }
-    mangle.rule(
-        OUTPUT,
-        format!("-p tcp -m connmark --mark {mark} -j CONNMARK --restore-mark"),
-    );
-    mangle.jump("PREROUTING", INBOUND);
-    mangle.jump("OUTPUT", OUTPUT);
 }
 
-/// What returns, and what goes to `targets` in turn.
-fn inbound_rules(capture: &CaptureArgs, targets: &[String]) -> Vec<String> {
-    let mut rules = Vec::new();
+fn lo() -> String {
+    "lo".to_owned()
+}
+
+/// A rule that leaves alone what matches.
+fn spare(matched: Match) -> Rule {
+    Rule::new([matched], Target::Return)
+}
+
+fn spare_ports(ports: &[PortRange]) -> impl Iterator<Item = Rule> {
+    ports.iter().map(|ports| spare(Match::Ports(*ports)))
+}
+
+/// What returns, and what else meets `rules` in turn.
+fn inbound_rules(capture: &CaptureArgs, rules: &[Rule]) -> Vec<Rule> {
     let interfaces = capture.exclude_interfaces.iter();
-    rules.extend(interfaces.map(|interface| format!("-i {interface} -j RETURN")));
+    let mut all: Vec<_> = interfaces
+        .map(|interface| spare(Match::From(interface.clone())))
+        .collect();
     let own = capture.own_ports().into_iter().chain([DNS]);
-    rules.extend(own.map(|port| format!("-p tcp --dport {port} -j RETURN")));
-    let excluded = capture.exclude_inbound_ports.listed().iter();
-    rules.extend(excluded.map(|ports| format!("-p tcp --dport {ports} -j RETURN")));
+    let own: Vec<_> = own.map(PortRange::from).collect();
+    all.extend(spare_ports(&own));
+    all.extend(spare_ports(capture.exclude_inbound_ports.listed()));
     let included = match &capture.include_inbound_ports {
-        Selection::All => vec!["-p tcp".to_owned()],
-        Selection::Only(ports) => {
-            let ports = ports.iter();
-            ports
-                .map(|ports| format!("-p tcp --dport {ports}"))
-                .collect()
-        }
+        Selection::All => vec![Match::Tcp],
+        Selection::Only(ports) => ports.iter().map(|ports| Match::Ports(*ports)).collect(),
     };
     for matched in included {
-        rules.extend(targets.iter().map(|target| format!("{matched} {target}")));
+        all.extend(rules.iter().map(|rule| {
+            let matches = std::iter::once(matched.clone()).chain(rule.matches.clone());
+            Rule::new(matches, rule.target.clone())
+        }));
     }
-    rules
+    all
 }
 
-fn outbound_rules(capture: &CaptureArgs, family: Family) -> Vec<String> {
-    let is_of_family = |network: &&ipnet::IpNet| match family {
+fn outbound_rules(capture: &CaptureArgs, family: Family) -> Vec<Rule> {
+    let is_of_family = |network: &&IpNet| match family {
         Family::V4 => network.addr().is_ipv4(),
         Family::V6 => network.addr().is_ipv6(),
     };
     let loopback = family.loopback();
-    let mut rules = Vec::new();
     let interfaces = capture.exclude_interfaces.iter();
-    rules.extend(interfaces.map(|interface| format!("-o {interface} -j RETURN")));
-    rules.push(format!("-p tcp --dport {DNS} -j RETURN"));
-    let excluded = capture.exclude_outbound_ports.listed().iter();
-    rules.extend(excluded.map(|ports| format!("-p tcp --dport {ports} -j RETURN")));
+    let mut rules: Vec<_> = interfaces
+        .map(|interface| spare(Match::Into(interface.clone())))
+        .collect();
+    rules.push(spare(Match::Ports(DNS.into())));
+    rules.extend(spare_ports(capture.exclude_outbound_ports.listed()));
     // from the proxy to the workload
-    rules.push(format!("-o lo -s {} -j RETURN", family.inbound_source()));
+    let source = Match::Source(family.inbound_source());
+    rules.push(Rule::new([Match::Into(lo()), source], Target::Return));
     if capture.interception_mode == InterceptionMode::Transparent {
-        rules.push(format!("-m mark --mark {TRANSPARENT_MARK} -j RETURN"));
+        rules.push(spare(Match::Mark(TRANSPARENT_MARK)));
     }
-    let uids = capture
-        .proxy_uids
-        .iter()
-        .map(|uid| format!("--uid-owner {uid}"));
-    let gids = capture
-        .gids()
-        .iter()
-        .map(|gid| format!("--gid-owner {gid}"));
-    for owner in uids.chain(gids) {
-        rules.push(format!(
-            "! -d {loopback} -o lo -p tcp -m owner {owner} -j {INBOUND}"
-        ));
-        rules.push(format!("-m owner {owner} -j RETURN"));
+    let users = capture.proxy_uids.iter().map(|id| Match::User(*id));
+    let groups = capture.gids().iter().map(|id| Match::Group(*id));
+    for owner in users.chain(groups) {
+        let to_workload = [
+            Match::NotDestination(loopback),
+            Match::Into(lo()),
+            Match::Tcp,
+        ];
+        let to_workload = to_workload.into_iter().chain([owner.clone()]);
+        rules.push(Rule::new(to_workload, Target::Jump(INBOUND)));
+        rules.push(spare(owner));
     }
     let included = &capture.include_outbound_cidrs;
     let networks = included.listed().iter().filter(is_of_family);
     if !networks.clone().any(|network| network.addr().is_loopback()) {
-        rules.push("-o lo -j RETURN".to_owned());
+        rules.push(spare(Match::Into(lo())));
     }
-    rules.push(format!("-d {loopback} -j RETURN"));
+    rules.push(spare(Match::Destination(loopback)));
     let excluded = capture.exclude_outbound_cidrs.listed().iter();
     let excluded = excluded.filter(is_of_family);
-    rules.extend(excluded.map(|network| format!("-d {network} -j RETURN")));
+    rules.extend(excluded.map(|network| spare(Match::Destination(*network))));
+    let captured = |matched: Match| Rule::new([matched], Target::Jump(TO_OUTBOUND));
     let ports = capture.include_outbound_ports.listed().iter();
-    rules.extend(ports.map(|ports| format!("-p tcp --dport {ports} -j {TO_OUTBOUND}")));
+    rules.extend(ports.map(|ports| captured(Match::Ports(*ports))));
     match included {
-        Selection::All => rules.push(format!("-j {TO_OUTBOUND}")),
+        Selection::All => rules.push(Rule::new([], Target::Jump(TO_OUTBOUND))),
         Selection::Only(_) => {
-            rules.extend(networks.map(|network| format!("-d {network} -j {TO_OUTBOUND}")));
+            rules.extend(networks.map(|network| captured(Match::Destination(*network))));
         }
     }
     rules

@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use super::rule::TableRules;
+
 /// How the names of our chains begin.
 pub const PREFIX: &str = "STRAIT_";
 
@@ -21,26 +23,34 @@ struct Table {
     chains: BTreeMap<String, Vec<String>>,
 }
 
-/// The chains of one table, while they are built.
-pub struct TableBuilder<'a>(&'a mut Table);
-
-impl TableBuilder<'_> {
+impl Table {
     /// Adds a rule to a chain of ours.
-    pub fn rule(&mut self, chain: &str, rule: impl Into<String>) {
-        let chain = self.0.chains.entry(chain.to_owned()).or_default();
-        chain.push(rule.into());
+    fn add(&mut self, chain: &str, rule: String) {
+        let chain = self.chains.entry(chain.to_owned()).or_default();
+        chain.push(rule);
     }
+}
 
-    /// Leads TCP from a chain of the kernel to a chain of ours.
-    pub fn jump(&mut self, from: &str, to: &str) {
-        self.0.jumps.push(format!("{from} -p tcp -j {to}"));
+/// As iptables writes them.
+impl From<&[TableRules]> for Ruleset {
+    fn from(tables: &[TableRules]) -> Self {
+        let mut all = Self::default();
+        for from in tables {
+            let table = all.table(from.table.name());
+            for (chain, rule) in &from.rules {
+                table.add(chain, rule.to_string());
+            }
+            let jumps = from.jumps.iter();
+            let jumps = jumps.map(|(hook, chain)| format!("{} -p tcp -j {chain}", hook.name()));
+            table.jumps.extend(jumps);
+        }
+        all
     }
 }
 
 impl Ruleset {
-    /// The chains of a table, to add to.
-    pub fn table(&mut self, name: &str) -> TableBuilder<'_> {
-        TableBuilder(self.0.entry(name.to_owned()).or_default())
+    fn table(&mut self, name: &str) -> &mut Table {
+        self.0.entry(name.to_owned()).or_default()
     }
 
     /// Whether there is no rule and no chain.
@@ -59,16 +69,15 @@ impl Ruleset {
             } else if let Some(rest) = line.strip_prefix(':') {
                 let chain = rest.split(' ').next().unwrap_or_default();
                 if chain.starts_with(PREFIX) {
-                    let table = rules.0.entry(table.clone()).or_default();
+                    let table = rules.table(&table);
                     table.chains.entry(chain.to_owned()).or_default();
                 }
             } else if let Some(rest) = line.strip_prefix("-A ") {
                 let (chain, rule) = rest.split_once(' ').unwrap_or((rest, ""));
                 if chain.starts_with(PREFIX) {
-                    rules.table(&table).rule(chain, rule);
+                    rules.table(&table).add(chain, rule.to_owned());
                 } else if leads_to_us(rule) {
-                    let table = rules.0.entry(table.clone()).or_default();
-                    table.jumps.push(rest.to_owned());
+                    rules.table(&table).jumps.push(rest.to_owned());
                 }
             }
         }
@@ -147,10 +156,12 @@ COMMIT
     #[test]
     fn only_our_rules_are_parsed() {
         let mut expected = Ruleset::default();
-        let mut nat = expected.table("nat");
-        nat.jump("PREROUTING", "STRAIT_INBOUND");
-        nat.rule("STRAIT_INBOUND", "-p tcp -m tcp --dport 80 -j RETURN");
-        nat.0.chains.insert("STRAIT_OLD".to_owned(), Vec::new());
+        let nat = expected.table("nat");
+        nat.jumps
+            .push("PREROUTING -p tcp -j STRAIT_INBOUND".to_owned());
+        let rule = "-p tcp -m tcp --dport 80 -j RETURN";
+        nat.add("STRAIT_INBOUND", rule.to_owned());
+        nat.chains.insert("STRAIT_OLD".to_owned(), Vec::new());
         assert_eq!(Ruleset::parse(SAVED), expected);
         assert!(Ruleset::parse("*nat\n:OTHER - [0:0]\n-A OTHER -j ACCEPT\nCOMMIT\n").is_empty());
     }
@@ -158,10 +169,11 @@ COMMIT
     #[test]
     fn replacing_keeps_no_rule_and_no_chain_of_before() {
         let mut others = Ruleset::default();
-        let mut nat = others.table("nat");
-        nat.rule("STRAIT_INBOUND", "-j STRAIT_NEW");
-        nat.rule("STRAIT_NEW", "-j ACCEPT");
-        nat.jump("PREROUTING", "STRAIT_INBOUND");
+        let nat = others.table("nat");
+        nat.add("STRAIT_INBOUND", "-j STRAIT_NEW".to_owned());
+        nat.add("STRAIT_NEW", "-j ACCEPT".to_owned());
+        nat.jumps
+            .push("PREROUTING -p tcp -j STRAIT_INBOUND".to_owned());
         assert_eq!(
             Ruleset::parse(SAVED).replaced_by(&others),
             "*nat\n:STRAIT_INBOUND - [0:0]\n:STRAIT_NEW - [0:0]\n:STRAIT_OLD - [0:0]\n\

@@ -18,12 +18,14 @@ const MORE_PATHS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 /// `--backend`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BackendArg {
-    /// The backend that has rules, else nft, else legacy
+    /// The backend that has rules, else nft, else legacy, else native
     Auto,
     /// iptables-nft, the rules of nf_tables
     Nft,
     /// iptables-legacy
     Legacy,
+    /// Tables of its own in nf_tables, without any tool
+    Native,
 }
 
 /// One implementation of iptables.
@@ -46,6 +48,7 @@ impl Backend {
             BackendArg::Auto => true,
             BackendArg::Nft => self == Self::Nft,
             BackendArg::Legacy => self == Self::Legacy,
+            BackendArg::Native => false,
         }
     }
 
@@ -182,19 +185,19 @@ pub fn choose(family: Family, wanted: BackendArg) -> Result<(Tools, Ruleset), St
 
 fn missing(family: Family, wanted: BackendArg) -> String {
     let command = match wanted {
-        BackendArg::Auto => Backend::Unnamed,
+        BackendArg::Auto | BackendArg::Native => Backend::Unnamed,
         BackendArg::Nft => Backend::Nft,
         BackendArg::Legacy => Backend::Legacy,
     };
     let command = command.command(family);
     format!(
-        "{command}-restore and {command}-save are not in PATH: install the package iptables (Debian, Alpine, Fedora), \
-         or run this in an image that has it"
+        "{command}-restore and {command}-save are not in PATH: install the package iptables (Debian, Alpine, Fedora), or \
+         use --backend native, which needs no tool"
     )
 }
 
 /// The path of a program.
-pub fn program(name: &str) -> Option<PathBuf> {
+fn program(name: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH").unwrap_or_default();
     let paths: Vec<_> = env::split_paths(&paths).collect();
     let more = MORE_PATHS.iter().map(Path::new);
@@ -210,7 +213,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
 /// # Errors
 ///
 /// When it cannot be started, or fails.
-pub fn run(command: &mut Command) -> Result<Output, String> {
+fn run(command: &mut Command) -> Result<Output, String> {
     let output = command.output();
     let output = output.map_err(|error| cannot_run(command, &error))?;
     checked(command, output)
@@ -277,14 +280,9 @@ pub fn missing_right() -> Option<String> {
     })
 }
 
-/// Whether the kernel has IPv6.
-pub fn has_ipv6() -> bool {
-    Path::new("/proc/net/if_inet6").exists()
-}
-
 /// Why nothing can be captured over IPv6, if that is so.
 pub fn missing_ipv6() -> Option<&'static str> {
-    if !has_ipv6() {
+    if !Family::V6.exists() {
         return Some("the kernel has no IPv6 (/proc/net/if_inet6 is missing)");
     }
     let disabled = fs::read_to_string("/proc/sys/net/ipv6/conf/lo/disable_ipv6");

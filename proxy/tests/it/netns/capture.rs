@@ -75,98 +75,94 @@ fn inbound(to: SocketAddr) -> Arrived {
 
 #[test]
 fn outbound_connections_arrive_with_their_original_destination() {
-    let Some(lab) = Lab::with_iptables(2) else {
-        return;
-    };
-    let [client, server] = lab.nodes();
-    client.install("");
-    let ports = Ports::new(client, 8080);
-    let vip = ["198.51.100.7:80", "[2001:db8::7]:80"].map(|text| text.parse().unwrap());
-    for to in server.addresses(8080).into_iter().chain(vip) {
-        assert_eq!(ports.after(|| client.connect(WORKLOAD, to)), outbound(to));
-        assert_eq!(ports.after(|| client.connect(0, to)), outbound(to), "root");
-    }
+    Lab::with_each_backend(2, |lab, backend| {
+        let [client, server] = lab.nodes();
+        client.install(&format!("{backend} "));
+        let ports = Ports::new(client, 8080);
+        let vip = ["198.51.100.7:80", "[2001:db8::7]:80"].map(|text| text.parse().unwrap());
+        for to in server.addresses(8080).into_iter().chain(vip) {
+            assert_eq!(ports.after(|| client.connect(WORKLOAD, to)), outbound(to));
+            assert_eq!(ports.after(|| client.connect(0, to)), outbound(to), "root");
+        }
+    });
 }
 
 #[test]
 fn inbound_connections_arrive_with_their_original_destination() {
-    let Some(lab) = Lab::with_iptables(2) else {
-        return;
-    };
-    let [client, server] = lab.nodes();
-    server.install("");
-    let ports = Ports::new(server, 8080);
-    for to in server.addresses(8080) {
-        let connected = client.connect(WORKLOAD, to).unwrap();
-        let (arrived, from) = ports.next();
-        assert_eq!((arrived, from), (inbound(to), client.ip_like(to)));
-        drop(connected);
-    }
+    Lab::with_each_backend(2, |lab, backend| {
+        let [client, server] = lab.nodes();
+        server.install(&format!("{backend} "));
+        let ports = Ports::new(server, 8080);
+        for to in server.addresses(8080) {
+            let connected = client.connect(WORKLOAD, to).unwrap();
+            let (arrived, from) = ports.next();
+            assert_eq!((arrived, from), (inbound(to), client.ip_like(to)));
+            drop(connected);
+        }
+    });
 }
 
 #[test]
 fn connections_of_the_proxy_are_not_captured() {
-    let Some(lab) = Lab::with_iptables(2) else {
-        return;
-    };
-    let [client, server] = lab.nodes();
-    let there = Ports::new(server, 8080);
-    client.install("");
-    for to in server.addresses(8080) {
-        assert_eq!(there.after(|| client.connect(PROXY, to)), Arrived::Workload);
-    }
-    client.install("--proxy-uid 1 --proxy-gid 4242");
-    for to in server.addresses(8080) {
-        let connected = there.after(|| client.connect(WORKLOAD, to));
-        assert_eq!(connected, Arrived::Workload, "by its group");
-        let here = Ports::new(client, 8080);
-        assert_eq!(here.after(|| client.connect(PROXY, to)), outbound(to));
-    }
+    Lab::with_each_backend(2, |lab, backend| {
+        let [client, server] = lab.nodes();
+        let there = Ports::new(server, 8080);
+        client.install(&format!("{backend} "));
+        for to in server.addresses(8080) {
+            assert_eq!(there.after(|| client.connect(PROXY, to)), Arrived::Workload);
+        }
+        client.install(&format!("{backend} --proxy-uid 1 --proxy-gid 4242"));
+        for to in server.addresses(8080) {
+            let connected = there.after(|| client.connect(WORKLOAD, to));
+            assert_eq!(connected, Arrived::Workload, "by its group");
+            let here = Ports::new(client, 8080);
+            assert_eq!(here.after(|| client.connect(PROXY, to)), outbound(to));
+        }
+    });
 }
 
 /// What happens within a pod, where everything goes through the loopback interface.
 #[test]
 fn loopback_is_captured_only_from_the_proxy_to_the_address_of_the_workload() {
-    let Some(lab) = Lab::with_iptables(1) else {
-        return;
-    };
-    let [node] = lab.nodes();
-    node.install("--exclude-inbound-ports 9090");
-    let ports = Ports::new(node, 8080);
-    let loopback = [
-        SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-        SocketAddr::from((Ipv6Addr::LOCALHOST, 8080)),
-    ];
-    for to in loopback {
-        for user in [PROXY, WORKLOAD] {
-            assert_eq!(ports.after(|| node.connect(user, to)), Arrived::Workload);
+    Lab::with_each_backend(1, |lab, backend| {
+        let [node] = lab.nodes();
+        node.install(&format!("{backend} --exclude-inbound-ports 9090"));
+        let ports = Ports::new(node, 8080);
+        let loopback = [
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            SocketAddr::from((Ipv6Addr::LOCALHOST, 8080)),
+        ];
+        for to in loopback {
+            for user in [PROXY, WORKLOAD] {
+                assert_eq!(ports.after(|| node.connect(user, to)), Arrived::Workload);
+            }
         }
-    }
-    for to in node.addresses(8080) {
-        // a workload that calls itself by its own address
-        assert_eq!(
-            ports.after(|| node.connect(WORKLOAD, to)),
-            Arrived::Workload
-        );
-        // one that calls itself through a service: the outbound side of the proxy connects
-        assert_eq!(ports.after(|| node.connect(PROXY, to)), inbound(to));
-        // the inbound side of the proxy, of which the workload must get its connection
-        let from_inbound = || node.inside_as(PROXY, || connect_from(InboundSource::Proxy, to));
-        assert_eq!(ports.after(from_inbound), Arrived::Workload);
-    }
-    let excluded = Ports {
-        workload: node.listen(9090),
-        port: 9090,
-        ..ports
-    };
-    for to in node.addresses(9090) {
-        let own = excluded.after(|| node.connect(PROXY, to));
-        assert_eq!(
-            own,
-            Arrived::Workload,
-            "excluded ports are so for calls to itself"
-        );
-    }
+        for to in node.addresses(8080) {
+            // a workload that calls itself by its own address
+            assert_eq!(
+                ports.after(|| node.connect(WORKLOAD, to)),
+                Arrived::Workload
+            );
+            // one that calls itself through a service: the outbound side of the proxy connects
+            assert_eq!(ports.after(|| node.connect(PROXY, to)), inbound(to));
+            // the inbound side of the proxy, of which the workload must get its connection
+            let from_inbound = || node.inside_as(PROXY, || connect_from(InboundSource::Proxy, to));
+            assert_eq!(ports.after(from_inbound), Arrived::Workload);
+        }
+        let excluded = Ports {
+            workload: node.listen(9090),
+            port: 9090,
+            ..ports
+        };
+        for to in node.addresses(9090) {
+            let own = excluded.after(|| node.connect(PROXY, to));
+            assert_eq!(
+                own,
+                Arrived::Workload,
+                "excluded ports are so for calls to itself"
+            );
+        }
+    });
 }
 
 /// Connects as the inbound side of the proxy does.
@@ -205,31 +201,30 @@ const INBOUND_PORTS: &[(&str, u16, bool)] = &[
 ];
 
 fn inbound_ports(mode: &str) {
-    let Some(lab) = Lab::with_iptables(2) else {
-        return;
-    };
-    let [client, server] = lab.nodes();
-    let inbound_listener = server.listen(INBOUND);
-    server.inside(|| {
-        proxy::runtime::interception::accept_any_destination(&inbound_listener).unwrap()
-    });
-    for (flags, port, captured) in INBOUND_PORTS {
-        server.install(&format!("-m {mode} {flags}"));
-        let workload = server.listen(*port);
-        for to in server.addresses(*port) {
-            let connected = client.connect(WORKLOAD, to).unwrap();
-            let (index, stream, _) = arrival(&[&inbound_listener, &workload]);
-            assert_eq!(index == 0, *captured, "{mode} {flags}: {to}");
-            let expected = captured.then_some(to);
-            let listened = if *captured { INBOUND } else { *port };
-            assert_eq!(
-                original_destination(&stream, listened),
-                expected,
-                "{mode} {flags}"
-            );
-            drop(connected);
+    Lab::with_each_backend(2, |lab, backend| {
+        let [client, server] = lab.nodes();
+        let inbound_listener = server.listen(INBOUND);
+        server.inside(|| {
+            proxy::runtime::interception::accept_any_destination(&inbound_listener).unwrap()
+        });
+        for (flags, port, captured) in INBOUND_PORTS {
+            server.install(&format!("{backend} -m {mode} {flags}"));
+            let workload = server.listen(*port);
+            for to in server.addresses(*port) {
+                let connected = client.connect(WORKLOAD, to).unwrap();
+                let (index, stream, _) = arrival(&[&inbound_listener, &workload]);
+                assert_eq!(index == 0, *captured, "{mode} {flags}: {to}");
+                let expected = captured.then_some(to);
+                let listened = if *captured { INBOUND } else { *port };
+                assert_eq!(
+                    original_destination(&stream, listened),
+                    expected,
+                    "{mode} {flags}"
+                );
+                drop(connected);
+            }
         }
-    }
+    });
 }
 
 #[test]
@@ -285,66 +280,63 @@ const OUTBOUND_DESTINATIONS: &[(&str, u16, [bool; 2])] = &[
 
 #[test]
 fn outbound_destinations_are_captured_unless_excluded() {
-    let Some(lab) = Lab::with_iptables(2) else {
-        return;
-    };
-    let [client, server] = lab.nodes();
-    let outbound_listener = client.listen(OUTBOUND);
-    for (flags, port, captured) in OUTBOUND_DESTINATIONS {
-        client.install(flags);
-        let there = server.listen(*port);
-        for (to, captured) in server.addresses(*port).into_iter().zip(captured) {
-            let connected = client.connect(WORKLOAD, to).unwrap();
-            let (index, ..) = arrival(&[&outbound_listener, &there]);
-            assert_eq!(index == 0, *captured, "{flags}: {to}");
-            drop(connected);
+    Lab::with_each_backend(2, |lab, backend| {
+        let [client, server] = lab.nodes();
+        let outbound_listener = client.listen(OUTBOUND);
+        for (flags, port, captured) in OUTBOUND_DESTINATIONS {
+            client.install(&format!("{backend} {flags}"));
+            let there = server.listen(*port);
+            for (to, captured) in server.addresses(*port).into_iter().zip(captured) {
+                let connected = client.connect(WORKLOAD, to).unwrap();
+                let (index, ..) = arrival(&[&outbound_listener, &there]);
+                assert_eq!(index == 0, *captured, "{flags}: {to}");
+                drop(connected);
+            }
         }
-    }
+    });
 }
 
 /// Such a connection must be told from a captured one, so that the proxy does not send it to itself.
 #[test]
 fn connections_to_the_proxys_own_ports_have_no_original_destination() {
-    let Some(lab) = Lab::with_iptables(2) else {
-        return;
-    };
-    let [client, server] = lab.nodes();
-    for mode in ["REDIRECT", "TPROXY"] {
-        server.install(&format!("-m {mode}"));
-        let ports = Ports::new(server, 8080);
-        for to in server.addresses(INBOUND) {
-            let arrived = ports.after(|| client.connect(WORKLOAD, to));
-            assert_eq!(arrived, Arrived::Inbound { to: None });
+    Lab::with_each_backend(2, |lab, backend| {
+        let [client, server] = lab.nodes();
+        for mode in ["REDIRECT", "TPROXY"] {
+            server.install(&format!("{backend} -m {mode}"));
+            let ports = Ports::new(server, 8080);
+            for to in server.addresses(INBOUND) {
+                let arrived = ports.after(|| client.connect(WORKLOAD, to));
+                assert_eq!(arrived, Arrived::Inbound { to: None });
+            }
+            for to in server.addresses(OUTBOUND) {
+                let arrived = ports.after(|| client.connect(WORKLOAD, to));
+                assert_eq!(arrived, Arrived::Outbound { to: None });
+                let own = ports.after(|| server.connect(WORKLOAD, to));
+                assert_eq!(own, Arrived::Outbound { to: None });
+            }
         }
-        for to in server.addresses(OUTBOUND) {
-            let arrived = ports.after(|| client.connect(WORKLOAD, to));
-            assert_eq!(arrived, Arrived::Outbound { to: None });
-            let own = ports.after(|| server.connect(WORKLOAD, to));
-            assert_eq!(own, Arrived::Outbound { to: None });
-        }
-    }
+    });
 }
 
 #[test]
 fn udp_and_icmp_are_left_alone() {
-    let Some(lab) = Lab::with_iptables(2) else {
-        return;
-    };
-    let [client, server] = lab.nodes();
-    client.install("");
-    server.install("");
-    for to in server.addresses(53) {
-        let bind = SocketAddr::new(to.ip(), 53);
-        let there = server.inside(|| std::net::UdpSocket::bind(bind).unwrap());
-        there
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
-        let any = SocketAddr::new(client.ip_like(to), 0);
-        let here = client.inside_as(WORKLOAD, || std::net::UdpSocket::bind(any).unwrap());
-        here.send_to(b"question", to).unwrap();
-        let mut bytes = [0; 16];
-        let (length, from) = there.recv_from(&mut bytes).unwrap();
-        assert_eq!(&bytes[..length], b"question");
-        assert_eq!(from.ip(), client.ip_like(to));
-    }
+    Lab::with_each_backend(2, |lab, backend| {
+        let [client, server] = lab.nodes();
+        client.install(&format!("{backend} "));
+        server.install(&format!("{backend} "));
+        for to in server.addresses(53) {
+            let bind = SocketAddr::new(to.ip(), 53);
+            let there = server.inside(|| std::net::UdpSocket::bind(bind).unwrap());
+            there
+                .set_read_timeout(Some(Duration::from_secs(20)))
+                .unwrap();
+            let any = SocketAddr::new(client.ip_like(to), 0);
+            let here = client.inside_as(WORKLOAD, || std::net::UdpSocket::bind(any).unwrap());
+            here.send_to(b"question", to).unwrap();
+            let mut bytes = [0; 16];
+            let (length, from) = there.recv_from(&mut bytes).unwrap();
+            assert_eq!(&bytes[..length], b"question");
+            assert_eq!(from.ip(), client.ip_like(to));
+        }
+    });
 }

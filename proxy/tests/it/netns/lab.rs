@@ -23,6 +23,9 @@ pub const PROXY: u32 = 1337;
 /// A user of workloads.
 pub const WORKLOAD: u32 = 4242;
 
+/// Each backend of `strait iptables`.
+const BACKENDS: [&str; 3] = ["nft", "legacy", "native"];
+
 /// How names of our namespaces begin; the number of the process follows.
 const PREFIX: &str = "strait-test-";
 
@@ -71,14 +74,26 @@ impl Lab {
         Some(lab)
     }
 
-    /// The same, if iptables is there as well.
-    pub fn with_iptables(nodes: usize) -> Option<Self> {
-        let tools = Command::new("iptables").arg("--version").output();
-        if let Err(error) = tools {
-            println!("skipped: iptables cannot be run: {error}");
-            return None;
+    /// Runs a test once with each backend of `strait iptables`, in namespaces of its own; the test gets the flag.
+    pub fn with_each_backend(nodes: usize, test: impl Fn(&Self, &str)) {
+        for backend in BACKENDS {
+            if backend != "native" && !has_iptables() {
+                continue;
+            }
+            let Some(lab) = Self::new(nodes) else {
+                return;
+            };
+            test(&lab, &format!("--backend {backend}"));
         }
-        Self::new(nodes)
+    }
+
+    /// So many nodes, if iptables is there as well.
+    pub fn with_iptables(nodes: usize) -> Option<Self> {
+        if has_iptables() {
+            Self::new(nodes)
+        } else {
+            None
+        }
     }
 
     /// Its nodes.
@@ -104,6 +119,15 @@ impl Drop for Lab {
             let _ = Command::new("ip").args(["netns", "del", name]).status();
         }
     }
+}
+
+/// Whether there is iptables; says so if not.
+fn has_iptables() -> bool {
+    let tools = Command::new("iptables").arg("--version").output();
+    if let Err(error) = &tools {
+        println!("skipped: iptables cannot be run: {error}");
+    }
+    tools.is_ok()
 }
 
 /// Removes namespaces of test processes that were killed.
@@ -230,6 +254,26 @@ impl Node {
         self.run(command)
     }
 
+    /// The same where no program but `strait` can be found, which must succeed.
+    #[track_caller]
+    pub fn without_tools(&self, arguments: &str) -> String {
+        let root = tempfile::tempdir().unwrap();
+        let binary = env!("CARGO_BIN_EXE_strait");
+        // a root directory with what a container has: the binary with its libraries, and /proc
+        let script = format!(
+            "set -e; for file in {binary} $(ldd {binary} | grep -o '/[^ ]*'); do \
+             mkdir -p $0$(dirname $file); touch $0$file; mount --bind $file $0$file; done; \
+             mkdir $0/proc; mount --bind /proc $0/proc; exec chroot $0 {binary} iptables {arguments}"
+        );
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-c", &script])
+            .arg(root.path());
+        let output = self.run(command);
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Installs capture rules, which must succeed.
     #[track_caller]
     pub fn install(&self, flags: &str) -> String {
@@ -256,6 +300,14 @@ impl Node {
             });
             state.extend(lines.map(|line| format!("{tool}: {line}\n")));
         }
+        let mut list = Command::new("nft");
+        let output = self.run({
+            list.args(["list", "ruleset"]);
+            list
+        });
+        let tables = String::from_utf8(output.stdout).unwrap();
+        let native = tables.split_inclusive("\n}\n");
+        state.extend(native.filter(|table| table.contains(" strait_")));
         for list in [
             "-4 rule",
             "-6 rule",

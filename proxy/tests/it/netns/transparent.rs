@@ -64,59 +64,56 @@ fn ask(mut client: TcpStream) -> String {
 
 #[test]
 fn workload_sees_the_clients_address() {
-    let Some(lab) = Lab::with_iptables(2) else {
-        return;
-    };
-    let [client, server] = lab.nodes();
-    server.install("-m TPROXY");
-    let inbound = server.listen(INBOUND);
-    accept_any_destination(&inbound).unwrap();
-    let workload = server.listen(8080);
-    for to in server.addresses(8080) {
-        let answer = thread::scope(|scope| {
-            scope.spawn(|| assert_eq!(forward_one(server, &inbound), to));
-            scope.spawn(|| assert_eq!(tell_peer(&workload), client.ip_like(to)));
-            ask(client.connect(WORKLOAD, to).unwrap())
-        });
-        assert_eq!(answer, format!("hello {}", client.ip_like(to)));
-    }
+    Lab::with_each_backend(2, |lab, backend| {
+        let [client, server] = lab.nodes();
+        server.install(&format!("{backend} -m TPROXY"));
+        let inbound = server.listen(INBOUND);
+        accept_any_destination(&inbound).unwrap();
+        let workload = server.listen(8080);
+        for to in server.addresses(8080) {
+            let answer = thread::scope(|scope| {
+                scope.spawn(|| assert_eq!(forward_one(server, &inbound), to));
+                scope.spawn(|| assert_eq!(tell_peer(&workload), client.ip_like(to)));
+                ask(client.connect(WORKLOAD, to).unwrap())
+            });
+            assert_eq!(answer, format!("hello {}", client.ip_like(to)));
+        }
+    });
 }
 
 /// The outbound side of the proxy connects to its own workload: the inbound side must get it, and the workload once.
 #[test]
 fn workload_that_calls_itself_through_a_service_gets_an_answer() {
-    let Some(lab) = Lab::with_iptables(1) else {
-        return;
-    };
-    let [node] = lab.nodes();
-    node.install("-m TPROXY");
-    let inbound = node.listen(INBOUND);
-    accept_any_destination(&inbound).unwrap();
-    let workload = node.listen(8080);
-    for to in node.addresses(8080) {
-        let answer = thread::scope(|scope| {
-            scope.spawn(|| assert_eq!(forward_one(node, &inbound), to));
-            scope.spawn(|| assert_eq!(tell_peer(&workload), to.ip()));
-            ask(node.connect(PROXY, to).unwrap())
-        });
-        assert_eq!(answer, format!("hello {}", to.ip()));
-    }
+    Lab::with_each_backend(1, |lab, backend| {
+        let [node] = lab.nodes();
+        node.install(&format!("{backend} -m TPROXY"));
+        let inbound = node.listen(INBOUND);
+        accept_any_destination(&inbound).unwrap();
+        let workload = node.listen(8080);
+        for to in node.addresses(8080) {
+            let answer = thread::scope(|scope| {
+                scope.spawn(|| assert_eq!(forward_one(node, &inbound), to));
+                scope.spawn(|| assert_eq!(tell_peer(&workload), to.ip()));
+                ask(node.connect(PROXY, to).unwrap())
+            });
+            assert_eq!(answer, format!("hello {}", to.ip()));
+        }
+    });
 }
 
 #[test]
 fn outbound_connections_get_their_answers_under_transparent_interception() {
-    let Some(lab) = Lab::with_iptables(2) else {
-        return;
-    };
-    let [client, server] = lab.nodes();
-    client.install("-m TPROXY");
-    let there = server.listen(8080);
-    for to in server.addresses(8080) {
-        // replies to it are established connections as well, which the rules deliver
-        let answer = thread::scope(|scope| {
-            scope.spawn(|| assert_eq!(tell_peer(&there), client.ip_like(to)));
-            ask(client.connect(PROXY, to).unwrap())
-        });
-        assert_eq!(answer, format!("hello {}", client.ip_like(to)));
-    }
+    Lab::with_each_backend(2, |lab, backend| {
+        let [client, server] = lab.nodes();
+        client.install(&format!("{backend} -m TPROXY"));
+        let there = server.listen(8080);
+        for to in server.addresses(8080) {
+            // replies to it are established connections as well, which the rules deliver
+            let answer = thread::scope(|scope| {
+                scope.spawn(|| assert_eq!(tell_peer(&there), client.ip_like(to)));
+                ask(client.connect(PROXY, to).unwrap())
+            });
+            assert_eq!(answer, format!("hello {}", client.ip_like(to)));
+        }
+    });
 }

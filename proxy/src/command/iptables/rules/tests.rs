@@ -2,6 +2,7 @@
 
 use clap::Parser;
 
+use super::super::ruleset::Ruleset;
 use super::*;
 
 #[derive(Parser)]
@@ -16,7 +17,8 @@ fn capture(flags: &str) -> CaptureArgs {
 }
 
 fn text(flags: &str, family: Family) -> String {
-    Ruleset::default().replaced_by(&rules(&capture(flags), family))
+    let rules = rules(&capture(flags), family);
+    Ruleset::default().replaced_by(&Ruleset::from(rules.as_slice()))
 }
 
 #[test]

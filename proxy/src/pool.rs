@@ -33,8 +33,8 @@ use tokio::time::Instant;
 pub use hosts::TLS_HOSTS_MAX;
 pub use incoming::Incoming;
 pub use settings::{
-    ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, Limits, PoolSettings, Speaks,
-    WAITING_REQUESTS_MAX,
+    ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, Limits, PoolSettings, Source,
+    Speaks, WAITING_REQUESTS_MAX,
 };
 pub use target::{Choice, Failed, PoolTarget};
 

@@ -385,6 +385,7 @@ impl<'a> Effective<'a> {
             streams_max: pool.http.concurrent_streams_max,
             speaks: speaks(pool),
             proxy_protocol,
+            source: None,
             tls: None,
             keep_alive: pool.http.http2_keep_alive.map(|asked| KeepAlive {
                 interval: asked.interval,

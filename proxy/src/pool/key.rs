@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
+use crate::runtime::interception::InboundSource;
 use crate::upstream::{Announced, Protocol};
 
 /// Identity of a pool.
@@ -13,6 +14,8 @@ pub(super) struct Key {
     pub(super) protocol: Protocol,
     /// What they begin with. A client may choose its port, yet reaches none but its own pools by it.
     pub(super) announced: Option<Announced>,
+    /// The address that they come from.
+    pub(super) source: Option<InboundSource>,
     /// Number of their TLS, which changes with its settings and material; 0 for plain text.
     pub(super) tls: u64,
     /// Number of the host that they ask for, where requests say which; else 0.
@@ -22,6 +25,9 @@ pub(super) struct Key {
 impl Hash for Key {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         (self.endpoint, self.protocol, self.announced).hash(hasher);
+        if let Some(source) = self.source {
+            source.hash(hasher);
+        }
         // what is plain needs no more, and most is
         if self.tls != 0 {
             (self.tls, self.host).hash(hasher);
@@ -75,6 +81,7 @@ mod tests {
                     Protocol::Http2
                 },
                 announced: None,
+                source: None,
                 tls: 0,
                 host: 0,
             })

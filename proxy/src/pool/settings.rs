@@ -118,6 +118,8 @@ pub struct PoolSettings {
     ///
     /// Source: DestinationRule `proxyProtocol`.
     pub proxy_protocol: Option<ProxyProtocol>,
+    /// The address that connections to the workload beside the proxy come from; none for connections to others.
+    pub source: Option<Source>,
     /// How many connections and requests there may be.
     pub limits: Limits,
     /// How many requests a connection carries before it is closed; any number by default.
@@ -142,6 +144,15 @@ pub struct PoolSettings {
     pub tls: Option<Arc<ClientTls>>,
 }
 
+/// The address that connections to the workload beside the proxy come from, so that they are not captured again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The client's own; only its requests use the connection.
+    Client,
+    /// One that capture rules leave alone.
+    Proxy,
+}
+
 impl Default for PoolSettings {
     fn default() -> Self {
         Self {
@@ -151,6 +162,7 @@ impl Default for PoolSettings {
             keep_alive: None,
             tcp_keepalive: None,
             proxy_protocol: None,
+            source: None,
             limits: Limits::NONE,
             requests_per_connection_max: None,
             connection_duration_max: None,

@@ -8,9 +8,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::key::Key;
-use super::settings::{ANNOUNCED_IDLE_MAX, PoolSettings};
+use super::settings::{ANNOUNCED_IDLE_MAX, PoolSettings, Source};
 use crate::error::{Error, Kind};
 use crate::registry::{ClusterState, EndpointState, PendingPermit, RequestPermit};
+use crate::runtime::interception::InboundSource;
 use crate::telemetry::Counter;
 use crate::upstream::{
     Announced, Client, ConnectSettings, Counts, Host, Protocol, Reach, TlsTarget,
@@ -60,6 +61,7 @@ impl PoolTarget<'_> {
             endpoint: self.state.id,
             protocol: self.protocol,
             announced: self.announced(),
+            source: self.source(),
             tls: self.tls.map_or(0, |tls| tls.client.serial),
             host: self
                 .tls
@@ -74,6 +76,7 @@ impl PoolTarget<'_> {
             protocol: self.protocol,
             timeout: self.settings.connect_timeout,
             announced: self.announced(),
+            source: self.source(),
             keep_alive: self.settings.keep_alive,
             tcp_keepalive: self.settings.tcp_keepalive,
             tls: self.tls.map(Into::into),
@@ -85,6 +88,14 @@ impl PoolTarget<'_> {
         let version = self.settings.proxy_protocol?;
         let client = *self.client;
         Some(Announced { version, client })
+    }
+
+    /// The address that connections come from, if it is not the kernel's choice.
+    fn source(&self) -> Option<InboundSource> {
+        Some(match self.settings.source? {
+            Source::Client => InboundSource::Client(self.client.source.ip()),
+            Source::Proxy => InboundSource::Proxy,
+        })
     }
 
     pub(super) fn terms(&self) -> Terms {
@@ -122,9 +133,12 @@ impl PoolTarget<'_> {
     }
 
     pub(super) fn idle_timeout(&self) -> Duration {
-        let most = match self.settings.proxy_protocol {
-            Some(_) => ANNOUNCED_IDLE_MAX,
-            None => Duration::MAX,
+        let settings = self.settings;
+        let of_one_client =
+            settings.proxy_protocol.is_some() || settings.source == Some(Source::Client);
+        let most = match of_one_client {
+            true => ANNOUNCED_IDLE_MAX,
+            false => Duration::MAX,
         };
         self.settings.idle_timeout.min(most)
     }

@@ -27,6 +27,7 @@ use super::tunnel::Tunnel;
 use crate::error::{BoxError, Error, Kind};
 use crate::http2::pulse::KeepAlive;
 use crate::registry::Address;
+use crate::runtime::interception::InboundSource;
 use crate::telemetry::Counter;
 use crate::tls::Inside;
 
@@ -43,6 +44,8 @@ pub struct ConnectSettings {
     pub timeout: Duration,
     /// What it begins with.
     pub announced: Option<Announced>,
+    /// The address that a connection to the workload beside the proxy comes from; the kernel's choice where there is none.
+    pub source: Option<InboundSource>,
     /// When the peer of an HTTP/2 connection is asked whether it is still there; never by default.
     pub keep_alive: Option<KeepAlive>,
     /// Probes of the kernel on silent connections; none by default.
@@ -162,7 +165,7 @@ pub(super) async fn begin(
     if let Some(tls) = &settings.tls {
         tls.check().map_err(told)?;
     }
-    let (mut stream, mut ends) = socket(reach, settings.tcp_keepalive, counts).await?;
+    let (mut stream, mut ends) = socket(reach, settings, counts).await?;
     if let Some(announced) = &settings.announced {
         let failed = |error| connect_failed(error, counts);
         stream
@@ -191,7 +194,7 @@ fn handshake(shaken: &Result<(Stream, Agreed), Error>) -> Counter {
 /// A connected socket.
 async fn socket(
     reach: Reach<'_>,
-    keepalive: Option<TcpKeepalive>,
+    settings: &ConnectSettings,
     counts: &Rc<Counts>,
 ) -> Result<(Stream, Ends), Error> {
     let failed = |error: io::Error| connect_failed(error, counts);
@@ -203,9 +206,10 @@ async fn socket(
             (Stream::Unix(stream), reach.address.clone())
         }
         Address::Ip(_) | Address::Name { .. } => {
-            let (stream, remote) = first_to_connect(&reach.candidates(), counts).await?;
+            let (stream, remote) =
+                first_to_connect(&reach.candidates(), settings.source, counts).await?;
             stream.set_nodelay(true).map_err(failed)?;
-            if let Some(keepalive) = keepalive {
+            if let Some(keepalive) = settings.tcp_keepalive {
                 keepalive.set(&stream).map_err(failed)?;
             }
             (Stream::Tcp(stream), Address::Ip(remote))
@@ -242,6 +246,7 @@ fn connect_failed(error: impl Into<BoxError>, counts: &Counts) -> Error {
 /// connect wins and ends the others.
 async fn first_to_connect(
     addresses: &[SocketAddr],
+    source: Option<InboundSource>,
     counts: &Counts,
 ) -> Result<(TcpStream, SocketAddr), Error> {
     let mut rest = addresses.iter().copied();
@@ -249,7 +254,7 @@ async fn first_to_connect(
     let mut last = None;
     loop {
         if let Some(address) = rest.next() {
-            race.begin(address);
+            race.begin(address, source);
         } else if race.is_over() {
             let none = || io::Error::new(io::ErrorKind::AddrNotAvailable, "no address is known");
             return Err(last.unwrap_or_else(|| connect_failed(none(), counts)));
@@ -276,9 +281,13 @@ struct Race(Vec<Pin<Box<dyn Future<Output = Finish>>>>);
 type Finish = io::Result<(TcpStream, SocketAddr)>;
 
 impl Race {
-    fn begin(&mut self, address: SocketAddr) {
+    fn begin(&mut self, address: SocketAddr, source: Option<InboundSource>) {
         self.0.push(Box::pin(async move {
-            Ok((TcpStream::connect(address).await?, address))
+            let stream = match source {
+                None => TcpStream::connect(address).await?,
+                Some(source) => source.socket(address)?.connect(address).await?,
+            };
+            Ok((stream, address))
         }));
     }
 

@@ -19,6 +19,7 @@ pub mod memory;
 mod panics;
 
 pub mod publish;
+mod sources;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +31,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::compile::certificates::Scope;
+use crate::identity::Mode;
 use crate::registry::Registry;
 use crate::snapshot::{ListenerKey, Snapshot};
 use crate::telemetry::Telemetry;
@@ -138,6 +140,10 @@ impl Control {
         let mut diagnostics = found.diagnostics;
         diagnostics.extend(found.members.diagnostics);
         log_new(&mut self.logged.resources, &diagnostics);
+        if self.publisher.identity().mode == Mode::Sidecar {
+            let workloads = sources::workloads(&found.set);
+            self.telemetry.plaintext.set_workloads(workloads);
+        }
         let settings = found.members.settings.as_ref();
         let knows_more = settings.is_some_and(|settings| self.publisher.know(settings));
         let has_others = self.look_at_certificates(&found.set);

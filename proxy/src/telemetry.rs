@@ -14,6 +14,7 @@ mod labels;
 mod log;
 mod members;
 pub mod names;
+mod plaintext;
 mod requests;
 mod routes;
 mod stats_registry;
@@ -38,6 +39,7 @@ pub use members::{
     ShiftTally, Tally,
 };
 pub use names::{Counter, Gauge};
+pub use plaintext::{PlaintextCount, PlaintextStats, SourceWorkload};
 pub use requests::{RequestProtocol, RequestRecord, RequestStats, Security, VARIANTS_MAX};
 pub use routes::RouteStats;
 pub use stats_registry::{RETENTION, StatsRegistry};
@@ -52,6 +54,8 @@ pub struct Telemetry {
     pub stats: StatsRegistry,
     /// What the control thread reports about reloads and resources.
     pub control: ControlStats,
+    /// Connections in plain text to a workload that takes the mesh's TLS as well.
+    pub plaintext: PlaintextStats,
     workers: usize,
 }
 
@@ -62,6 +66,7 @@ impl Telemetry {
             counters: WorkerCounters::new(workers),
             stats: StatsRegistry::new(workers),
             control: ControlStats::new(build),
+            plaintext: PlaintextStats::default(),
             workers,
         })
     }

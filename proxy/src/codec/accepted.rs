@@ -97,6 +97,12 @@ impl<A: Handler> AcceptedConnection<A> {
         self.server.count(counter);
     }
 
+    /// Counts, by its source, a connection in plain text that the mesh's TLS could have carried.
+    pub fn count_plaintext(&self) {
+        let plaintext = &self.server.telemetry.plaintext;
+        plaintext.count(self.downstream.remote.ip());
+    }
+
     /// The worker's coarse time.
     pub fn now(&self) -> Tick {
         self.member.now()

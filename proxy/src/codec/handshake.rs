@@ -17,6 +17,7 @@ use super::io::Stream;
 use super::transport::Transport;
 use crate::exchange::downstream::client_cert;
 use crate::exchange::downstream::connection::Handshake;
+use crate::exchange::downstream::peer_stats::PeerStats;
 use crate::runtime::clock::Tick;
 use crate::telemetry::Counter;
 use crate::tls::encrypted::{Encrypted, Failure, Reason};
@@ -86,6 +87,7 @@ impl<A: Handler> AcceptedConnection<A> {
             cipher: peer.cipher.unwrap_or_default(),
             peer: peer.certificate.map(Box::new),
             own: terms.own,
+            peer_stats: PeerStats::default(),
         };
         let transport = Transport::Tls(Box::new(encrypted));
         Some(AcceptedConnection {

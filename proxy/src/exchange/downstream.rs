@@ -5,4 +5,5 @@ pub mod client_cert;
 pub mod connection;
 pub mod interim;
 pub mod origin;
+pub mod peer_stats;
 mod trailers;

@@ -5,6 +5,7 @@
 
 pub mod health;
 pub mod log;
+mod peer;
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -29,9 +30,7 @@ use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::Worker;
 use crate::filter::timeout;
 use crate::snapshot::Route;
-use crate::telemetry::{
-    Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats, Security,
-};
+use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
@@ -366,6 +365,11 @@ impl Record {
         worker.lower(Gauge::RequestsActive);
         let duration = self.started.elapsed();
         let body_bytes = self.progress.as_ref().map_or(0, |body| body.bytes());
+        let stats = match (&self.picked, &self.target) {
+            (Some(picked), _) => &picked.endpoint().stats,
+            (None, Some(target)) => &target.cluster().stats,
+            (None, None) => &worker.unrouted,
+        };
         let record = RequestRecord {
             code: self.code,
             flags: self.flags(),
@@ -375,19 +379,15 @@ impl Record {
                 RequestProtocol::Http
             },
             grpc_status: self.grpc_status,
-            security: Security::Unknown,
+            security: peer::security(&self.connection, stats.labels().reporter),
             duration,
             request_bytes: body_bytes + self.received_bytes,
             response_bytes: self.sent_bytes,
             request_messages: self.progress.as_ref().map_or(0, |one| one.messages()),
             response_messages: self.messages.count(),
         };
-        let stats = match (&self.picked, &self.target) {
-            (Some(picked), _) => &picked.endpoint().stats,
-            (None, Some(target)) => &target.cluster().stats,
-            (None, None) => &worker.unrouted,
-        };
-        stats.record(worker.id, &record);
+        let of_peer = peer::stats(&self.connection, stats, &worker.telemetry.stats);
+        of_peer.as_ref().unwrap_or(stats).record(worker.id, &record);
         if let Some(stats) = &self.route_stats {
             stats.record(worker.id, record.code);
         }

@@ -87,6 +87,7 @@ impl Exposition {
             .chain(families::workers(&self.telemetry.counters))
             .chain(families::connections(stats))
             .chain(std::iter::once(families::routes(stats)))
+            .chain(std::iter::once(families::plaintext(&self.telemetry)))
             .chain(families::members(stats))
             .chain(families::standing(&(self.members)()))
             .chain(process::families());

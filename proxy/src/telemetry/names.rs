@@ -48,6 +48,8 @@ families! {
     DOWNSTREAM_CLOSED "strait_downstream_connections_closed_total" "Downstream connections closed, by listener and protocol.",
     /// Gauge: downstream connections open now.
     DOWNSTREAM_ACTIVE "strait_downstream_connections_active" "Downstream connections that are open, by listener and protocol.",
+    /// Counter: connections in plain text to a workload that takes the mesh's TLS as well.
+    INBOUND_PLAINTEXT "strait_inbound_plaintext_connections_total" "Plain-text connections to ports with PeerAuthentication mode PERMISSIVE, by source; STRICT would close them.",
     /// Counter: requests of rules with a `statPrefix`.
     ROUTE_REQUESTS "strait_route_requests_total" "Requests matched by a rule with a statPrefix, by prefix and class of the response status.",
     /// Counter: attempts sent to a Kubernetes cluster of a service.
@@ -132,6 +134,8 @@ pub mod label {
         "destination_canonical_service",
         "destination_canonical_revision",
     ];
+    /// Address of a source whose workload is not known.
+    pub const SOURCE_ADDRESS: &str = "source_address";
     /// Host of the destination service.
     pub const DESTINATION_SERVICE: &str = "destination_service";
     /// Name of the destination service.

@@ -31,6 +31,7 @@ mod downstream_limits;
 mod drain;
 mod edge_headers;
 mod ejections;
+mod envoy_interop;
 mod examples;
 mod failover;
 mod faults;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hyper::header::HeaderValue;
 
 use crate::exchange::downstream::interim::Waiting;
+use crate::exchange::downstream::peer_stats::PeerStats;
 use crate::filter::{Scheme, TlsContext};
 use crate::snapshot::{ListenerKey, Security};
 use crate::tls::Identity;
@@ -64,6 +65,8 @@ pub struct Handshake {
     /// What goes into `x-forwarded-client-cert`: an element made by
     /// [`client_cert::element`](crate::exchange::downstream::client_cert::element); `None` when the peer showed no certificate.
     pub client_cert: Option<HeaderValue>,
+    /// Statistics with the peer's identity.
+    pub peer_stats: PeerStats,
 }
 
 impl Connection {

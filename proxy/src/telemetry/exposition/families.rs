@@ -116,6 +116,21 @@ pub(super) fn members(stats: &StatsRegistry) -> [MetricFamily; 3] {
     ]
 }
 
+/// Connections in plain text that a workload need not have taken.
+pub(super) fn plaintext(telemetry: &Telemetry) -> MetricFamily {
+    let counts = telemetry.plaintext.counts();
+    let [workload, namespace, ..] = label::SOURCE;
+    let counts = counts.iter().map(|one| {
+        let labels = vec![
+            pair(workload, &one.workload),
+            pair(namespace, &one.namespace),
+            pair(label::SOURCE_ADDRESS, &one.address),
+        ];
+        (labels, one.connections)
+    });
+    counter_family(names::INBOUND_PLAINTEXT, counts)
+}
+
 /// How clusters stand in the services that they serve.
 pub(super) fn standing(states: &[MemberState]) -> [MetricFamily; 2] {
     let labels = |state: &MemberState| {

@@ -1,0 +1,62 @@
+//! What a sidecar's metrics say of the client of its workload: how the connection is secured, and the identities of both
+//! sides.
+
+use std::sync::Arc;
+
+use crate::exchange::downstream::connection::{Connection, Handshake};
+use crate::telemetry::{Reporter, RequestLabels, RequestStats, Security, StatsRegistry, Workload};
+use crate::tls::spiffe::SpiffeId;
+use crate::tls::{Facts, Name};
+
+/// How the connection is secured, as the side that receives it reports it.
+pub(super) fn security(connection: &Connection, reporter: Reporter) -> Security {
+    let handshake = connection.tls.as_ref();
+    let has_certificate = handshake.is_some_and(|handshake| handshake.peer.is_some());
+    match reporter {
+        Reporter::Source => Security::Unknown,
+        Reporter::Destination if has_certificate => Security::MutualTls,
+        Reporter::Destination => Security::None,
+    }
+}
+
+/// The statistics with the labels of `base` and what the client's certificate says; none if it says nothing, or if the
+/// sending side reports.
+pub(super) fn stats(
+    connection: &Connection,
+    base: &Arc<RequestStats>,
+    registry: &StatsRegistry,
+) -> Option<Arc<RequestStats>> {
+    let labels = base.labels();
+    let handshake = connection.tls.as_deref();
+    let handshake = handshake.filter(|_| labels.reporter == Reporter::Destination)?;
+    let find = || {
+        let labels = with_principals(labels, handshake);
+        labels.map(|labels| registry.request_stats(&labels))
+    };
+    handshake.peer_stats.find(base, find)
+}
+
+/// Labels with the identities of both sides, if the client has one.
+fn with_principals(labels: &RequestLabels, handshake: &Handshake) -> Option<RequestLabels> {
+    let principal = uri(handshake.peer.as_ref()?.facts()?)?;
+    let namespace = SpiffeId::parse(principal).map(|id| Arc::from(id.namespace));
+    let source = &*labels.source;
+    let own = handshake.own.as_deref().and_then(|own| uri(&own.facts));
+    let destination = &*labels.destination;
+    Some(RequestLabels {
+        source: Arc::new(Workload {
+            principal: principal.into(),
+            namespace: namespace.unwrap_or_else(|| Arc::clone(&source.namespace)),
+            ..source.clone()
+        }),
+        destination: Arc::new(Workload {
+            principal: own.map_or_else(|| Arc::clone(&destination.principal), Arc::from),
+            ..destination.clone()
+        }),
+        ..labels.clone()
+    })
+}
+
+fn uri(facts: &Facts) -> Option<&str> {
+    facts.names.iter().find_map(Name::uri)
+}

@@ -1,0 +1,227 @@
+//! TLS between workloads with Envoy on the other side, configured as Istio configures a sidecar. Skipped, with the reason, on
+//! machines without Envoy.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::support::eventually;
+use crate::support::mesh::{documents, gateway, routes};
+use crate::support::pki::Authority;
+use crate::support::proxy::{Start, free_address};
+use crate::support::raw::{GET, Raw, Reply};
+use crate::support::tls::{files, gateway as tls_gateway, server};
+
+const STRAIT: &str = "spiffe://cluster.local/ns/shop/sa/strait";
+const ENVOY: &str = "spiffe://cluster.local/ns/shop/sa/envoy";
+const STRANGER: &str = "spiffe://cluster.local/ns/bank/sa/envoy";
+
+/// Why Envoy cannot be run here, if so.
+fn missing() -> Option<String> {
+    let output = Command::new("envoy")
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
+    match output {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(format!("`envoy --version` ends with {}", output.status)),
+        Err(error) => Some(format!("`envoy` cannot be run: {error}")),
+    }
+}
+
+/// A running Envoy; killed when this is dropped.
+struct Envoy {
+    child: Child,
+    /// Takes the mesh's TLS and plain text.
+    inbound: SocketAddr,
+    /// Sends requests over the mesh's TLS to the address that it was given.
+    outbound: SocketAddr,
+}
+
+impl Envoy {
+    /// Starts it in a directory with `envoy.pem`, `envoy.key` and `ca.pem`.
+    fn start(directory: &Path, strait: SocketAddr) -> Self {
+        let [inbound, outbound, admin] = [(); 3].map(|()| free_address());
+        let config = config(directory, [inbound, outbound, admin, strait]);
+        std::fs::write(directory.join("envoy.yaml"), config).unwrap();
+        let log = std::fs::File::create(directory.join("envoy.log")).unwrap();
+        let child = Command::new("envoy")
+            .args([
+                "--concurrency",
+                "1",
+                "--disable-hot-restart",
+                "-l",
+                "warn",
+                "-c",
+            ])
+            .arg(directory.join("envoy.yaml"))
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let envoy = Self {
+            child,
+            inbound,
+            outbound,
+        };
+        eventually("Envoy listens", || {
+            [inbound, outbound]
+                .iter()
+                .all(|address| std::net::TcpStream::connect(address).is_ok())
+        });
+        envoy
+    }
+}
+
+impl Drop for Envoy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn config(directory: &Path, addresses: [SocketAddr; 4]) -> String {
+    let directory = directory.to_str().unwrap();
+    let mut text = include_str!("envoy_interop/envoy.yaml").replace("DIR", directory);
+    let words = ["INBOUND", "OUTBOUND", "ADMIN", "STRAIT"];
+    for (word, address) in words.into_iter().zip(addresses) {
+        let (ip, port) = (address.ip(), address.port());
+        let socket = format!("socket_address: {{address: {ip}, port_value: {port}}}");
+        text = text.replace(&format!("socket_address: {word}"), &socket);
+    }
+    text
+}
+
+/// The address of an endpoint of the service `a.test`, whose port speaks this.
+fn service(envoy: SocketAddr, protocol: &str) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: a, namespace: shop}}\nspec:\n  \
+         hosts: [a.test]\n  location: MESH_INTERNAL\n  resolution: STATIC\n  \
+         ports: [{{number: 80, name: web, protocol: {protocol}, targetPort: {}}}]\n  \
+         endpoints: [{{address: {}, serviceAccount: envoy}}]\n",
+        envoy.port(),
+        envoy.ip()
+    )
+}
+
+fn get(address: SocketAddr, path: &str) -> Reply {
+    Raw::connect(address)
+        .send(GET.replacen("GET /", &format!("GET {path}"), 1))
+        .reply()
+}
+
+/// Certificates of both sides in one directory.
+struct Pki {
+    ca: Authority,
+    directory: tempfile::TempDir,
+}
+
+impl Pki {
+    fn new() -> Self {
+        let pki = Self {
+            ca: Authority::new("mesh"),
+            directory: tempfile::tempdir().unwrap(),
+        };
+        files(pki.directory.path(), &[("ca.pem", &pki.ca.pem())]);
+        pki.issue("strait", STRAIT);
+        pki
+    }
+
+    fn issue(&self, name: &str, id: &str) {
+        let pair = self.ca.server(&[id]);
+        let [chain, key] = ["pem", "key"].map(|kind| format!("{name}.{kind}"));
+        files(
+            self.directory.path(),
+            &[(&*chain, &pair.chain), (&*key, &pair.key)],
+        );
+    }
+
+    /// Flags of a proxy with the identity of `strait`.
+    fn flags(&self) -> Vec<String> {
+        let file = |name: &str| {
+            self.directory
+                .path()
+                .join(name)
+                .to_str()
+                .unwrap()
+                .to_owned()
+        };
+        let flags = [
+            ("--namespace", "shop".to_owned()),
+            ("--workload-cert", file("strait.pem")),
+            ("--workload-key", file("strait.key")),
+            ("--mesh-ca", file("ca.pem")),
+        ];
+        let each = flags.into_iter();
+        each.flat_map(|(flag, value)| [flag.to_owned(), value])
+            .collect()
+    }
+}
+
+#[test]
+fn mesh_tls_to_envoy_carries_http1_and_http2() {
+    if let Some(reason) = missing() {
+        return println!("skipped: {reason}");
+    }
+    let pki = Pki::new();
+    pki.issue("envoy", ENVOY);
+    let envoy = Envoy::start(pki.directory.path(), free_address());
+    let start = Start::new();
+    let edge = start.edge();
+    let routes = routes("a", "['*']", "- {route: [{destination: {host: a.test}}]}");
+    let proxy = start
+        .args(pki.flags())
+        .file("mesh.yaml", documents([gateway(&[edge]), routes]))
+        .file("service.yaml", service(envoy.inbound, "HTTP"))
+        .start();
+    for (protocol, version) in [("HTTP", "HTTP/1.1"), ("HTTP2", "HTTP/2")] {
+        proxy.write("service.yaml", service(envoy.inbound, protocol));
+        let mut reply = get(edge, "/");
+        eventually("the protocol is that of the port", || {
+            reply = get(edge, "/");
+            reply.has(&format!("x-protocol: {version}"))
+        });
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert!(reply.has(&format!("x-peer: {STRAIT}")), "{reply:?}");
+        assert!(reply.has("x-sni: outbound_.80_._.a.test"), "{reply:?}");
+    }
+    // an endpoint with the identity of another workload is refused
+    drop(envoy);
+    pki.issue("envoy", STRANGER);
+    let envoy = Envoy::start(pki.directory.path(), free_address());
+    proxy.write("service.yaml", service(envoy.inbound, "HTTP"));
+    let mut text = String::new();
+    eventually("the endpoint is refused", || {
+        text = String::from_utf8_lossy(&get(edge, "/").body).into_owned();
+        text.contains("name mismatch")
+    });
+}
+
+#[test]
+fn mesh_tls_from_envoy_carries_http1_and_http2() {
+    if let Some(reason) = missing() {
+        return println!("skipped: {reason}");
+    }
+    let pki = Pki::new();
+    let start = Start::new();
+    let mesh = start.edge();
+    let headers =
+        "{response: {set: {x-peer: '%DOWNSTREAM_PEER_URI_SAN%', x-protocol: '%PROTOCOL%'}}}";
+    let rules = format!("- {{directResponse: {{status: 200}}, headers: {headers}}}");
+    let servers = [server(mesh, "https", "['*']", "{mode: ISTIO_MUTUAL}")];
+    let _proxy = start
+        .args(pki.flags())
+        .file(
+            "mesh.yaml",
+            documents([tls_gateway(&servers), routes("b", "['*']", &rules)]),
+        )
+        .start();
+    pki.issue("envoy", ENVOY);
+    let envoy = Envoy::start(pki.directory.path(), mesh);
+    for (path, version) in [("/", "HTTP/1.1"), ("/h2", "HTTP/2")] {
+        let reply = get(envoy.outbound, path);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert!(reply.has(&format!("x-peer: {ENVOY}")), "{reply:?}");
+        assert!(reply.has(&format!("x-protocol: {version}")), "{reply:?}");
+    }
+}

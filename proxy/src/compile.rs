@@ -42,6 +42,7 @@ pub use inputs::Inputs;
 use policies::Policies;
 pub use survey::Survey;
 pub use update::service_cache::ServiceCache;
+use update::service_cache::Start;
 
 /// Compiles a snapshot. With `previous` from the same registry, what did not change is taken from there; the result is
 /// the same as that of a fresh compile.
@@ -58,16 +59,20 @@ pub fn compile_again(
 ) -> Snapshot {
     let (resources, identity) = (inputs.resources, inputs.identity);
     let certificates = inputs.certificates.revision();
-    let (services, changes) = service_cache.services(inputs, previous);
+    let Start {
+        services,
+        routes,
+        changes,
+    } = service_cache.services(inputs, previous);
     let policies = Policies::new(resources, identity);
     let mut clusters = Clusters::new(inputs, &services, &policies, (previous, &changes));
-    let listeners = listeners::compile(inputs, &mut clusters, previous);
+    let listeners = listeners::compile(inputs, &routes, &mut clusters, previous);
     let Built {
         clusters,
         without_port,
         dns_names,
     } = clusters.finish();
-    service_cache.keep(inputs, certificates, services);
+    service_cache.keep(inputs, certificates, (services, routes));
     Snapshot {
         generation: 0,
         listeners,

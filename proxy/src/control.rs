@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config_loader::diagnostic::codes::common::CM036;
-use config_loader::{Diagnostic, Quarantined, ResourceSet, Severity, Update};
+use config_loader::{Diagnostic, Kind, Quarantined, ResourceSet, Severity, Update};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
@@ -42,6 +42,14 @@ use dns::Follower;
 pub use held::Held;
 use members::FoundMembers;
 use publish::Publisher;
+
+/// Kinds that name no certificates.
+const WITHOUT_CERTIFICATES: [Kind; 4] = [
+    Kind::EndpointSlice,
+    Kind::ServiceEntry,
+    Kind::VirtualService,
+    Kind::WorkloadEntry,
+];
 
 /// How often what nothing uses any more is let go.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
@@ -146,12 +154,24 @@ impl Control {
         }
         let settings = found.members.settings.as_ref();
         let knows_more = settings.is_some_and(|settings| self.publisher.know(settings));
-        let has_others = self.look_at_certificates(&found.set);
+        let has_others = self.names_other_certificates(&found.set, knows_more)
+            && self.look_at_certificates(&found.set);
         // findings may come without a change
         if knows_more || has_others || !self.publisher.has_published(&found.set) {
             let snapshot = self.publisher.publish(found.set);
             self.follow(&snapshot);
         }
+    }
+
+    /// Whether resources may name other certificates than those in effect. What happens to files is noticed without a change of
+    /// resources, too.
+    fn names_other_certificates(&self, now: &ResourceSet, knows_more: bool) -> bool {
+        let before = self.publisher.resources();
+        let mut kinds = Kind::ALL
+            .iter()
+            .filter(|kind| !WITHOUT_CERTIFICATES.contains(kind));
+        let is_same = kinds.all(|kind| before.is_same(now, *kind));
+        knows_more || !is_same || !self.publisher.has_published(before)
     }
 
     /// Reads the certificates that these resources name; returns whether any in effect is another than before.

@@ -16,12 +16,15 @@ pub(in crate::compile) fn visible<'a>(
     let mut virtual_services: Vec<&Arc<Object<VirtualService>>> = resources
         .virtual_services
         .values()
-        .filter(|object| {
-            !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace)
-        })
+        .filter(|object| is_visible(object, identity))
         .collect();
     virtual_services.sort_by(|a, b| a.age().cmp(&b.age()));
     virtual_services
+}
+
+/// Whether a VirtualService has hosts and counts for a proxy of this identity.
+pub(in crate::compile) fn is_visible(object: &Object<VirtualService>, identity: &Identity) -> bool {
+    !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace)
 }
 
 /// Whether a Gateway's selector takes in a proxy of this identity.

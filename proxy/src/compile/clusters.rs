@@ -10,7 +10,7 @@ mod stats;
 mod workload_labels;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -101,6 +101,29 @@ pub(in crate::compile) struct Built {
     pub dns_names: BTreeMap<Arc<str>, Renewal>,
 }
 
+/// Clusters by number. One that was asked for and of which nothing is known is `None`.
+#[derive(Default)]
+struct BuiltClusters(Vec<Option<Option<Arc<Cluster>>>>);
+
+impl BuiltClusters {
+    fn has(&self, id: ClusterId) -> bool {
+        matches!(self.0.get(id.0 as usize), Some(Some(_)))
+    }
+
+    fn insert(&mut self, id: ClusterId, cluster: Option<Arc<Cluster>>) {
+        let number = id.0 as usize;
+        if number >= self.0.len() {
+            self.0.resize(number + 1, None);
+        }
+        self.0[number] = Some(cluster);
+    }
+
+    fn finish(mut self, count: usize) -> Box<[Option<Arc<Cluster>>]> {
+        self.0.resize(count, None);
+        self.0.into_iter().map(Option::flatten).collect()
+    }
+}
+
 /// Builds the clusters that routes name.
 pub(in crate::compile) struct Clusters<'a> {
     services: &'a Services,
@@ -118,8 +141,8 @@ pub(in crate::compile) struct Clusters<'a> {
     mesh_retries: Arc<RetryPolicy>,
     /// Whether a VirtualService of the listener that is being compiled routes every host.
     routes_every_host: bool,
-    /// Built so far; a name of which nothing is known has none.
-    built: HashMap<ClusterId, Option<Arc<Cluster>>>,
+    /// Built so far.
+    built: BuiltClusters,
     without_port: BTreeSet<ClusterId>,
     dns_names: BTreeMap<Arc<str>, Renewal>,
 }
@@ -149,7 +172,7 @@ impl<'a> Clusters<'a> {
             member,
             mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.compat_retry_503)),
             routes_every_host: false,
-            built: HashMap::with_capacity(previous.clusters.len()),
+            built: BuiltClusters::default(),
             without_port: BTreeSet::new(),
             dns_names: BTreeMap::new(),
         }
@@ -249,7 +272,7 @@ impl<'a> Clusters<'a> {
     /// given out for an unknown host or subset too; the snapshot has no cluster under it.
     pub(in crate::compile) fn need(&mut self, name: &str) -> (Arc<str>, ClusterId) {
         let state = self.registry.cluster(name);
-        if !self.built.contains_key(&state.id) {
+        if !self.built.has(state.id) {
             let cluster = self.unchanged(name, state.id).or_else(|| self.find(name));
             if cluster.is_none() && self.lacks_port(name) {
                 self.without_port.insert(state.id);
@@ -262,11 +285,11 @@ impl<'a> Clusters<'a> {
     /// Takes the cluster of a destination that is as it was; it is looked at only if the change touches it.
     pub(in crate::compile) fn need_again(&mut self, destination: &Destination) {
         let id = destination.cluster;
-        if self.built.contains_key(&id) {
+        if self.built.has(id) {
             return;
         }
         match self.unchanged(&destination.name, id) {
-            Some(kept) => drop(self.built.insert(id, Some(kept))),
+            Some(kept) => self.built.insert(id, Some(kept)),
             None => drop(self.need(&destination.name)),
         }
     }
@@ -362,12 +385,8 @@ impl<'a> Clusters<'a> {
 
     /// All clusters by number, and what goes with them.
     pub(in crate::compile) fn finish(self) -> Built {
-        let mut clusters = vec![None; self.registry.cluster_count()];
-        for (id, cluster) in self.built {
-            clusters[id.0 as usize] = cluster;
-        }
         Built {
-            clusters: clusters.into_boxed_slice(),
+            clusters: self.built.finish(self.registry.cluster_count()),
             without_port: self.without_port.into_iter().collect(),
             dns_names: self.dns_names,
         }

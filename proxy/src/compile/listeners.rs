@@ -15,7 +15,7 @@ use config_loader::resource::Object;
 use config_loader::resource::istio::{Bind, Gateway, GatewayRef, Protocol, Server, VirtualService};
 
 use crate::compile::Inputs;
-use crate::compile::applies::{selects, visible};
+use crate::compile::applies::selects;
 use crate::compile::clusters::Clusters;
 use crate::compile::listeners::bound::Bound;
 use crate::compile::listeners::chains::ChainCompiler;
@@ -23,6 +23,7 @@ use crate::compile::listeners::hosts::HostCompiler;
 use crate::compile::listeners::opaque::OpaqueCompiler;
 use crate::compile::listeners::opaque::Rules;
 use crate::compile::provenance::object_name;
+use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::snapshot::{
@@ -111,24 +112,19 @@ impl<'a> Servers<'a> {
     }
 }
 
-/// Whether a VirtualService is for every host.
-fn takes_all(object: &&Arc<Object<VirtualService>>) -> bool {
-    let mut hosts = object.spec.hosts.iter();
-    hosts.any(|host| *host.value == *"*")
-}
-
 /// Compiles the listeners of a gateway.
 pub(in crate::compile) fn compile(
     inputs: &Inputs<'_>,
+    routes: &VisibleRoutes,
     clusters: &mut Clusters<'_>,
     previous: &Snapshot,
 ) -> BTreeMap<ListenerKey, Arc<Listener>> {
     let (resources, identity) = (inputs.resources, inputs.identity);
-    let virtual_services = visible(resources, identity);
+    let virtual_services = routes.all();
     let by_address = servers_by_address(resources, identity);
     let exports = exported(inputs, &by_address, clusters, previous);
     let mut listeners = BTreeMap::new();
-    let for_all: Vec<_> = virtual_services.iter().copied().filter(takes_all).collect();
+    let for_all: Vec<_> = routes.of_host("*").iter().collect();
     for (key, servers) in by_address {
         clusters.enter_listener(servers.have_any(&for_all, identity));
         let compiler = ListenerCompiler {
@@ -137,6 +133,7 @@ pub(in crate::compile) fn compile(
             certificates: inputs.certificates,
             key: &key,
             before: previous.listeners.get(&key),
+            routes,
             virtual_services: &virtual_services,
             exports: exports.as_ref(),
         };
@@ -220,6 +217,7 @@ struct ListenerCompiler<'a> {
     certificates: &'a Store,
     key: &'a ListenerKey,
     before: Option<&'a Arc<Listener>>,
+    routes: &'a VisibleRoutes,
     virtual_services: &'a [&'a Arc<Object<VirtualService>>],
     exports: Option<&'a Arc<VirtualHost>>,
 }
@@ -273,6 +271,7 @@ impl ListenerCompiler<'_> {
                     resources: self.resources,
                     identity: self.identity,
                     key: self.key,
+                    visible: self.routes,
                     before: match before {
                         Some(Service::Http(before)) => Some(before),
                         _ => None,
@@ -302,6 +301,7 @@ impl ListenerCompiler<'_> {
                     identity: self.identity,
                     certificates: self.certificates,
                     key: self.key,
+                    visible: self.routes,
                     virtual_services: self.virtual_services,
                     exports: self.exports,
                     before: match before {

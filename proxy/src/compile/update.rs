@@ -3,3 +3,5 @@
 pub(in crate::compile) mod changes;
 
 pub(in crate::compile) mod service_cache;
+
+pub(in crate::compile) mod visible_routes;

@@ -1,6 +1,5 @@
 //! Looks after the health of endpoints: sweeps ejections, makes tables again, tells what happened.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tokio::time::MissedTickBehavior;
 use super::Control;
 use super::panics::Panics;
 use crate::cluster::Cluster;
-use crate::registry::{Cause, ClusterId, Event, EventKind, Journal, Moment};
+use crate::registry::{Cause, Event, EventKind, Journal, Moment};
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
 
@@ -36,11 +35,22 @@ struct Shown {
     unhealthy: usize,
 }
 
+impl Shown {
+    fn of(cluster: &Cluster) -> Self {
+        Self {
+            ejected: cluster.ejected(),
+            unhealthy: cluster.unhealthy(),
+        }
+    }
+}
+
 /// A cluster that needs care, and when it is swept next.
 struct MonitoredCluster {
     cluster: Arc<Cluster>,
     interval: Duration,
     due: Moment,
+    /// Its endpoints, as of the last event or change.
+    shown: Shown,
 }
 
 impl EjectionSweep {
@@ -81,6 +91,11 @@ impl EjectionSweep {
             panics.look(now);
             let before = told;
             told = self.tell(told);
+            if told != before {
+                for one in &mut monitored {
+                    one.shown = Shown::of(&one.cluster);
+                }
+            }
             if told != before || replaced {
                 shown = self.show(&monitored, shown);
             }
@@ -96,14 +111,14 @@ impl EjectionSweep {
         let now = self.journal.now();
         let snapshot = self.slot.load_full();
         panics.follow(Arc::clone(&snapshot));
-        let mut before: HashMap<ClusterId, MonitoredCluster> = before
-            .into_iter()
-            .map(|one| (one.cluster.id(), one))
-            .collect();
+        // both are in the order of their numbers
+        let mut before = before.into_iter().peekable();
         let clusters = snapshot.clusters.iter().flatten();
         clusters
             .filter_map(|cluster| {
-                let known = before.remove(&cluster.id());
+                let id = cluster.id();
+                while before.next_if(|one| one.cluster.id() < id).is_some() {}
+                let known = before.next_if(|one| one.cluster.id() == id);
                 let balance = &cluster.balance;
                 if balance.outlier.is_none() && balance.warmup.is_none() && cluster.check.is_none()
                 {
@@ -112,12 +127,16 @@ impl EjectionSweep {
                     }
                     return None;
                 }
-                if known
+                let kept = known
                     .as_ref()
-                    .is_none_or(|one| !Arc::ptr_eq(&one.cluster, cluster))
-                {
-                    cluster.adopt(now);
-                }
+                    .filter(|one| Arc::ptr_eq(&one.cluster, cluster));
+                let shown = kept.map_or_else(
+                    || {
+                        cluster.adopt(now);
+                        Shown::of(cluster)
+                    },
+                    |one| one.shown,
+                );
                 let outlier = cluster.balance.outlier.as_ref();
                 let interval = outlier.map_or(TICK, |outlier| outlier.interval);
                 let known = known.filter(|one| one.interval == interval);
@@ -125,6 +144,7 @@ impl EjectionSweep {
                     cluster: Arc::clone(cluster),
                     interval,
                     due: known.map_or(now, |one| one.due),
+                    shown,
                 })
             })
             .collect()
@@ -143,10 +163,10 @@ impl EjectionSweep {
 
     /// Brings the gauges from what they show to what is so, and returns that.
     fn show(&self, monitored: &[MonitoredCluster], shown: Shown) -> Shown {
-        let clusters = || monitored.iter().map(|one| &one.cluster);
+        let all = || monitored.iter().map(|one| one.shown);
         let now = Shown {
-            ejected: clusters().map(|cluster| cluster.ejected()).sum(),
-            unhealthy: clusters().map(|cluster| cluster.unhealthy()).sum(),
+            ejected: all().map(|one| one.ejected).sum(),
+            unhealthy: all().map(|one| one.unhealthy).sum(),
         };
         self.bring(Gauge::EndpointsEjected, shown.ejected, now.ejected);
         self.bring(Gauge::EndpointsUnhealthy, shown.unhealthy, now.unhealthy);

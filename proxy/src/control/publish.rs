@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use config_loader::ResourceSet;
 use tokio::sync::watch;
 
+use crate::cluster::Cluster;
 use crate::compile::survey::UnusedObject;
 use crate::compile::{Inputs, ServiceCache, Survey, compile_again};
 use crate::identity::{Identity, MemberSettings};
@@ -133,13 +134,13 @@ impl Publisher {
             );
             return previous;
         };
-        for cluster in snapshot.clusters.iter().flatten() {
+        for cluster in replaced(&snapshot, &previous) {
             cluster.hold_new();
         }
         snapshot.generation = previous.generation + 1;
         snapshot.retire(&previous, inputs.now, RETIREMENT);
         let snapshot = Arc::new(snapshot);
-        limit_connections(&snapshot);
+        limit_connections(&snapshot, &previous);
         self.slot.store(Arc::clone(&snapshot));
         self.generation.send_replace(snapshot.generation);
         self.telemetry.control.reloaded(Reload::Succeeded {
@@ -151,9 +152,22 @@ impl Publisher {
     }
 }
 
+/// The clusters that are not those of the snapshot before.
+fn replaced<'a>(
+    snapshot: &'a Snapshot,
+    previous: &'a Snapshot,
+) -> impl Iterator<Item = &'a Arc<Cluster>> {
+    let numbered = snapshot.clusters.iter().enumerate();
+    numbered.filter_map(|(number, cluster)| {
+        let before = previous.clusters.get(number).and_then(Option::as_ref);
+        let is_kept = |one: &&Arc<Cluster>| before.is_some_and(|before| Arc::ptr_eq(before, one));
+        cluster.as_ref().filter(|one| !is_kept(one))
+    })
+}
+
 /// Tells clusters how many connections they may have: connections outlive snapshots, and so does their number.
-fn limit_connections(snapshot: &Snapshot) {
-    for cluster in snapshot.clusters.iter().flatten() {
+fn limit_connections(snapshot: &Snapshot, previous: &Snapshot) {
+    for cluster in replaced(snapshot, previous) {
         let max = match cluster.pool.limits.connections {
             u32::MAX => usize::MAX,
             max => max as usize,

@@ -100,10 +100,13 @@ impl HttpHosts {
 
     /// The virtual host of exactly this name, which may be a wildcard.
     pub fn named(&self, name: &str) -> Option<&Arc<VirtualHost>> {
-        let index = self
-            .virtual_hosts
-            .binary_search_by(|host| (*host.name).cmp(name));
-        self.virtual_hosts.get(index.ok()?)
+        self.virtual_hosts.get(self.number(name)?)
+    }
+
+    /// The number of the virtual host of exactly this name.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        let hosts = &self.virtual_hosts;
+        hosts.binary_search_by(|host| (*host.name).cmp(name)).ok()
     }
 }
 

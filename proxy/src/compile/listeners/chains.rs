@@ -14,6 +14,7 @@ use crate::compile::listeners::hosts::HostCompiler;
 use crate::compile::listeners::opaque::OpaqueCompiler;
 use crate::compile::listeners::opaque::Rules;
 use crate::compile::listeners::opaque::sni_name;
+use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
 use crate::snapshot::{
     Chain, Chains, Handling, HttpHosts, ListenerKey, OpaqueRoutes, Then, VirtualHost,
@@ -26,6 +27,7 @@ pub(in crate::compile) struct ChainCompiler<'a> {
     pub identity: &'a Identity,
     pub certificates: &'a Store,
     pub key: &'a ListenerKey,
+    pub visible: &'a VisibleRoutes,
     pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
     /// What is served to other clusters.
     pub exports: Option<&'a Arc<VirtualHost>>,
@@ -123,6 +125,7 @@ impl ChainCompiler<'_> {
                         resources: self.resources,
                         identity: self.identity,
                         key: self.key,
+                        visible: self.visible,
                         before: before.and_then(http_hosts),
                         exports: self.exports.filter(|_| bound.serves_exports(self.identity)),
                     };

@@ -22,6 +22,7 @@ use crate::compile::rules::delegates;
 use crate::compile::rules::retries;
 use crate::compile::rules::scope::RuleScope;
 use crate::compile::services::vips;
+use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::filter::{Action, Redirect, RouteFilters, Scheme};
 use crate::identity::Identity;
 use crate::provenance::Provenance;
@@ -145,6 +146,7 @@ pub(in crate::compile) struct HostCompiler<'a> {
     pub resources: &'a ResourceSet,
     pub identity: &'a Identity,
     pub key: &'a ListenerKey,
+    pub visible: &'a VisibleRoutes,
     /// What these servers were compiled to before.
     pub before: Option<&'a Arc<HttpHosts>>,
     /// What is served to other clusters.
@@ -159,7 +161,7 @@ impl HostCompiler<'_> {
         virtual_services: &[&Arc<Object<VirtualService>>],
         clusters: &mut Clusters<'_>,
     ) -> Arc<HttpHosts> {
-        if let Some(hosts) = self.patch(servers, virtual_services, clusters) {
+        if let Some(hosts) = self.patch(servers, clusters) {
             return hosts;
         }
         let parts = hosts(servers, virtual_services, self.identity, |host| {
@@ -187,33 +189,37 @@ impl HostCompiler<'_> {
     }
 
     /// The virtual hosts of the snapshot before, with those compiled again that the change touches; none if that takes more.
-    fn patch(
-        &self,
-        servers: &[Bound<'_>],
-        virtual_services: &[&Arc<Object<VirtualService>>],
-        clusters: &mut Clusters<'_>,
-    ) -> Option<Arc<HttpHosts>> {
+    fn patch(&self, servers: &[Bound<'_>], clusters: &mut Clusters<'_>) -> Option<Arc<HttpHosts>> {
         let before = self.before?;
         let touched = clusters.changes().routes()?;
         if before.exports.as_ref().map(Arc::as_ptr) != self.exports.map(Arc::as_ptr) {
             return None;
         }
-        let mut parts = match touched.is_empty() {
+        let parts = match touched.is_empty() {
             true => BTreeMap::new(),
-            false => self.touched_hosts(touched, servers, virtual_services, clusters)?,
+            false => self.touched_hosts(touched, servers, clusters)?,
         };
-        let mut virtual_hosts = Vec::with_capacity(before.virtual_hosts.len());
-        for host in &before.virtual_hosts {
-            virtual_hosts.push(match parts.remove(&host.name) {
-                Some(parts) => self.virtual_host(Arc::clone(&host.name), &parts, clusters),
-                None => keep(host, clusters),
-            });
+        let mut numbers = BTreeMap::new();
+        for (name, parts) in parts {
+            numbers.insert(before.number(&name)?, parts);
         }
-        if !parts.is_empty() {
-            return None;
+        let mut virtual_hosts = before.virtual_hosts.to_vec();
+        let mut is_same = true;
+        for (number, (before, host)) in before
+            .virtual_hosts
+            .iter()
+            .zip(&mut virtual_hosts)
+            .enumerate()
+        {
+            match numbers.get(&number) {
+                Some(parts) => {
+                    *host = self.virtual_host(Arc::clone(&before.name), parts, clusters);
+                    is_same &= Arc::ptr_eq(before, host);
+                }
+                None => need_again(before, clusters),
+            }
         }
-        let is_same = |(a, b): (&Arc<VirtualHost>, &Arc<VirtualHost>)| Arc::ptr_eq(a, b);
-        if before.virtual_hosts.iter().zip(&virtual_hosts).all(is_same) {
+        if is_same {
             return Some(Arc::clone(before));
         }
         // a change of addresses is no patch: all services are collected again, and everything is compiled
@@ -223,22 +229,17 @@ impl HostCompiler<'_> {
     /// What the virtual hosts of these VirtualServices are made from; none if one of them is served by other names, too, which
     /// depends on all the others.
     fn touched_hosts<'a>(
-        &self,
+        &'a self,
         touched: &BTreeSet<Name>,
         servers: &'a [Bound<'_>],
-        virtual_services: &[&'a Arc<Object<VirtualService>>],
         clusters: &Clusters<'_>,
     ) -> Option<BTreeMap<Arc<str>, HostParts<'a>>> {
         let domain = &*self.identity.domain;
-        let full = |object: &'a Arc<Object<VirtualService>>| {
+        let own = self.visible.named(touched, self.resources, self.identity);
+        let mut full_hosts = own.iter().flat_map(|object| {
             let hosts = object.spec.hosts.iter();
-            hosts.map(move |host| hostname::complete(&host.value, &object.id.namespace, domain))
-        };
-        let own = virtual_services.iter().copied();
-        let own: Vec<_> = own
-            .filter(|object| touched.contains(&object.id.to_name()))
-            .collect();
-        let mut full_hosts = own.iter().flat_map(|object| full(object));
+            hosts.map(|host| hostname::complete(&host.value, &object.id.namespace, domain))
+        });
         if full_hosts.any(|host| !clusters.aliases(&host).is_empty()) {
             return None;
         }
@@ -249,14 +250,7 @@ impl HostCompiler<'_> {
             .map(|(name, _)| name)
             .collect();
         // others may share these virtual hosts
-        let shares = |object: &&'a Arc<Object<VirtualService>>| {
-            full(object).any(|host| {
-                let mut names = names.iter();
-                names.any(|name| hostname::intersection(&host, name).is_some())
-            })
-        };
-        let sharing = virtual_services.iter().copied().filter(shares);
-        let sharing: Vec<_> = sharing.collect();
+        let sharing = self.visible.sharing(&names);
         let mut parts = hosts(servers, &sharing, self.identity, |host| {
             clusters.aliases(host)
         });
@@ -320,6 +314,8 @@ impl HostCompiler<'_> {
             for rule in &attached.object.spec.http {
                 if let HttpAction::Delegate(delegate) = &rule.action
                     && let Some(object) = self.resources.virtual_services.get(&delegate.name)
+                    // others lend no rules
+                    && object.spec.is_delegate()
                 {
                     self.hash_service(object, clusters, &mut hasher);
                 }
@@ -365,10 +361,15 @@ impl HostCompiler<'_> {
 
 /// A virtual host as it was, with the clusters that it leads to.
 fn keep(host: &Arc<VirtualHost>, clusters: &mut Clusters<'_>) -> Arc<VirtualHost> {
+    need_again(host, clusters);
+    Arc::clone(host)
+}
+
+/// Takes the clusters that a virtual host leads to, which is as it was.
+fn need_again(host: &VirtualHost, clusters: &mut Clusters<'_>) {
     for destination in host.routes.iter().flat_map(Route::destinations) {
         clusters.need_again(destination);
     }
-    Arc::clone(host)
 }
 
 /// The rule of `httpsRedirect`, before all others: it takes what did not come by https, as a trusted proxy in front of this

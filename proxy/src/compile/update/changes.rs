@@ -100,7 +100,11 @@ fn routes(
         }
         touched.insert(came.id.to_name());
     }
-    if touched.is_empty() {
+    let is_delegate = |name: &Name| {
+        let object = now.virtual_services.get(name);
+        object.is_some_and(|object| object.spec.is_delegate())
+    };
+    if !touched.iter().any(is_delegate) {
         return Some(touched);
     }
     let delegates = |object: &&Arc<Object<VirtualService>>| {

@@ -21,6 +21,7 @@ use crate::compile::services::Services;
 use crate::compile::services::collector::Names;
 use crate::compile::services::renewal::Touched;
 use crate::compile::update::changes::Changes;
+use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
 use crate::snapshot::Snapshot;
 
@@ -33,41 +34,63 @@ struct CachedServices {
     identity: Identity,
     certificates: u64,
     services: Services,
+    routes: VisibleRoutes,
+}
+
+/// What a compile begins with.
+pub(in crate::compile) struct Start {
+    pub services: Services,
+    pub routes: VisibleRoutes,
+    /// What the change touches.
+    pub changes: Changes,
 }
 
 impl ServiceCache {
-    /// The services of these resources, and what the change touches. Afterwards nothing is remembered, until [`ServiceCache::keep`].
+    /// The services and VirtualServices of these resources, and what the change touches. Afterwards nothing is remembered, until [`ServiceCache::keep`].
     pub(in crate::compile) fn services(
         &mut self,
         inputs: &Inputs<'_>,
         previous: &Snapshot,
-    ) -> (Services, Changes) {
+    ) -> Start {
         let (resources, identity) = (inputs.resources, inputs.identity);
         let kept = self.0.take().filter(|kept| kept.identity == *identity);
-        let fresh = || {
-            (
-                Services::collect(resources, identity),
-                Changes::everything(),
-            )
-        };
         let Some(kept) = kept else {
-            return fresh();
+            return Start {
+                services: Services::collect(resources, identity),
+                routes: VisibleRoutes::collect(resources, identity),
+                changes: Changes::everything(),
+            };
         };
         // listeners that went away still have clusters of old in the snapshot
         let is_plain = previous.retired.is_empty();
-        let before = kept.resources.clone();
+        let CachedServices {
+            resources: before,
+            certificates,
+            services,
+            routes,
+            ..
+        } = kept;
         let is_known = is_plain
-            && kept.certificates == inputs.certificates.revision()
+            && certificates == inputs.certificates.revision()
             // policies of workloads decide about TLS to them
             && before.peer_authentications.same(&resources.peer_authentications);
-        let Some((services, touched)) = kept.services(resources, identity) else {
-            return fresh();
+        let routes = routes.follow(&before, resources, identity);
+        let Some((services, touched)) = renewed(services, &before, resources, identity) else {
+            return Start {
+                services: Services::collect(resources, identity),
+                routes,
+                changes: Changes::everything(),
+            };
         };
         let changes = match is_known {
             true => Changes::between(&before, resources, identity, &touched),
             false => Changes::everything(),
         };
-        (services, changes)
+        Start {
+            services,
+            routes,
+            changes,
+        }
     }
 
     /// Keeps services for the next compile, without the lists of their endpoints, which take much memory.
@@ -75,13 +98,14 @@ impl ServiceCache {
         &mut self,
         inputs: &Inputs<'_>,
         certificates: u64,
-        services: Services,
+        (services, routes): (Services, VisibleRoutes),
     ) {
         self.0 = Some(CachedServices {
             resources: inputs.resources.clone(),
             identity: inputs.identity.clone(),
             certificates,
             services: services.without_lists(),
+            routes,
         });
     }
 }
@@ -103,24 +127,26 @@ impl ServiceCache {
     }
 }
 
-impl CachedServices {
-    /// The services of these resources and what the change touches, if they can be derived from the previous services.
-    fn services(self, resources: &ResourceSet, identity: &Identity) -> Option<(Services, Touched)> {
-        let before = &self.resources;
-        if !is_renewable(before, resources) {
-            return None;
-        }
-        let mut names = changed_slices(&before.endpoint_slices, &resources.endpoint_slices)?;
-        for (gone, came) in differences(&before.services, &resources.services) {
-            let both = [gone, came].into_iter().flatten();
-            names.extend(both.map(|service| (&*service.id.namespace, &*service.id.name)));
-        }
-        // what Destinations say of services is found by looking at all of them
-        if !names.is_empty() && !resources.destinations.is_empty() {
-            return None;
-        }
-        self.services.renewed((before, resources), identity, &names)
+/// The services of these resources and what the change touches, if they can be derived from the previous services.
+fn renewed(
+    services: Services,
+    before: &ResourceSet,
+    resources: &ResourceSet,
+    identity: &Identity,
+) -> Option<(Services, Touched)> {
+    if !is_renewable(before, resources) {
+        return None;
     }
+    let mut names = changed_slices(&before.endpoint_slices, &resources.endpoint_slices)?;
+    for (gone, came) in differences(&before.services, &resources.services) {
+        let both = [gone, came].into_iter().flatten();
+        names.extend(both.map(|service| (&*service.id.namespace, &*service.id.name)));
+    }
+    // what Destinations say of services is found by looking at all of them
+    if !names.is_empty() && !resources.destinations.is_empty() {
+        return None;
+    }
+    services.renewed((before, resources), identity, &names)
 }
 
 /// Whether everything that services are made from is the same, but for Services, EndpointSlices and ServiceEntries.

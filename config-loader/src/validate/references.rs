@@ -18,6 +18,7 @@ mod federation;
 mod finding;
 mod gateways;
 mod groups;
+mod implicit_ports;
 mod inherited;
 mod merged;
 mod peers;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::policies::ImplicitPorts;
+use super::implicit_ports::ImplicitPorts;
 use crate::Fleet;
 use crate::catalog::{Naming, Seen, Services};
 use crate::resource::istio::{Destination, GatewayRef, HttpAction, VirtualService};

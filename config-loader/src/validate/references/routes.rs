@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::finding::{SUGGESTIONS_MAX, location, nearest_host, warning};
 use super::gateways::Gateways;
-use super::policies::count;
+use super::implicit_ports::count;
 use super::resolver::{Resolver, is_at_gateway};
 use super::rules::Rules;
 use crate::catalog::{Seen, hostname};

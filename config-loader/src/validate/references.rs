@@ -151,6 +151,15 @@ const PARTS: &[Part] = &[
         check: |world, found| claims::check(world.set, found),
     },
     Part {
+        reads: &[
+            Kind::Destination,
+            Kind::Service,
+            Kind::ServiceEntry,
+            Kind::ServiceImport,
+        ],
+        check: |world, found| shadowed::check(world.set, world.clusters(), found),
+    },
+    Part {
         reads: OF_CLUSTERS,
         check: |world, found| {
             groups::check(world.set, found);
@@ -167,7 +176,6 @@ const PARTS: &[Part] = &[
             peers::check(world.set, root, world.services, found);
             // these end at once without resources of several clusters
             federation::check(world.set, world.rules, world.clusters(), found);
-            shadowed::check(world.set, world.clusters(), found);
             destinations::check(world.set, world.clusters(), found);
         },
     },

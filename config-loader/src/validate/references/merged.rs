@@ -1,6 +1,7 @@
 //! VirtualServices that are put together: delegates under their roots, and several for one host of a Gateway. What one
 //! of them loses by the other is reported with both places.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::finding::{location, warning};
@@ -77,7 +78,7 @@ fn misfit<'a>(rule: &'a HttpRule, block: &HttpMatch) -> Option<(&'a HttpMatch, &
 
 /// The VirtualServices for one host of one Gateway, oldest first, where there are several that every namespace sees.
 fn shared_hosts<'a>(set: &'a ResourceSet, domain: &str) -> Vec<Vec<&'a Vs>> {
-    let mut claims: HashMap<(&Name, String), Vec<&'a Vs>> = HashMap::new();
+    let mut claims: HashMap<(&Name, Cow<'_, str>), Vec<&'a Vs>> = HashMap::new();
     for object in set.virtual_services.values() {
         if object.spec.export_to != ExportTo::All || object.spec.http.is_empty() {
             continue;
@@ -87,8 +88,7 @@ fn shared_hosts<'a>(set: &'a ResourceSet, domain: &str) -> Vec<Vec<&'a Vs>> {
                 continue;
             };
             for host in &object.spec.hosts {
-                let host =
-                    hostname::complete(&host.value, &object.id.namespace, domain).into_owned();
+                let host = hostname::complete(&host.value, &object.id.namespace, domain);
                 claims.entry((gateway, host)).or_default().push(object);
             }
         }

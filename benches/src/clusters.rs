@@ -94,6 +94,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         .collect();
     let plan = locality::plan(&balance.spread, &place(&here), &places);
     let parts = Parts {
+        dialed: None,
         state,
         host: "a.test".into(),
         protocol: Protocol::Http1,

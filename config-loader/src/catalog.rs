@@ -14,6 +14,7 @@ mod index;
 mod naming;
 mod peers;
 mod services;
+pub mod sidecars;
 mod source;
 
 pub use clusters::ClusterNames;

@@ -166,7 +166,7 @@ impl App {
             status_table: status_table.clone(),
         };
         let signals = signals.and_end()?;
-        let workers = start_workers(&settings, &shared, &slot, &access_log)?;
+        let workers = start_workers(&settings, &shared, (&slot, &registry), &access_log)?;
         look_after(control, &slot, &workers.admission);
         let sources = pages::Sources {
             slot,
@@ -326,7 +326,7 @@ fn serve_pages(sockets: AdminSockets, sources: pages::Sources, workers: usize) {
 fn start_workers(
     settings: &Settings,
     shared: &worker::Shared,
-    slot: &SnapshotSlot,
+    (slot, registry): (&SnapshotSlot, &Arc<Registry>),
     access_log: &Arc<AccessLog>,
 ) -> Result<Workers, StartError> {
     let threads = worker::Settings {
@@ -341,8 +341,9 @@ fn start_workers(
         service: Arc::default(),
     });
     let exchange = settings.exchange.clone();
-    let (slot, telemetry, access_log) = (
+    let (slot, registry, telemetry, access_log) = (
         Arc::clone(slot),
+        Arc::clone(registry),
         Arc::clone(&shared.telemetry),
         Arc::clone(access_log),
     );
@@ -353,6 +354,7 @@ fn start_workers(
             telemetry: Arc::clone(&telemetry),
             unrouted: Arc::clone(&unrouted),
             access_log: access_log.logger(id),
+            registry: Arc::clone(&registry),
             settings: exchange.clone(),
             seed: rand::random(),
         };

@@ -15,6 +15,8 @@ mod check;
 
 mod compiled;
 
+pub mod dialed;
+
 mod ejection;
 
 pub mod endpoint;
@@ -42,6 +44,7 @@ pub mod warmup;
 pub use affinity::Stay;
 pub use check::{HealthCheck, Probe};
 pub use compiled::Cluster;
+pub use dialed::Dialed;
 pub use endpoint::{Common, Endpoint, EndpointTls, Hop};
 pub use federation::{Absence, Federation};
 pub use live::{Ask, Avoid, Live};

@@ -262,8 +262,7 @@ impl Control {
 
     fn follow(&mut self, snapshot: &Snapshot) {
         self.follower.follow(&snapshot.dns_names);
-        let wanted: Arc<BTreeSet<ListenerKey>> =
-            Arc::new(snapshot.listeners.keys().cloned().collect());
+        let wanted: Arc<BTreeSet<ListenerKey>> = Arc::new(snapshot.sockets().cloned().collect());
         self.listeners.send_if_modified(|listeners| {
             let differs = **listeners != *wanted;
             *listeners = wanted;

@@ -4,6 +4,7 @@
 //! preface, 24 bytes, or where TLS is expected [`client_hello::HELLO_BYTES_MAX`].
 
 pub mod client_hello;
+pub mod first_bytes;
 pub mod proxy_protocol;
 
 /// What a client that knows beforehand that we speak HTTP/2 sends first (RFC 9113, section 3.4).

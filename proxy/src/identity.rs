@@ -3,6 +3,7 @@
 use config_loader::catalog::{DefaultDomain, Naming};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 /// Which side of the traffic this proxy stands on.
@@ -46,6 +47,8 @@ pub struct Identity {
     /// Where other clusters are served what is exported; empty for every server that speaks HTTP. Flag
     /// `--export-listener`.
     pub export_listeners: Vec<ExportListener>,
+    /// Where a sidecar takes connections.
+    pub sockets: SidecarSockets,
     /// What the mesh does where a rule says nothing.
     pub mesh: MeshDefaults,
 }
@@ -92,6 +95,33 @@ impl Default for WorkloadIdentity {
             trust_domain: "cluster.local".to_owned(),
             trust_domain_aliases: Vec::new(),
             service_account: None,
+        }
+    }
+}
+
+/// Where a sidecar takes connections, apart from listeners that a Sidecar resource names. A gateway has none of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SidecarSockets {
+    /// Connections of the workload that were redirected. Flag `--outbound-listener`, default `[::]:15001`.
+    pub outbound: Option<SocketAddr>,
+    /// Connections to the workload that were redirected. Flag `--inbound-listener`, default `[::]:15006`.
+    pub inbound: Option<SocketAddr>,
+    /// Requests and CONNECT of clients that are told to use a proxy (`http_proxy`). Flag `--http-proxy-listener`, default
+    /// none.
+    pub http_proxy: Option<SocketAddr>,
+    /// Whether redirected connections begin with a PROXY header, which says where the client wanted to go. Flag
+    /// `--original-destination`, default `socket`.
+    pub proxy_header: bool,
+}
+
+impl Default for SidecarSockets {
+    fn default() -> Self {
+        let all = |port| Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
+        Self {
+            outbound: all(15001),
+            inbound: all(15006),
+            http_proxy: None,
+            proxy_header: false,
         }
     }
 }
@@ -208,10 +238,23 @@ pub struct MeshDefaults {
     /// Whether the proxy's own cluster serves although a MultiClusterService does not name it, as in Karmada. Flag
     /// `--local-when-not-provider`, default no.
     pub local_when_not_provider: bool,
+    /// Whether a sidecar lets traffic pass that is for nobody it knows. Flag `--outbound-traffic-policy`, default
+    /// `ALLOW_ANY`.
+    pub unknown_destinations: UnknownDestinations,
     /// What of a failed request goes to the next tier of clusters. Flag `--failover-replay`, default `safe`.
     pub failover_replay: Replay,
     /// What short names of services mean. Flag `--default-domain`, default `cluster.local`.
     pub default_domain: DefaultDomain,
+}
+
+/// What becomes of traffic of a workload that is for nobody that the proxy knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum UnknownDestinations {
+    /// It goes where the workload sent it. The default.
+    #[default]
+    AllowAny,
+    /// It is refused.
+    RegistryOnly,
 }
 
 /// What of a failed request goes to the next tier of clusters.
@@ -280,6 +323,7 @@ impl Default for Identity {
             gloo_mesh: None,
             members: Vec::new(),
             export_listeners: Vec::new(),
+            sockets: SidecarSockets::default(),
             mesh: MeshDefaults::default(),
         }
     }

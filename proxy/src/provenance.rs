@@ -16,6 +16,10 @@ pub struct Provenance {
 
 impl fmt::Display for Provenance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}:{})", self.object, self.file, self.line)
+        match self.file.is_empty() {
+            // a flag of the proxy
+            true => f.write_str(&self.object),
+            false => write!(f, "{} ({}:{})", self.object, self.file, self.line),
+        }
     }
 }

@@ -13,15 +13,20 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+mod detected;
 mod direction;
+mod http_hosts;
+mod intake;
+mod opaque_routes;
 mod service;
 mod virtual_host;
 
+pub use detected::{Detected, MeshTls, TlsBytes};
 pub use direction::Direction;
-pub use service::{
-    Addresses, Chain, Chains, Federated, Handling, HttpHosts, OpaqueRoute, OpaqueRoutes, Security,
-    Service, Then,
-};
+pub use http_hosts::{Addresses, HttpHosts};
+pub use intake::Intake;
+pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
+pub use service::{Chain, Chains, Handling, Security, Service, Then};
 pub use virtual_host::{Destination, Route, VirtualHost};
 
 use crate::cluster::Cluster;
@@ -37,18 +42,51 @@ pub enum Renewal {
     Unhurried,
 }
 
-/// The address that a listener accepts on; its identity across snapshots.
+/// What a listener takes; its identity across snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListenerKey {
-    /// Where, as configured.
+    /// Where, as configured. Of a listener for captured connections: what the client dialed.
     pub address: ListenAddress,
+    /// How connections get there.
+    pub intake: Intake,
 }
 
 impl From<SocketAddr> for ListenerKey {
     fn from(address: SocketAddr) -> Self {
+        ListenAddress::Ip(address).into()
+    }
+}
+
+impl From<ListenAddress> for ListenerKey {
+    fn from(address: ListenAddress) -> Self {
         Self {
-            address: ListenAddress::Ip(address),
+            address,
+            intake: Intake::Socket,
         }
+    }
+}
+
+impl ListenerKey {
+    /// The key of the listener for captured connections to `dialed`.
+    pub fn captured(intake: Intake, dialed: SocketAddr) -> Self {
+        Self {
+            address: ListenAddress::Ip(dialed),
+            intake,
+        }
+    }
+
+    /// Whether a socket is open for it.
+    pub fn has_socket(&self) -> bool {
+        self.intake == Intake::Socket
+    }
+}
+
+impl fmt::Display for ListenerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.has_socket() {
+            write!(f, "{} ", self.intake.name())?;
+        }
+        write!(f, "{}", self.address)
     }
 }
 
@@ -104,7 +142,7 @@ pub struct Listener {
     pub key: ListenerKey,
     /// Whose traffic it takes.
     pub direction: Direction,
-    /// The Gateway servers that this listener was made from, oldest first.
+    /// The Gateway servers that this listener was made from, oldest first; of a sidecar, the Sidecar if there is one.
     pub provenance: Vec<Provenance>,
     /// Protocols of these servers as Gateway spells them, each once.
     pub protocols: Vec<&'static str>,
@@ -144,6 +182,7 @@ impl Listener {
     pub fn http(&self, security: Security<'_>) -> Option<&Arc<HttpHosts>> {
         match (&self.service, security) {
             (Service::Http(hosts), Security::Plain) => Some(hosts),
+            (Service::Detected(detected), _) => detected.http.as_ref(),
             (Service::Tls(chains), Security::Tls(sni)) => match &chains.find(sni)?.handling {
                 Handling::Terminate {
                     then: Then::Http(hosts),
@@ -159,7 +198,8 @@ impl Listener {
     pub fn all_http(&self) -> impl Iterator<Item = &Arc<HttpHosts>> {
         let (plain, chains) = match &self.service {
             Service::Http(hosts) => (Some(hosts), &[][..]),
-            Service::Opaque(_) => (None, &[][..]),
+            Service::Detected(detected) => (detected.http.as_ref(), &[][..]),
+            Service::Captured(_) | Service::Opaque(_) => (None, &[][..]),
             Service::Tls(chains) => (None, &chains.chains[..]),
         };
         let inside = chains.iter().filter_map(|chain| match &chain.handling {
@@ -220,6 +260,24 @@ impl Snapshot {
             .or_else(|| Some(&self.retired.get(key)?.listener))
     }
 
+    /// The listeners that a socket is open for.
+    pub fn sockets(&self) -> impl Iterator<Item = &ListenerKey> {
+        self.listeners.keys().filter(|key| key.has_socket())
+    }
+
+    /// The listener for captured connections to `dialed`: that of the address and port, else that of the port, else that
+    /// of everything.
+    pub fn captured(&self, intake: Intake, dialed: SocketAddr) -> Option<&Arc<Listener>> {
+        let dialed = SocketAddr::new(dialed.ip().to_canonical(), dialed.port());
+        let all = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let of_port = SocketAddr::new(all, dialed.port());
+        let candidates = [dialed, of_port, SocketAddr::new(all, 0)];
+        let mut keys = candidates
+            .map(|one| ListenerKey::captured(intake, one))
+            .into_iter();
+        keys.find_map(|key| self.listeners.get(&key))
+    }
+
     /// Keeps what the snapshot before had and this one does not, for connections that are open: each listener for this
     /// long from when it went away.
     pub fn retire(&mut self, previous: &Snapshot, now: Moment, time: Duration) {
@@ -247,6 +305,9 @@ impl Snapshot {
 
     #[cold]
     fn successor(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
+        if !key.has_socket() {
+            return self.captured(key.intake, local);
+        }
         let port = key.address.ip()?.port();
         let all = [
             IpAddr::V6(Ipv6Addr::UNSPECIFIED),

@@ -13,7 +13,8 @@ use crate::identity::{Identity, MemberSettings};
 use crate::route::Rule;
 use crate::route::explain::conditions;
 use crate::snapshot::{
-    Chain, Handling, HttpHosts, Listener, OpaqueRoutes, Route, Service, Snapshot, Then,
+    Chain, Detected, Handling, HttpHosts, Listener, OpaqueRoutes, Route, Service, Snapshot, Then,
+    TlsBytes,
 };
 
 /// The resources of a dump. They are the newest ones, and may be ahead of the snapshot for a moment.
@@ -63,13 +64,29 @@ fn remote_cluster(member: &MemberSettings) -> Value {
     })
 }
 
+fn detected_protocols(detected: &Detected, out: &mut Value) {
+    if let Some(hosts) = &detected.http {
+        out["virtual_hosts"] = virtual_hosts(hosts);
+    }
+    out["routes"] = opaque_routes(&detected.opaque);
+    match &detected.tls {
+        TlsBytes::Opaque => {}
+        TlsBytes::ByName(routes) => out["tls_routes"] = opaque_routes(routes),
+        TlsBytes::Mesh(mesh) => {
+            out["mutual_tls"] = if mesh.strict { "strict" } else { "permissive" }.into();
+        }
+    }
+}
+
 fn listener(listener: &Listener) -> Value {
     let mut out = json!({
-        "address": listener.key.address.to_string(),
+        "address": listener.key.to_string(),
         "protocols": listener.protocols,
         "sources": listener.provenance.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
     match &listener.service {
+        Service::Captured(intake) => out["captures"] = intake.name().into(),
+        Service::Detected(detected) => detected_protocols(detected, &mut out),
         Service::Http(hosts) => out["virtual_hosts"] = virtual_hosts(hosts),
         Service::Opaque(routes) => out["routes"] = opaque_routes(routes),
         Service::Tls(chains) => out["filter_chains"] = chains.chains.iter().map(chain).collect(),

@@ -18,7 +18,7 @@ use crate::identity::Identity;
 use crate::listener::{ListenerStatus, ListenerStatusTable};
 use crate::registry::Journal;
 use crate::runtime::drain::{Stage, Trigger};
-use crate::snapshot::{ListenAddress, Listener, Service, Snapshot, SnapshotSlot};
+use crate::snapshot::{HttpHosts, ListenAddress, Listener, Service, Snapshot, SnapshotSlot};
 use crate::telemetry::{
     AccessLog, ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry,
 };
@@ -67,7 +67,7 @@ impl Sources {
             if stage.stage() > Stage::Serving {
                 return Readiness::Draining;
             }
-            let wanted: Vec<_> = slot.load().listeners.keys().cloned().collect();
+            let wanted: Vec<_> = slot.load().sockets().cloned().collect();
             let inputs = readiness::ReadinessInputs {
                 wanted: &wanted,
                 listeners: &status_table.listeners(),
@@ -193,16 +193,19 @@ fn listeners(
 /// What a listener serves: its virtual hosts, or the names of its TLS servers.
 fn hosts_of(listener: &Listener) -> Vec<String> {
     match &listener.service {
-        Service::Http(hosts) => {
-            let hosts = hosts.virtual_hosts.iter();
-            hosts.map(|host| host.name.to_string()).collect()
-        }
-        Service::Opaque(_) => Vec::new(),
+        Service::Http(hosts) => names_of(hosts),
+        Service::Detected(detected) => detected.http.as_deref().map_or_else(Vec::new, names_of),
+        Service::Captured(_) | Service::Opaque(_) => Vec::new(),
         Service::Tls(chains) => {
             let names = chains.chains.iter().flat_map(|chain| &chain.names);
             names.map(|name| name.to_string()).collect()
         }
     }
+}
+
+fn names_of(hosts: &HttpHosts) -> Vec<String> {
+    let hosts = hosts.virtual_hosts.iter();
+    hosts.map(|host| host.name.to_string()).collect()
 }
 
 /// Open connections by name of their listener; listeners without any are left out.

@@ -52,12 +52,7 @@ pub fn parts(
         .collect();
     let here = Locality::new(HERE);
     let own = BTreeMap::new();
-    let place = |locality| TopologyLabels {
-        locality,
-        labels: &own,
-        network: "",
-        member: "",
-    };
+    let place = |locality| topology(locality, &own);
     let places: Vec<(TopologyLabels<'_>, u32)> = endpoints
         .iter()
         .map(|endpoint| (place(&endpoint.locality), 1))
@@ -66,6 +61,7 @@ pub fn parts(
     Parts {
         state,
         host: "a.test".into(),
+        dialed: None,
         protocol: Protocol::Http1,
         balance,
         endpoints,
@@ -81,5 +77,17 @@ pub fn parts(
         provenance: Vec::new(),
         made_from: None,
         fingerprint: 0,
+    }
+}
+
+fn topology<'a>(
+    locality: &'a Locality,
+    labels: &'a BTreeMap<String, String>,
+) -> TopologyLabels<'a> {
+    TopologyLabels {
+        locality,
+        labels,
+        network: "",
+        member: "",
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Absence, Endpoint, Federation, HealthCheck, OutlierPolicy, Plan, RetryLimit, Spread, Warmup,
+    Absence, Dialed, Endpoint, Federation, HealthCheck, OutlierPolicy, Plan, RetryLimit, Spread,
+    Warmup,
 };
 use crate::balance::Policy;
 use crate::pool::PoolSettings;
@@ -26,6 +27,8 @@ pub struct Parts {
     pub balance: Balance,
     /// The endpoints.
     pub endpoints: Box<[Endpoint]>,
+    /// How the address that a client dialed becomes the endpoint; none where endpoints are picked.
+    pub dialed: Option<Dialed>,
     /// Endpoints by priority and group; none where the client's address is dialled.
     pub plan: Plan,
     /// DNS names of endpoints, with ports, whose addresses are not known yet.

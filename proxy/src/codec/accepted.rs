@@ -16,7 +16,8 @@ use crate::exchange::downstream::connection::{DownstreamProtocol, Handshake};
 use crate::exchange::tcp::DownstreamTcp;
 use crate::runtime::admission::AdmissionPermit;
 use crate::runtime::clock::Tick;
-use crate::snapshot::{ListenerKey, OpaqueRoutes, ProxyHeader, Service};
+use crate::runtime::interception::original_destination;
+use crate::snapshot::{Intake, ListenerKey, OpaqueRoutes, ProxyHeader, Service};
 use crate::telemetry::{ConnectionProtocol, Counter};
 
 /// Where a connection comes from, as far as the sockets know.
@@ -26,7 +27,7 @@ pub struct Downstream {
     pub listener: ListenerKey,
     /// Address of the peer.
     pub remote: SocketAddr,
-    /// Our address.
+    /// Our address, or that which the client dialed.
     pub local: SocketAddr,
 }
 
@@ -54,7 +55,7 @@ impl<A: Handler> Server<A> {
             stream: Box::new(Stream::new(transport, slot, framing)),
             member: this.connection_table.join(downstream.listener.clone()),
             server: Rc::clone(this),
-            downstream,
+            downstream: Box::new(downstream),
             tls: None,
         }
     }
@@ -67,7 +68,8 @@ pub struct AcceptedConnection<A> {
     /// Boxed, since it is passed on by value and each step would keep room for it.
     pub(super) stream: Box<Stream>,
     pub(super) member: ConnectionHandle,
-    pub(super) downstream: Downstream,
+    /// Boxed for the same reason.
+    pub(super) downstream: Box<Downstream>,
     /// The result of the TLS handshake, if TLS ends here.
     pub(super) tls: Option<Box<Handshake>>,
 }
@@ -78,7 +80,7 @@ impl<A: Handler> AcceptedConnection<A> {
     pub fn service(&self) -> Option<(Service, ProxyHeader)> {
         let Downstream {
             listener, local, ..
-        } = &self.downstream;
+        } = &*self.downstream;
         let listener = self.server.handler.listener(listener, *local)?;
         Some((listener.service.clone(), listener.proxy_protocol))
     }
@@ -90,6 +92,38 @@ impl<A: Handler> AcceptedConnection<A> {
             self.downstream.remote = remote;
             self.downstream.local = local;
         }
+    }
+
+    /// The address that the client dialed, if the connection was redirected to this socket; a PROXY header can say so, too.
+    pub fn original_destination(&self) -> Option<SocketAddr> {
+        let port = self.downstream.listener.address.port();
+        if self.downstream.local.port() != port {
+            return Some(self.downstream.local);
+        }
+        match self.stream.transport() {
+            Transport::Tcp(tcp) => original_destination(tcp, port),
+            Transport::Tls(_) | Transport::Unix(_) => None,
+        }
+    }
+
+    /// Passes a captured connection on to the listener for the address that its client dialed, and returns what that does
+    /// with it. `None` if there is none.
+    pub fn captured(&mut self, intake: Intake, dialed: SocketAddr) -> Option<Service> {
+        let key = ListenerKey::captured(intake, dialed);
+        let listener = self.server.handler.listener(&key, dialed)?;
+        self.downstream.listener = listener.key.clone();
+        self.downstream.local = dialed;
+        Some(listener.service.clone())
+    }
+
+    /// The address that the client dialed.
+    pub fn local(&self) -> SocketAddr {
+        self.downstream.local
+    }
+
+    /// When a client has to have spoken whose protocol is not declared.
+    pub fn detection_due(&self) -> Tick {
+        self.member.now().after(self.server.timeouts.detection)
     }
 
     /// Adds one to a counter of this worker.
@@ -158,6 +192,7 @@ impl<A: Handler> AcceptedConnection<A> {
         let asked = DownstreamTcp {
             remote: self.downstream.remote,
             local: self.downstream.local,
+            is_captured: !listener.has_socket(),
             server_name: server_name.map(Arc::from),
             routes,
         };

@@ -1,13 +1,17 @@
 //! Arguments that several commands share.
 
+mod address;
+mod sidecar;
 mod workload;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use config_loader::ReadOptions;
 use config_loader::diagnostic::render;
+
+pub(super) use address::socket_address;
+pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
 
 use crate::control::members::ClustersFile;
 pub use workload::WorkloadArgs;
@@ -155,6 +159,9 @@ pub struct IdentityArgs {
     /// Services that several clusters serve.
     #[command(flatten)]
     pub members: MembersArgs,
+    /// What only a sidecar has.
+    #[command(flatten)]
+    pub sidecar: SidecarArgs,
 }
 
 /// What outlier detection may do.
@@ -258,15 +265,19 @@ impl EjectionArgs {
 pub enum ModeArg {
     /// Serve the Gateways whose selector matches --labels
     Gateway,
+    /// Carry the traffic of the workload beside it, as its Sidecar says
+    Sidecar,
 }
 
 impl IdentityArgs {
     /// The identity that these arguments describe.
     pub fn identity(&self) -> Identity {
+        let mode = match self.mode {
+            ModeArg::Gateway => Mode::Gateway,
+            ModeArg::Sidecar => Mode::Sidecar,
+        };
         Identity {
-            mode: match self.mode {
-                ModeArg::Gateway => Mode::Gateway,
-            },
+            mode,
             cluster: self
                 .cluster
                 .clone()
@@ -291,7 +302,9 @@ impl IdentityArgs {
                 .flatten()
                 .cloned()
                 .collect(),
+            sockets: self.sidecar.sockets(mode),
             mesh: MeshDefaults {
+                unknown_destinations: self.sidecar.unknown_destinations(),
                 compat_retry_503: self.compat_retry_503,
                 failover_needs_outlier_detection: self.failover_needs_outlier_detection,
                 first_ejection_is_capped: self.ejection.first_is_capped(),
@@ -309,37 +322,6 @@ impl IdentityArgs {
             },
         }
     }
-}
-
-/// An address to listen on or to connect to. The error says what is missing, with the address as it should be.
-pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    let text = text.trim();
-    if let Ok(address) = text.parse() {
-        return Ok(address);
-    }
-    let (host, port) = match text.rsplit_once(':') {
-        _ if text.parse::<IpAddr>().is_ok() => (text, ""),
-        Some(parts) => parts,
-        None if text.bytes().all(|byte| byte.is_ascii_digit()) => ("", text),
-        None => (text, ""),
-    };
-    let (host, problem) = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(host) => (host, "the address lacks a port"),
-        Err(_) if host.is_empty() => (Ipv4Addr::LOCALHOST.into(), "the address lacks an IP"),
-        Err(_) => (
-            Ipv4Addr::LOCALHOST.into(),
-            "the address is not an IP and a port",
-        ),
-    };
-    let port = match port.parse::<u16>() {
-        Ok(port) => SocketAddr::new(host, port).to_string(),
-        Err(_) if !port.is_empty() => return Err("a port is a number up to 65535".to_owned()),
-        Err(_) => match host {
-            IpAddr::V4(host) => format!("{host}:PORT"),
-            IpAddr::V6(host) => format!("[{host}]:PORT"),
-        },
-    };
-    Err(format!("{problem}; write for example {port}"))
 }
 
 pub(super) fn cluster_key(text: &str) -> Result<String, String> {

@@ -119,6 +119,16 @@ pub struct ServeArgs {
     /// Time for a TLS client from connecting to the end of its handshake
     #[arg(long, value_name = "DURATION", default_value = "15s", env = "STRAIT_TLS_HANDSHAKE_TIMEOUT", value_parser = duration)]
     pub tls_handshake_timeout: Duration,
+    /// Time that a client of a sidecar gets to speak first where no port declares the protocol; past it, the connection is
+    /// carried as bytes
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "5s",
+        env = "STRAIT_PROTOCOL_DETECTION_TIMEOUT",
+        value_parser = duration
+    )]
+    pub protocol_detection_timeout: Duration,
     /// Value of the `server` response header; empty keeps the upstream's
     #[arg(
         long,
@@ -269,6 +279,7 @@ impl ServeArgs {
                 },
                 timeouts: codec::Timeouts {
                     drain: self.drain_time,
+                    detection: self.protocol_detection_timeout,
                     ..codec::Timeouts::default()
                 },
                 ..codec::Settings::default()

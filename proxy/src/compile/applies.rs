@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::catalog::sidecars::Workload;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{DestinationRule, Gateway, VirtualService};
 
@@ -25,6 +26,15 @@ pub(in crate::compile) fn visible<'a>(
 /// Whether a VirtualService has hosts and counts for a proxy of this identity.
 pub(in crate::compile) fn is_visible(object: &Object<VirtualService>, identity: &Identity) -> bool {
     !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace)
+}
+
+/// The workload beside a sidecar of this identity.
+pub(in crate::compile) fn workload(identity: &Identity) -> Workload<'_> {
+    Workload {
+        namespace: &identity.namespace,
+        labels: &identity.labels,
+        root_namespace: &identity.root_namespace,
+    }
 }
 
 /// Whether a Gateway's selector takes in a proxy of this identity.

@@ -6,14 +6,17 @@
 mod connecting;
 mod endpoints;
 mod making;
+pub(in crate::compile) mod special;
 mod stats;
 mod workload_labels;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::balance::Policy;
 use crate::cluster::federation::Pool;
 use crate::cluster::{Absence, Cluster, Locality};
 use crate::compile::Inputs;
@@ -37,7 +40,7 @@ use crate::compile::update::changes::Changes;
 use crate::filter::RetryPolicy;
 use crate::identity::Identity;
 use crate::registry::{ClusterId, Moment, Registry};
-use crate::snapshot::{Destination, Renewal, Snapshot};
+use crate::snapshot::{Destination, Direction, Renewal, Snapshot};
 use crate::telemetry::{RouteStats, StatsRegistry, Workload as WorkloadLabels};
 use crate::tls::Store;
 use crate::upstream::Tunnel;
@@ -58,8 +61,30 @@ pub(in crate::compile) struct Making<'a> {
     base: &'a Arc<str>,
     /// Whether what goes there has been encrypted by others.
     is_passed_on: bool,
+    /// Where connections go instead of to the address that the client dialed; none for clusters with endpoints.
+    dials: Option<Dials>,
+    /// Whose traffic it is.
+    direction: Direction,
     /// Hash over their inputs, if it does not depend on endpoints.
     made_from: Option<u64>,
+}
+
+/// What of the address that a client dialed is another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(in crate::compile) struct Dials {
+    ip: Option<IpAddr>,
+    port: Option<u16>,
+}
+
+impl Dials {
+    /// That of a service whose clients say where they connect to.
+    fn of_service(service: &Service, port: &Port, policy: &ClusterPolicy) -> Option<Self> {
+        let target = service.original_destination && port.target != port.number;
+        (policy.balance.policy == Policy::Passthrough).then(|| Self {
+            ip: None,
+            port: target.then_some(port.target),
+        })
+    }
 }
 
 /// What a cluster represents apart from its own endpoints.
@@ -352,6 +377,8 @@ impl<'a> Clusters<'a> {
             policy: &policy,
             base: &Arc::clone(&state.name),
             is_passed_on,
+            dials: Dials::of_service(&service, port, &policy),
+            direction: Direction::Gateway,
             made_from,
         };
         Some(self.make(&making, state, &own, StandsFor::default()))
@@ -360,6 +387,11 @@ impl<'a> Clusters<'a> {
     /// Under what else requests for a service of the local domain may come.
     pub(in crate::compile) fn aliases(&self, host: &str) -> Vec<String> {
         self.services.aliases(host, &self.identity.domain)
+    }
+
+    /// Every service that the proxy can see.
+    pub(in crate::compile) fn services(&self) -> &'a Services {
+        self.services
     }
 
     /// The addresses that represent services.
@@ -454,6 +486,8 @@ impl<'a> Clusters<'a> {
             policy: &policy,
             base: &base.name,
             is_passed_on: false,
+            dials: Dials::of_service(service, port, &policy),
+            direction: Direction::Outbound,
             made_from,
         };
         let (workloads, pools) = match resolved {

@@ -5,6 +5,7 @@ mod chains;
 pub(in crate::compile) mod exports;
 pub(in crate::compile) mod hosts;
 mod opaque;
+mod sidecar;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -24,7 +25,7 @@ use crate::compile::listeners::opaque::OpaqueCompiler;
 use crate::compile::listeners::opaque::Rules;
 use crate::compile::provenance::object_name;
 use crate::compile::update::visible_routes::VisibleRoutes;
-use crate::identity::Identity;
+use crate::identity::{Identity, Mode};
 use crate::provenance::Provenance;
 use crate::snapshot::{
     Direction, ListenAddress, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot,
@@ -112,8 +113,20 @@ impl<'a> Servers<'a> {
     }
 }
 
-/// Compiles the listeners of a gateway.
+/// Compiles the listeners of a gateway or of a sidecar.
 pub(in crate::compile) fn compile(
+    inputs: &Inputs<'_>,
+    routes: &VisibleRoutes,
+    clusters: &mut Clusters<'_>,
+    previous: &Snapshot,
+) -> BTreeMap<ListenerKey, Arc<Listener>> {
+    match inputs.identity.mode {
+        Mode::Gateway => of_gateway(inputs, routes, clusters, previous),
+        Mode::Sidecar => sidecar::compile(inputs, routes, clusters, previous),
+    }
+}
+
+fn of_gateway(
     inputs: &Inputs<'_>,
     routes: &VisibleRoutes,
     clusters: &mut Clusters<'_>,
@@ -188,7 +201,7 @@ pub(in crate::compile) fn servers_by_address<'a>(
                 Bind::Ip(ip) => address(*ip),
                 Bind::Unix(path) => ListenAddress::Unix(Arc::clone(path)),
             };
-            let key = ListenerKey { address };
+            let key = ListenerKey::from(address);
             by_address.entry(key).or_default().add(Bound {
                 gateway,
                 server,
@@ -247,7 +260,7 @@ impl ListenerCompiler<'_> {
             && before.protocols == protocols
             && before.skipped == skipped
             && before.proxy_protocol == proxy_protocol
-            && is_same(&before.service, &service)
+            && before.service.is_same(&service)
         {
             return Some(Arc::clone(before));
         }
@@ -333,15 +346,5 @@ fn proxy_header(gateway: &Object<Gateway>) -> Option<ProxyHeader> {
             );
             None
         }
-    }
-}
-
-/// Whether both are one and the same, kept by `Arc`.
-fn is_same(a: &Service, b: &Service) -> bool {
-    match (a, b) {
-        (Service::Http(a), Service::Http(b)) => Arc::ptr_eq(a, b),
-        (Service::Opaque(a), Service::Opaque(b)) => Arc::ptr_eq(a, b),
-        (Service::Tls(a), Service::Tls(b)) => Arc::ptr_eq(a, b),
-        _ => false,
     }
 }

@@ -203,6 +203,43 @@ impl<'a> Policies<'a> {
         })
     }
 
+    /// What applies to the proxy's own side of a service's port: limits of connections, and nothing of what is for clients of
+    /// the service. `pool` counts in place of what rules say.
+    pub(in crate::compile) fn own(
+        &self,
+        host: &str,
+        service: &Service,
+        port: u16,
+        pool: Option<&ConnectionPool>,
+    ) -> ClusterPolicy {
+        let rules = self.rules(host, &service.namespace);
+        let base = rules
+            .iter()
+            .map(|rule| &rule.spec.traffic_policy)
+            .find(|policy| policy.is_written());
+        let effective = Effective {
+            connection_pool: pool.or(Effective::of(base, None, port).connection_pool),
+            ..Effective::default()
+        };
+        let rule = rules.first().filter(|_| pool.is_none());
+        let mut hasher = DefaultHasher::new();
+        rule.map(|rule| rule.fingerprint).hash(&mut hasher);
+        ClusterPolicy {
+            balance: Balance::default(),
+            says_balancer: false,
+            retry_limit: effective.retry_limit(),
+            pool: effective.pool(),
+            health_check: HealthChecked::Never,
+            tls: None,
+            subset: None,
+            provenance: rule
+                .map(|rule| provenance_of(rule.as_ref(), 0))
+                .into_iter()
+                .collect(),
+            fingerprint: hasher.finish(),
+        }
+    }
+
     /// The tunnel to a port and subset of a service. A subset has its own or none: nothing is inherited.
     pub(in crate::compile) fn tunnel(
         &self,

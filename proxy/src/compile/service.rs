@@ -13,6 +13,7 @@ use std::time::Duration;
 use config_loader::ObjectRef;
 use config_loader::resource::core::{EndpointSlice, SessionAffinity, TrafficDistribution};
 use config_loader::resource::{HealthChecked, Object};
+use ipnet::IpNet;
 
 use crate::compile::members::Member;
 use crate::compile::provenance::provenance_of;
@@ -32,6 +33,10 @@ pub(in crate::compile) struct Service {
     pub name: Arc<str>,
     /// Namespace of the resource.
     pub namespace: Arc<str>,
+    /// Addresses that clients dial for it.
+    pub addresses: Vec<IpNet>,
+    /// Whether clients dial its endpoints, whose addresses they learn by DNS.
+    pub is_headless: bool,
     /// Its ports, in the order of the resource.
     pub ports: Vec<Port>,
     /// Its endpoints, joined over all resources that add to it.

@@ -28,5 +28,6 @@ mod rules;
 
 mod services;
 mod shifts;
+mod sidecars;
 
 mod world;

@@ -2,6 +2,7 @@
 
 pub mod affinity;
 pub mod context;
+pub mod dialed;
 mod federation;
 pub mod find_route;
 pub mod pick;

@@ -31,8 +31,10 @@ use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 pub struct DownstreamTcp {
     /// Address of the peer.
     pub remote: SocketAddr,
-    /// Our address.
+    /// Our address, or that which the client dialed.
     pub local: SocketAddr,
+    /// Whether the connection was on its way elsewhere: then the client dialed `local`.
+    pub is_captured: bool,
     /// The name that a TLS client asked for.
     pub server_name: Option<Arc<str>>,
     /// The rules of the server that it came to; none when no server is for it.
@@ -106,6 +108,7 @@ fn target(
         End { flags, details }
     })?;
     record.stats = Arc::clone(&target.cluster().stats);
+    let target = target.dialed(asked.is_captured.then_some(asked.local));
     Ok((target, route.tunnel.clone()))
 }
 

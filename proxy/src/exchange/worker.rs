@@ -10,8 +10,10 @@ use rand::rngs::SmallRng;
 
 use super::body::feed::Mirroring;
 use super::body::replay::ReplayBudget;
+use super::select::dialed::DialedEndpoints;
 use super::settings::ExchangeSettings;
 use crate::pool::Pools;
+use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
 use crate::upstream::{Buffers, Counts};
@@ -28,6 +30,8 @@ pub struct WorkerParts {
     pub unrouted: Arc<RequestStats>,
     /// Where log lines go.
     pub access_log: AccessLogger,
+    /// State of endpoints.
+    pub registry: Arc<Registry>,
     /// Settings of the request path.
     pub settings: ExchangeSettings,
     /// Seed of the worker's random numbers.
@@ -56,6 +60,8 @@ pub struct Worker {
     pub replay: Rc<ReplayBudget>,
     /// What copies of requests take.
     pub mirroring: Rc<Mirroring>,
+    /// Addresses that clients dialed, as endpoints.
+    pub(super) dialed: DialedEndpoints,
     /// When an unknown name was logged last.
     pub(super) told_unknown: Cell<Option<tokio::time::Instant>>,
     snapshot: RefCell<Cached>,
@@ -93,6 +99,7 @@ impl Worker {
             delayed: Cell::new(0),
             replay,
             mirroring: Rc::default(),
+            dialed: DialedEndpoints::new(parts.registry),
             told_unknown: Cell::default(),
             snapshot: RefCell::new(Cached { cache, current }),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),

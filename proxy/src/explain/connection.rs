@@ -6,7 +6,9 @@ use super::answer::{Condition, Explanation, Note, Outcome, RuleTried};
 use super::cluster;
 use crate::compile::Survey;
 use crate::route::{OpaqueHead, OpaqueRule, RuleIdx};
-use crate::snapshot::{Chain, Chains, Handling, Listener, OpaqueRoutes, Service, Snapshot, Then};
+use crate::snapshot::{
+    Chain, Chains, Handling, Listener, OpaqueRoutes, Service, Snapshot, Then, TlsBytes,
+};
 
 /// Most names that are listed when no server has the one that is asked for.
 const NAMES_LISTED_MAX: usize = 20;
@@ -28,6 +30,18 @@ pub(super) fn explain(
     }
     let (routes, sni) = match &listener.service {
         Service::Http(_) => return false,
+        Service::Detected(detected) if detected.http.is_some() => return false,
+        Service::Detected(detected) => match &detected.tls {
+            TlsBytes::ByName(routes) => (routes, Some(name)),
+            TlsBytes::Mesh(_) | TlsBytes::Opaque => (&detected.opaque, None),
+        },
+        Service::Captured(intake) => {
+            answer.outcome = closed(format!(
+                "captured {} connections come here, to be told apart by the address that the client dialed",
+                intake.name()
+            ));
+            return true;
+        }
         Service::Opaque(routes) => (routes, None),
         Service::Tls(chains) => {
             let sni = name.parse::<std::net::IpAddr>().is_err().then_some(name);

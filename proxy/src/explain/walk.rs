@@ -112,7 +112,9 @@ fn downstream(listener: &Listener, name: &str, address: Option<IpAddr>) -> Conne
             server_name: Some(name.into()),
             ..Handshake::default()
         }),
-        Service::Http(_) | Service::Opaque(_) => connection,
+        Service::Captured(_) | Service::Detected(_) | Service::Http(_) | Service::Opaque(_) => {
+            connection
+        }
     }
 }
 

@@ -1,16 +1,18 @@
 //! One connection from its first byte on: finds out what it speaks and passes it to that codec.
 
+mod captured;
+mod hello;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::codec::handshake::Terms;
 use crate::codec::{AcceptedConnection, Handler};
-use crate::detect::client_hello::{self, ClientHello, HelloError};
 use crate::detect::proxy_protocol::{self, Found, Malformed};
 use crate::detect::{Protocol, detect};
-use crate::runtime::clock::Tick;
 use crate::snapshot::{Chains, Handling, ProxyHeader, Service, Then};
 use crate::telemetry::Counter;
+use hello::{hello, is_of_mesh, means_mesh};
 
 /// Time from accept to the end of a PROXY header; past it, the connection is closed. A forwarder sends it at once.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -20,15 +22,29 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// HTTP is served here, since its connections may wait for long and each further future would keep room for them;
 /// everything else is boxed.
 pub(super) async fn serve<A: Handler>(mut connection: AcceptedConnection<A>) {
-    let (service, header) = match connection.service() {
+    let (mut service, header) = match connection.service() {
         Some((service, header)) => (Some(service), header),
         None => (None, ProxyHeader::Off),
     };
     if header != ProxyHeader::Off && !Box::pin(forwarder(&mut connection, header)).await {
         return;
     }
+    if let Some(Service::Captured(intake)) = service {
+        service = captured::enter(&mut connection, intake);
+        if service.is_none() {
+            return;
+        }
+    }
     match service {
         None | Some(Service::Http(_)) => {}
+        // captured connections were told apart above
+        Some(Service::Captured(_)) => return connection.refuse(Counter::NotCaptured),
+        Some(Service::Detected(detected)) => {
+            match Box::pin(captured::detect(connection, detected)).await {
+                Some(http) => connection = http,
+                None => return,
+            }
+        }
         Some(Service::Opaque(routes)) => {
             return Box::pin(connection.opaque(Some(routes), None)).await;
         }
@@ -153,55 +169,6 @@ async fn tls<A: Handler>(
             inside.opaque(Some(routes), hello.server_name).await;
             None
         }
-    }
-}
-
-/// Whether a client offers one of the mesh's own protocols, `istio`, `istio-peer-exchange` and the like: it means the
-/// mesh's TLS, which the endpoint is to terminate.
-fn is_of_mesh(hello: &ClientHello) -> bool {
-    hello.alpn().any(|name| name.starts_with(b"istio"))
-}
-
-/// Whether a client means a service of the mesh: by what it offers, or by the form of the name that it asks for.
-fn means_mesh(hello: &ClientHello) -> bool {
-    let name = hello.server_name.as_deref();
-    is_of_mesh(hello) || name.is_some_and(|name| name.starts_with("outbound_."))
-}
-
-/// The first message of a TLS client.
-///
-/// # Errors
-///
-/// Why there is none; no reason if the peer closed without a byte.
-async fn hello<A: Handler>(
-    connection: &mut AcceptedConnection<A>,
-    due: Tick,
-) -> Result<ClientHello, Option<Counter>> {
-    loop {
-        match client_hello::parse(connection.first_bytes()) {
-            Ok(Some(hello)) => return Ok(hello),
-            Ok(None) => {}
-            Err(error) => return Err(Some(counter(error))),
-        }
-        if !connection.readable_until(due).await {
-            let late = connection.now() >= due;
-            let began = !connection.first_bytes().is_empty();
-            return Err(match (late, began) {
-                (true, _) => Some(Counter::TlsHelloTimeout),
-                (false, true) => Some(Counter::TlsHelloIncomplete),
-                (false, false) => None,
-            });
-        }
-    }
-}
-
-fn counter(error: HelloError) -> Counter {
-    match error {
-        HelloError::Malformed | HelloError::Name | HelloError::NotHello => {
-            Counter::TlsHelloMalformed
-        }
-        HelloError::NotTls => Counter::TlsNotTls,
-        HelloError::TooLarge => Counter::TlsHelloTooLarge,
     }
 }
 

@@ -274,9 +274,7 @@ mod tests {
     fn unix_socket_is_shared_until_its_last_worker_closes_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sock");
-        let key = ListenerKey {
-            address: ListenAddress::Unix(path.to_str().unwrap().into()),
-        };
+        let key = ListenerKey::from(ListenAddress::Unix(path.to_str().unwrap().into()));
         let status_table = ListenerStatusTable::default();
         let first = status_table.open(0, &key, 16).unwrap();
         let second = status_table.open(1, &key, 16).unwrap();

@@ -243,6 +243,12 @@ series! {
     Counter;
     /// A connection was closed right after accept: the limit of open connections was reached.
     DownstreamRejectedLimit "strait_downstream_connections_rejected_total" [REASON = "connection_limit"] "Downstream connections closed right after they were accepted, by reason.",
+    /// A connection came to a socket for captured connections, and was not captured.
+    NotCaptured "strait_downstream_connections_rejected_total" [REASON = "not_captured"] "Downstream connections closed right after they were accepted, by reason.",
+    /// A connection to a workload in plain text, where only TLS between workloads is accepted.
+    PlaintextRefused "strait_downstream_connections_rejected_total" [REASON = "plaintext"] "Downstream connections closed right after they were accepted, by reason.",
+    /// A client whose protocol is not declared said nothing in time, and was carried as bytes.
+    DetectionTimeouts "strait_protocol_detection_timeouts_total" [] "Captured connections whose client sent nothing within the detection timeout; carried as bytes.",
     /// `accept` failed, for lack of file descriptors for example.
     AcceptErrors "strait_downstream_accept_errors_total" [] "Failed accept calls.",
     /// An accepted connection was handed to another worker.

@@ -67,6 +67,7 @@ mod retries;
 mod retry_targets;
 mod routing;
 mod services;
+mod sidecar;
 mod startup;
 mod stickiness;
 mod tcp;

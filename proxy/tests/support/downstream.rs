@@ -13,7 +13,7 @@ use proxy::codec::Handler;
 use proxy::exchange::{Connection, DownstreamBody};
 use proxy::listener::ListenerStatusTable;
 use proxy::runtime::drain;
-use proxy::snapshot::{ListenAddress, ListenerKey};
+use proxy::snapshot::{Intake, ListenAddress, ListenerKey};
 use proxy::telemetry::{BuildInfo, Counter, Telemetry};
 use proxy::worker::{self, Workers};
 use tokio::sync::watch;
@@ -26,6 +26,7 @@ pub const ANY: ListenerKey = ListenerKey {
         std::net::Ipv4Addr::LOCALHOST,
         0,
     ))),
+    intake: Intake::Socket,
 };
 
 /// Workers that answer with a closure; they stop when this is dropped.

@@ -1,6 +1,7 @@
 //! Sidecar, checked.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{Bind, ConnectionPool, Destination, Protocol, ServerTls};
@@ -55,8 +56,8 @@ pub struct IngressListener {
 /// Where in the workload inbound traffic goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalEndpoint {
-    /// A port on the loopback interface.
-    Loopback(u16),
+    /// An address and port of the loopback interface.
+    Loopback(IpAddr, u16),
     /// A Unix socket.
     Unix(Arc<str>),
     /// A port on the workload's own address.
@@ -110,6 +111,8 @@ pub enum EgressNamespace {
     NoNamespace,
     /// This one.
     Only(Arc<str>),
+    /// That of the workload.
+    Own,
     /// This one, taken away from what the others name.
     Without(Arc<str>),
 }

@@ -118,7 +118,11 @@ impl Clusters<'_> {
                 tls: known.tls.get(&key).cloned().unwrap_or_default(),
                 hop: facts.hop.clone(),
                 scope: scope(making.base, facts),
-                stats: self.stats_of_workload(&mut known.stats, making.service, facts),
+                stats: self.stats_of_workload(
+                    &mut known.stats,
+                    (making.direction, making.service),
+                    facts,
+                ),
             })
         }));
         known.last = Some((key, Arc::clone(&common)));

@@ -9,7 +9,8 @@ use config_loader::resource::{HealthChecked, Probe as AskedProbe};
 use crate::cluster::federation::{Pool, Turns};
 use crate::cluster::locality::{self, TopologyLabels};
 use crate::cluster::{
-    Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Parts, Plan, Probe,
+    Absence, Balance, Cluster, Common, Dialed, Endpoint, EndpointTls, Federation, HealthCheck,
+    Locality, Parts, Plan, Probe,
 };
 use crate::compile::clusters::Clusters;
 use crate::compile::clusters::Making;
@@ -74,9 +75,23 @@ impl Clusters<'_> {
             protocol: port.protocol,
             balance: policy.balance.clone(),
             endpoints: endpoints.into(),
+            dialed: making.dials.map(|dials| Dialed {
+                common: Arc::new(Common {
+                    locality: Locality::default(),
+                    network: Arc::default(),
+                    member: None,
+                    labels: Arc::default(),
+                    tls: EndpointTls::OfCluster,
+                    hop: None,
+                    scope: Arc::clone(making.base),
+                    stats: self.stats_of(making.direction, service, &WorkloadLabels::default()),
+                }),
+                ip: dials.ip,
+                port: dials.port,
+            }),
             plan,
             unresolved: self.unresolved(port, members).into(),
-            stats: self.stats_of(service, &WorkloadLabels::default()),
+            stats: self.stats_of(making.direction, service, &WorkloadLabels::default()),
             pool,
             retry_limit: policy.retry_limit,
             check: health_check(&policy.health_check, &service.health_check),
@@ -147,6 +162,7 @@ impl Clusters<'_> {
             &making.policy.subset,
             self.services.members().fingerprint,
             tls,
+            making.dials,
         )
             .hash(&mut hasher);
         stands_for.hash(&mut hasher);

@@ -27,7 +27,7 @@ impl Clusters<'_> {
     pub(in crate::compile) fn stats_of_workload(
         &self,
         known: &mut RequestStatsByLabels,
-        service: &Service,
+        (direction, service): (Direction, &Service),
         facts: &Facts,
     ) -> Arc<RequestStats> {
         let member = facts.member.as_ref();
@@ -43,21 +43,28 @@ impl Clusters<'_> {
             if let Some(owner) = owner {
                 run_by(&mut labels, &facts.labels, owner);
             }
-            self.stats_of(service, &labels)
+            self.stats_of(direction, service, &labels)
         });
         Arc::clone(stats)
     }
 
     pub(in crate::compile) fn stats_of(
         &self,
+        direction: Direction,
         service: &Service,
         destination: &WorkloadLabels,
     ) -> Arc<RequestStats> {
+        let (source, destination) = match direction {
+            // who the client is, its connection tells at most by its certificate
+            Direction::Inbound => (Arc::default(), Arc::clone(&self.source)),
+            Direction::Gateway | Direction::Outbound => {
+                (Arc::clone(&self.source), Arc::new(destination.clone()))
+            }
+        };
         self.stats.request_stats(&RequestLabels {
-            // every listener is that of a gateway
-            reporter: Direction::Gateway.reporter(),
-            source: Arc::clone(&self.source),
-            destination: Arc::new(destination.clone()),
+            reporter: direction.reporter(),
+            source,
+            destination,
             service: Arc::new(ServiceLabels {
                 host: Arc::clone(&service.host),
                 name: Arc::clone(&service.name),

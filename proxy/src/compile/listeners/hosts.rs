@@ -98,7 +98,10 @@ pub(in crate::compile) fn hosts<'a>(
 }
 
 /// Those of the virtual hosts, by their numbers, whose name is the address of a service, or a block of addresses.
-fn addresses(virtual_hosts: &[Arc<VirtualHost>], clusters: &Clusters<'_>) -> Addresses {
+pub(in crate::compile) fn addresses(
+    virtual_hosts: &[Arc<VirtualHost>],
+    clusters: &Clusters<'_>,
+) -> Addresses {
     let numbered = virtual_hosts.iter().zip(0..);
     let addresses = numbered.filter_map(|(host, number)| {
         let net = vips::of_name(&host.name)?;
@@ -259,7 +262,7 @@ impl HostCompiler<'_> {
     }
 
     /// One virtual host; the one of the snapshot before if nothing that it is made of has changed.
-    fn virtual_host(
+    pub(in crate::compile) fn virtual_host(
         &self,
         name: Arc<str>,
         parts: &HostParts<'_>,
@@ -360,7 +363,10 @@ impl HostCompiler<'_> {
 }
 
 /// A virtual host as it was, with the clusters that it leads to.
-fn keep(host: &Arc<VirtualHost>, clusters: &mut Clusters<'_>) -> Arc<VirtualHost> {
+pub(in crate::compile) fn keep(
+    host: &Arc<VirtualHost>,
+    clusters: &mut Clusters<'_>,
+) -> Arc<VirtualHost> {
     need_again(host, clusters);
     Arc::clone(host)
 }

@@ -47,7 +47,29 @@ pub(in crate::compile) struct OpaqueCompiler<'a> {
 }
 
 /// A rule with where it leads.
-type Compiled = (OpaqueRule, OpaqueRoute);
+pub(in crate::compile) type Compiled = (OpaqueRule, OpaqueRoute);
+
+/// The rules as a table; that of the snapshot before if they are the same.
+pub(in crate::compile) fn assemble(
+    compiled: Vec<Compiled>,
+    federated: Option<Federated>,
+    before: Option<&Arc<OpaqueRoutes>>,
+) -> Arc<OpaqueRoutes> {
+    let fingerprint = fingerprint(&compiled);
+    if let Some(before) = before
+        && before.fingerprint == fingerprint
+        && before.federated == federated
+    {
+        return Arc::clone(before);
+    }
+    let (rules, routes): (Vec<OpaqueRule>, Vec<OpaqueRoute>) = compiled.into_iter().unzip();
+    Arc::new(OpaqueRoutes {
+        table: OpaqueTable::compile(rules),
+        routes: routes.into_boxed_slice(),
+        federated,
+        fingerprint,
+    })
+}
 
 impl OpaqueCompiler<'_> {
     /// The routes of a server; those of the snapshot before if nothing of them has changed.
@@ -76,20 +98,7 @@ impl OpaqueCompiler<'_> {
                 }
             }
         }
-        let fingerprint = fingerprint(&compiled);
-        if let Some(before) = self.before
-            && before.fingerprint == fingerprint
-            && before.federated == federated
-        {
-            return Arc::clone(before);
-        }
-        let (rules, routes): (Vec<OpaqueRule>, Vec<OpaqueRoute>) = compiled.into_iter().unzip();
-        Arc::new(OpaqueRoutes {
-            table: OpaqueTable::compile(rules),
-            routes: routes.into_boxed_slice(),
-            federated,
-            fingerprint,
-        })
+        assemble(compiled, federated, self.before)
     }
 
     /// The VirtualServices with a host of a server, oldest first.
@@ -202,7 +211,7 @@ impl OpaqueCompiler<'_> {
 
     /// Whether the conditions of a block hold that need no connection. All of them must: naming gateways does not make
     /// the others void.
-    fn admits(&self, block: &TlsMatch, gateway: &GatewayRef) -> bool {
+    pub(in crate::compile) fn admits(&self, block: &TlsMatch, gateway: &GatewayRef) -> bool {
         let labels = &self.identity.labels;
         let mut wanted = block.source_labels.iter();
         let namespace = block.source_namespace.as_ref();
@@ -212,7 +221,7 @@ impl OpaqueCompiler<'_> {
             && namespace.is_none_or(|namespace| **namespace == self.identity.namespace)
     }
 
-    fn tls_block(
+    pub(in crate::compile) fn tls_block(
         &self,
         object: &Object<VirtualService>,
         rule: &TlsRule,
@@ -236,7 +245,7 @@ impl OpaqueCompiler<'_> {
         )
     }
 
-    fn route(
+    pub(in crate::compile) fn route(
         &self,
         object: &Object<VirtualService>,
         destinations: &[L4Destination],

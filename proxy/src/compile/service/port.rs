@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config_loader::resource::istio::Protocol as Declared;
 use config_loader::resource::port_protocol;
 
 use crate::upstream::Protocol;
@@ -23,6 +24,61 @@ pub(in crate::compile) struct Port {
     pub target: u16,
     /// Whether its requests have paths, to which a gateway's prefix can be put.
     pub carries_paths: bool,
+    /// What a sidecar takes its connections for.
+    pub carries: Carries,
+}
+
+/// What the connections of a port carry, as far as a sidecar looks into them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::compile) enum Carries {
+    /// Bytes; the server may speak first.
+    Bytes,
+    /// Nothing is declared: the first bytes tell.
+    #[default]
+    Detect,
+    /// Requests.
+    Http,
+    /// TLS, which is not terminated.
+    Tls,
+}
+
+/// Ports whose servers may speak first, so that without a declaration they carry bytes: SMTP, DNS, MySQL and MongoDB.
+const BYTES_BY_NUMBER: [u16; 4] = [25, 53, 3306, 27017];
+
+impl Carries {
+    /// What a port of a Service carries, or of what represents one; the same sources count as for [`protocol`].
+    pub(in crate::compile) fn of(
+        app_protocol: Option<&str>,
+        name: &str,
+        declared: &str,
+        number: u16,
+    ) -> Self {
+        let word = port_protocol::named(app_protocol, name, declared).to_ascii_lowercase();
+        match word.as_str() {
+            word if port_protocol::is_http2(word) => Self::Http,
+            "http" | "http_proxy" | "kubernetes.io/ws" => Self::Http,
+            "https" | "tls" | "kubernetes.io/wss" => Self::Tls,
+            "tcp" | "mongo" | "redis" | "mysql"
+                if app_protocol.is_some() || declared.is_empty() =>
+            {
+                Self::Bytes
+            }
+            // a transport says nothing of what it carries
+            "tcp" | "" if !BYTES_BY_NUMBER.contains(&number) => Self::Detect,
+            "mongo" | "redis" | "mysql" | "tcp" | "" => Self::Bytes,
+            _ => Self::Detect,
+        }
+    }
+
+    /// What a port carries that declares one of Istio's protocols.
+    pub(in crate::compile) fn of_protocol(protocol: Declared) -> Self {
+        match protocol {
+            Declared::Detect => Self::Detect,
+            Declared::Https | Declared::Tls => Self::Tls,
+            protocol if protocol.is_http() => Self::Http,
+            _ => Self::Bytes,
+        }
+    }
 }
 
 /// What the endpoints of a port of a Service, or of what represents one, speak: by `appProtocol`, else by the prefix of

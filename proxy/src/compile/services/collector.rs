@@ -86,6 +86,8 @@ impl Draft {
                 host: host.to_ascii_lowercase().into(),
                 name: name.into(),
                 namespace: namespace.into(),
+                addresses: Vec::new(),
+                is_headless: false,
                 ports: Vec::new(),
                 endpoints: Workloads::default(),
                 original_destination: false,

@@ -12,6 +12,7 @@ use config_loader::resource::istio::{
 use config_loader::{Name, ResourceSet};
 
 use crate::cluster::Locality;
+use crate::compile::service::port::Carries;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Listing;
@@ -39,6 +40,7 @@ fn draft(host: &str, object: &Object<ServiceEntry>) -> Draft {
     let mut draft = Draft::new(host, host, &object.id.namespace);
     draft.service.is_outside = true;
     draft.service.ports = object.spec.ports.iter().map(port).collect();
+    draft.service.addresses.clone_from(&object.spec.addresses);
     draft.service.original_destination = object.spec.resolution == Resolution::None;
     draft.service.health_check = object.spec.health_check.clone();
     draft
@@ -60,6 +62,7 @@ fn port(port: &ServiceEntryPort) -> Port {
         },
         target: port.target_port.unwrap_or(port.number),
         carries_paths: port.protocol.is_http() || port.protocol == Declared::Detect,
+        carries: Carries::of_protocol(port.protocol),
     }
 }
 

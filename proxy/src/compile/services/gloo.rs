@@ -18,6 +18,7 @@ use config_loader::resource::gloo::{
 };
 
 use crate::compile::members::Member;
+use crate::compile::service::port::Carries;
 use crate::compile::service::port::Port;
 use crate::compile::service::port::carries_paths;
 use crate::compile::service::port::protocol;
@@ -254,6 +255,11 @@ fn external_port(port: &ExternalPort) -> Port {
                 | ExternalProtocol::Https
                 | ExternalProtocol::Mongo
         ),
+        carries: match port.protocol {
+            ExternalProtocol::Tls | ExternalProtocol::Https => Carries::Tls,
+            ExternalProtocol::Tcp | ExternalProtocol::Mongo => Carries::Bytes,
+            _ => Carries::Http,
+        },
         number: port.number,
         name: port.name.to_string(),
         protocol: match port.protocol {
@@ -496,5 +502,11 @@ fn kube_port(port: &config_loader::resource::gloo::KubePort) -> Port {
         protocol: protocol(port.app_protocol.as_deref(), &port.name, &port.protocol),
         target: port.port,
         carries_paths: carries_paths(port.app_protocol.as_deref(), &port.name, &port.protocol),
+        carries: Carries::of(
+            port.app_protocol.as_deref(),
+            &port.name,
+            &port.protocol,
+            port.port,
+        ),
     }
 }

@@ -19,6 +19,7 @@ use crate::compile::service::Service;
 use crate::compile::service::Written;
 use crate::compile::service::affinity;
 use crate::compile::service::federation::Viewer;
+use crate::compile::service::port::Carries;
 use crate::compile::service::port::Labels;
 use crate::compile::service::port::Port;
 use crate::compile::service::port::carries_paths;
@@ -246,6 +247,7 @@ fn add_port(collector: &Collector<'_>, import: &ImportPort, service: &mut Servic
             protocol: protocol(app_protocol, &import.name, "http"),
             target: import.port,
             carries_paths: carries_paths(app_protocol, &import.name, "http"),
+            carries: Carries::of(app_protocol, &import.name, "http", import.port),
         });
     }
     // an endpoint that imports of several groups name is one

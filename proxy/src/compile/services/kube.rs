@@ -11,9 +11,12 @@ use config_loader::resource::core::{
     TargetPort, TrafficDistribution,
 };
 
+use ipnet::IpNet;
+
 use crate::cluster::Locality;
 use crate::compile::members::Member;
 use crate::compile::service::affinity;
+use crate::compile::service::port::Carries;
 use crate::compile::service::port::Labels;
 use crate::compile::service::port::Port;
 use crate::compile::service::port::carries_paths;
@@ -80,6 +83,9 @@ fn service(
     );
     draft.saw(object);
     draft.service.distribution = object.spec.traffic_distribution;
+    let own = object.spec.cluster_ips.iter().copied();
+    draft.service.addresses = own.map(IpNet::from).collect();
+    draft.service.is_headless = object.spec.headless;
     draft.service.affinity = affinity(object.spec.session_affinity);
     draft.service.ports = object
         .spec
@@ -148,6 +154,7 @@ fn port(port: &ServicePort) -> Port {
             TargetPort::Name(_) => port.port,
         },
         carries_paths: carries_paths(port.app_protocol.as_deref(), &port.name, ""),
+        carries: Carries::of(port.app_protocol.as_deref(), &port.name, "", port.port),
     }
 }
 

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, Method};
 use crate::compile::Inputs;
 use crate::compile::compile;
 use crate::filter::{Action, RedirectRequest};
-use crate::identity::Identity;
+use crate::identity::{Identity, Mode};
 use crate::registry::{Moment, Registry};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use crate::snapshot::{HttpHosts, Listener, Security, Snapshot, VirtualHost};
@@ -58,6 +58,18 @@ impl World {
     /// These resources alone.
     pub(in crate::compile) fn only(resources: &[&str]) -> Self {
         let mut world = Self::empty();
+        world.put(&load(resources));
+        world
+    }
+
+    /// These resources alone, for the sidecar of a workload `app: web` in the namespace `default`.
+    pub(in crate::compile) fn sidecar(resources: &[&str]) -> Self {
+        let mut world = Self::empty();
+        world.identity = Identity {
+            mode: Mode::Sidecar,
+            labels: [("app".to_owned(), "web".to_owned())].into(),
+            ..Identity::default()
+        };
         world.put(&load(resources));
         world
     }
@@ -280,6 +292,9 @@ fn destinations(snapshot: &Snapshot, host: &VirtualHost, rule: RuleIdx) -> Strin
     let entries = split.into_iter().flat_map(|split| split.entries());
     let each = entries.map(|(weight, destination)| {
         let name: Vec<&str> = destination.name.splitn(4, '|').collect();
+        if name.len() < 4 || name[0] == "inbound" {
+            return format!("{weight} {}", destination.name);
+        }
         let short = name[3]
             .strip_suffix(".svc.cluster.local")
             .unwrap_or(name[3]);

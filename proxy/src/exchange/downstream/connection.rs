@@ -97,6 +97,11 @@ impl Connection {
         }
     }
 
+    /// The address that the client dialed, where that is not the proxy's own.
+    pub fn dialed(&self) -> Option<SocketAddr> {
+        (!self.listener.has_socket()).then_some(self.client.destination)
+    }
+
     /// The same connection under TLS.
     pub fn with_tls(self, handshake: Handshake) -> Self {
         Self {

@@ -31,6 +31,9 @@ impl Target {
     /// Picks an endpoint; `None` when there is none that may be used.
     pub fn pick(&self, worker: &Worker) -> Option<PickedEndpoint> {
         let cluster = self.cluster();
+        if let Some(dialed) = &cluster.dialed {
+            return self.at_dialed(dialed, worker);
+        }
         if let Some(federation) = &cluster.federation {
             return self.pick_member(federation, worker);
         }
@@ -77,6 +80,7 @@ impl Target {
         tried: &mut Vec<EndpointRef>,
     ) -> Option<PickedEndpoint> {
         let picked = match (&self.cluster().federation, tried.as_slice()) {
+            (_, [_, ..]) if self.cluster().dialed.is_some() => None,
             (_, []) => self.pick_for(visit, worker),
             (None, _) if tried.len() < CONNECT_ATTEMPTS_MAX => {
                 self.untried(self.cluster(), worker, tried)
@@ -146,6 +150,9 @@ impl PickedEndpoint {
         tried: &[EndpointRef],
         choice: RetryChoice,
     ) -> Option<Self> {
+        if self.is_dialed() {
+            return Some(self.clone());
+        }
         let picked = match choice.avoid_tried && self.is_member() {
             true => self.of_same_tier(worker, tried)?,
             false => self.clone(),

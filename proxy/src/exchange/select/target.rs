@@ -1,5 +1,6 @@
 //! The cluster that a request is for, and the endpoint that was picked for it.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use hyper::header::HOST;
 use smallvec::SmallVec;
 
 use crate::balance::EndpointIdx;
-use crate::cluster::{Ask, Cluster, Endpoint, Outcome};
+use crate::cluster::{Ask, Cluster, Dialed, Endpoint, Outcome};
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::pool::PoolTarget;
 use crate::registry::{Address, ClusterId};
@@ -23,6 +24,8 @@ pub struct Target {
     snapshot: SnapshotRef,
     cluster: ClusterId,
     ask: Ask,
+    /// The address that the client dialed, where that is not the proxy's own.
+    dialed: Option<SocketAddr>,
     /// Whether only the local cluster may serve the request.
     local_only: bool,
 }
@@ -35,6 +38,7 @@ impl Target {
             snapshot: Rc::clone(snapshot),
             cluster,
             ask: Ask::default(),
+            dialed: None,
             local_only: false,
         })
     }
@@ -66,12 +70,34 @@ impl Target {
         Self { ask, ..self }
     }
 
+    /// With the address that the client dialed, which is the endpoint of some clusters.
+    #[must_use]
+    pub fn dialed(self, dialed: Option<SocketAddr>) -> Self {
+        Self { dialed, ..self }
+    }
+
+    /// The endpoint of a cluster that has none of its own: the address that the client dialed. `None` where the client
+    /// dialed the proxy.
+    pub(super) fn at_dialed(
+        &self,
+        as_endpoint: &Dialed,
+        worker: &Worker,
+    ) -> Option<PickedEndpoint> {
+        let address = as_endpoint.address(self.dialed?);
+        let endpoint = worker.dialed.endpoint(as_endpoint, address);
+        Some(PickedEndpoint {
+            dialed: Some(endpoint),
+            ..self.at(EndpointIdx(0))
+        })
+    }
+
     /// One of its endpoints by number.
     pub(super) fn at(&self, endpoint: EndpointIdx) -> PickedEndpoint {
         PickedEndpoint {
             target: self.clone(),
             pool: self.cluster,
             endpoint,
+            dialed: None,
         }
     }
 
@@ -91,6 +117,7 @@ impl Target {
             target: self.clone(),
             pool,
             endpoint,
+            dialed: None,
         }
     }
 }
@@ -102,6 +129,8 @@ pub struct PickedEndpoint {
     /// The cluster that it belongs to: the target's, or that of a pool of a federation.
     pool: ClusterId,
     endpoint: EndpointIdx,
+    /// The endpoint itself where it is the address that the client dialed. It has no number then.
+    dialed: Option<Rc<Endpoint>>,
 }
 
 /// The identity of a picked endpoint within its snapshot.
@@ -156,7 +185,15 @@ impl PickedEndpoint {
 
     /// The endpoint.
     pub fn endpoint(&self) -> &Endpoint {
-        self.cluster().endpoint(self.endpoint)
+        match &self.dialed {
+            None => self.cluster().endpoint(self.endpoint),
+            Some(dialed) => dialed,
+        }
+    }
+
+    /// Whether it is the address that the client dialed.
+    pub(super) fn is_dialed(&self) -> bool {
+        self.dialed.is_some()
     }
 
     /// The protocol of a request to it: `version` is that of the client's request, `upgrading` whether it is an upgrade.
@@ -173,7 +210,7 @@ impl PickedEndpoint {
     /// What the pool needs to know of it, for a request of this client in this protocol.
     pub fn pool_target<'a>(&'a self, client: &'a Client, protocol: Protocol) -> PoolTarget<'a> {
         let cluster = self.cluster();
-        let endpoint = cluster.endpoint(self.endpoint);
+        let endpoint = self.endpoint();
         PoolTarget {
             reach: Reach {
                 address: &endpoint.address,
@@ -205,12 +242,19 @@ impl PickedEndpoint {
     /// Counts an attempt as active at the endpoint, until `leave` is called on the endpoint's state.
     pub fn enter(&self) {
         let cluster = self.cluster();
+        if self.is_dialed() {
+            return self.endpoint().state.enter();
+        }
         cluster.enter(self.index(), || cluster.state.journal.now());
     }
 
     /// Reports the outcome to outlier detection.
     pub fn report(&self, outcome: Outcome) {
         let cluster = self.cluster();
+        if self.is_dialed() {
+            // there is no other to go to
+            return;
+        }
         if let Some(verdict) = cluster.report(self.index(), outcome) {
             let turn = cluster.state.ejections.turn();
             cluster.decide(self.index(), verdict, &turn, cluster.state.journal.now());

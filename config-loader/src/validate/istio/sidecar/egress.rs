@@ -196,7 +196,10 @@ fn report_covered(hosts: &[(Key, &str, Span)], check: &mut Check<'_>) {
 
 /// What covers an egress host: itself, a wildcard for its name, and both for any namespace.
 fn covering((namespace, name): &Key) -> impl Iterator<Item = Key> {
-    let is_one = matches!(namespace, EgressNamespace::Any | EgressNamespace::Only(_));
+    let is_one = matches!(
+        namespace,
+        EgressNamespace::Any | EgressNamespace::Only(_) | EgressNamespace::Own
+    );
     let parents = name
         .match_indices('.')
         .map(|(dot, _)| format!("*{}", &name[dot..]));
@@ -232,7 +235,7 @@ fn host(text: &str, span: Span, check: &mut Check<'_>) -> Option<EgressHost> {
     };
     let known = match namespace {
         "*" => EgressNamespace::Any,
-        "." => EgressNamespace::Only(Arc::from(check.namespace())),
+        "." => EgressNamespace::Own,
         "~" => EgressNamespace::NoNamespace,
         other => {
             let (label, without) = match other.strip_prefix('~') {

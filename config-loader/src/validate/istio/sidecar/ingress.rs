@@ -1,6 +1,7 @@
 //! `ingress` of a Sidecar.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use super::values::{capture_mode, protocol};
@@ -138,8 +139,9 @@ fn default_endpoint(field: &Field<String>, check: &mut Check<'_>) -> Option<Loca
     }
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     let loopback = match host {
-        "127.0.0.1" | "[::1]" | "" => true,
-        "0.0.0.0" | "[::]" => false,
+        "127.0.0.1" | "" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        "[::1]" => Some(IpAddr::V6(Ipv6Addr::LOCALHOST)),
+        "0.0.0.0" | "[::]" => None,
         _ => {
             check
                 .error(SC230, field.span(), format!("`{text}` is not a local endpoint"))
@@ -148,10 +150,9 @@ fn default_endpoint(field: &Field<String>, check: &mut Check<'_>) -> Option<Loca
         }
     };
     match port.parse::<u16>() {
-        Ok(port) if port > 0 => Some(if loopback {
-            LocalEndpoint::Loopback(port)
-        } else {
-            LocalEndpoint::Workload(port)
+        Ok(port) if port > 0 => Some(match loopback {
+            Some(ip) => LocalEndpoint::Loopback(ip, port),
+            None => LocalEndpoint::Workload(port),
         }),
         _ => {
             check

@@ -297,16 +297,13 @@ inboundConnectionPool: {tcp: {maxConnections: 5}}",
     assert_eq!(ingress.capture, CaptureMode::None);
     assert_eq!(
         ingress.default_endpoint,
-        Some(LocalEndpoint::Loopback(8080))
+        Some(LocalEndpoint::Loopback([127, 0, 0, 1].into(), 8080))
     );
     assert!(ingress.connection_pool.is_some());
     let egress = &sidecar.egress.as_ref().expect("listeners")[0];
     assert_eq!(egress.port.as_ref().map(|port| port.number), Some(80));
     assert_eq!(egress.capture, CaptureMode::Iptables);
-    assert_eq!(
-        egress.hosts[0].namespace,
-        EgressNamespace::Only("ns".into())
-    );
+    assert_eq!(egress.hosts[0].namespace, EgressNamespace::Own);
     assert_eq!(
         egress.hosts[1].namespace,
         EgressNamespace::Without("other".into())

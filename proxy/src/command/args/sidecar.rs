@@ -1,0 +1,97 @@
+//! Where a sidecar takes connections, and what becomes of traffic for nobody that it knows.
+
+use std::net::SocketAddr;
+
+use clap::{Args, ValueEnum};
+
+use super::address::socket_address;
+use crate::identity::{Mode, SidecarSockets, UnknownDestinations};
+
+/// What only a sidecar has.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Sidecar")]
+pub struct SidecarArgs {
+    /// Where redirected connections of the workload arrive; off: only listeners that a Sidecar names
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "[::]:15001",
+        env = "STRAIT_OUTBOUND_LISTENER",
+        value_parser = listener
+    )]
+    pub outbound_listener: SidecarListener,
+    /// Where redirected connections to the workload arrive; off: only listeners that a Sidecar names
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "[::]:15006",
+        env = "STRAIT_INBOUND_LISTENER",
+        value_parser = listener
+    )]
+    pub inbound_listener: SidecarListener,
+    /// Where redirected connections say which address the client dialed
+    #[arg(long, value_enum, default_value_t = OriginalDestinationArg::Socket, env = "STRAIT_ORIGINAL_DESTINATION")]
+    pub original_destination: OriginalDestinationArg,
+    /// What becomes of traffic for hosts and addresses that no resource names, where the Sidecar does not say
+    #[arg(long, value_enum, default_value_t = OutboundTrafficPolicyArg::AllowAny, env = "STRAIT_OUTBOUND_TRAFFIC_POLICY")]
+    pub outbound_traffic_policy: OutboundTrafficPolicyArg,
+}
+
+/// An address to listen on, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SidecarListener(Option<SocketAddr>);
+
+/// `--original-destination`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OriginalDestinationArg {
+    /// The header of the PROXY protocol that each begins with
+    ProxyHeader,
+    /// The kernel, which redirected them as `strait iptables` asks it to
+    Socket,
+}
+
+/// `--outbound-traffic-policy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutboundTrafficPolicyArg {
+    /// It goes where the workload sent it
+    #[value(name = "ALLOW_ANY")]
+    AllowAny,
+    /// It is refused: requests with 502, connections by closing them
+    #[value(name = "REGISTRY_ONLY")]
+    RegistryOnly,
+}
+
+impl SidecarArgs {
+    /// Where a proxy in this mode takes connections of its workload.
+    pub fn sockets(&self, mode: Mode) -> SidecarSockets {
+        match mode {
+            Mode::Gateway => SidecarSockets {
+                outbound: None,
+                inbound: None,
+                http_proxy: None,
+                proxy_header: false,
+            },
+            Mode::Sidecar => SidecarSockets {
+                outbound: self.outbound_listener.0,
+                inbound: self.inbound_listener.0,
+                http_proxy: None,
+                proxy_header: self.original_destination == OriginalDestinationArg::ProxyHeader,
+            },
+        }
+    }
+
+    /// What becomes of traffic for nobody that is known.
+    pub fn unknown_destinations(&self) -> UnknownDestinations {
+        match self.outbound_traffic_policy {
+            OutboundTrafficPolicyArg::AllowAny => UnknownDestinations::AllowAny,
+            OutboundTrafficPolicyArg::RegistryOnly => UnknownDestinations::RegistryOnly,
+        }
+    }
+}
+
+fn listener(text: &str) -> Result<SidecarListener, String> {
+    match text.trim() {
+        "off" => Ok(SidecarListener(None)),
+        address => socket_address(address).map(|address| SidecarListener(Some(address))),
+    }
+}

@@ -1,0 +1,137 @@
+//! Clusters of a sidecar that no service is behind: the workload itself, and what is passed on as it is.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use config_loader::resource::istio::{ConnectionPool, LocalEndpoint};
+
+use crate::compile::clusters::{Clusters, Dials, Making, StandsFor};
+use crate::compile::service::Service;
+use crate::compile::service::port::{Carries, Port};
+use crate::compile::service::workload::{Facts, Workload, WorkloadHost};
+use crate::compile::services::collector::Draft;
+use crate::registry::ClusterId;
+use crate::snapshot::Direction;
+use crate::upstream::Protocol;
+
+/// Where connections of the workload go that are for nobody that is known.
+pub(in crate::compile) const PASSTHROUGH: &str = "PassthroughCluster";
+
+/// Where connections end that are for nobody that is known. It never has an endpoint.
+pub(in crate::compile) const BLACK_HOLE: &str = "BlackHoleCluster";
+
+/// Where connections to the workload go whose port no service has.
+pub(in crate::compile) const INBOUND_PASSTHROUGH: &str = "InboundPassthroughCluster";
+
+/// A port of the workload, as connections to it are passed on.
+pub(in crate::compile) struct OwnPort<'a> {
+    /// The service that has it, if one does.
+    pub service: Option<&'a Service>,
+    /// What its connections carry.
+    pub carries: Carries,
+    /// What requests to it are spoken in.
+    pub protocol: Protocol,
+    /// The port that clients dial.
+    pub number: u16,
+    /// Where it goes; none for where the client wanted to.
+    pub endpoint: Option<&'a LocalEndpoint>,
+    /// Limits of connections; none for those of a rule.
+    pub pool: Option<&'a ConnectionPool>,
+}
+
+impl Clusters<'_> {
+    /// The cluster that passes on everything, or nothing: [`PASSTHROUGH`], [`BLACK_HOLE`] or [`INBOUND_PASSTHROUGH`].
+    pub(in crate::compile) fn special(&mut self, name: &'static str) -> (Arc<str>, ClusterId) {
+        let direction = match name {
+            INBOUND_PASSTHROUGH => Direction::Inbound,
+            _ => Direction::Outbound,
+        };
+        let mut service = Draft::new(name, name, "").finish();
+        service.host = name.into();
+        let dials = (name != BLACK_HOLE).then(Dials::default);
+        let port = port(0, Protocol::Http1, Carries::Detect);
+        self.add(name, (&service, &port), direction, (dials, &[], None))
+    }
+
+    /// The cluster of a port of the workload, `inbound|PORT||`.
+    pub(in crate::compile) fn own_port(&mut self, own: &OwnPort<'_>) -> (Arc<str>, ClusterId) {
+        let name = format!("inbound|{}||", own.number);
+        let nobody = || Draft::new(&name, "", &self.identity.namespace).finish();
+        let mut service = own.service.cloned().unwrap_or_else(nobody);
+        let mut hasher = DefaultHasher::new();
+        (service.fingerprint, own.number).hash(&mut hasher);
+        format!("{:?} {:?} {:?}", own.endpoint, own.pool, own.protocol).hash(&mut hasher);
+        service.fingerprint = hasher.finish();
+        let port = port(own.number, own.protocol, own.carries);
+        let (dials, workloads) = match own.endpoint {
+            None => (Some(Dials::default()), Vec::new()),
+            Some(LocalEndpoint::Workload(port)) => {
+                let dials = Dials {
+                    ip: None,
+                    port: Some(*port),
+                };
+                (Some(dials), Vec::new())
+            }
+            Some(LocalEndpoint::Loopback(ip, port)) => (None, vec![at(*ip, *port)]),
+            Some(LocalEndpoint::Unix(path)) => {
+                let path = Arc::from(Path::new(&**path));
+                (None, vec![Workload::at(WorkloadHost::Unix(path))])
+            }
+        };
+        let parts = (dials, &workloads[..], own.pool);
+        self.add(&name, (&service, &port), Direction::Inbound, parts)
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        (service, port): (&Service, &Port),
+        direction: Direction,
+        (dials, workloads, pool): (Option<Dials>, &[Workload], Option<&ConnectionPool>),
+    ) -> (Arc<str>, ClusterId) {
+        let state = self.registry.cluster(name);
+        let (name, id) = (Arc::clone(&state.name), state.id);
+        if self.built.has(id) {
+            return (name, id);
+        }
+        let policy = self.policies.own(&service.host, service, port.number, pool);
+        let making = Making {
+            service,
+            port,
+            policy: &policy,
+            base: &name,
+            is_passed_on: true,
+            dials,
+            direction,
+            made_from: None,
+        };
+        let workloads: Vec<&Workload> = workloads.iter().collect();
+        let cluster = self.make(&making, state, &workloads, StandsFor::default());
+        self.built.insert(id, Some(cluster));
+        (name, id)
+    }
+}
+
+/// A workload at this address, which takes every port's traffic on this one.
+fn at(ip: IpAddr, port: u16) -> Workload {
+    let ports = BTreeMap::from([(String::new(), port)]);
+    let facts = Facts {
+        ports,
+        ..Facts::default()
+    };
+    Workload::new(WorkloadHost::Ip(ip), facts)
+}
+
+fn port(number: u16, protocol: Protocol, carries: Carries) -> Port {
+    Port {
+        number,
+        name: String::new(),
+        protocol,
+        target: number,
+        carries_paths: true,
+        carries,
+    }
+}

@@ -1,0 +1,67 @@
+//! Listeners of a sidecar: what the workload reaches (outbound), and what reaches the workload (inbound).
+//!
+//! One listener has the socket for captured connections of each direction. The address that the client dialed chooses the
+//! listener that serves a connection; those have no socket. Entries of a Sidecar with `captureMode: NONE` have a socket of
+//! their own.
+
+mod inbound;
+mod made;
+mod named;
+mod outbound;
+mod tcp;
+mod unknown;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config_loader::catalog::sidecars::sidecar_of;
+
+use crate::compile::Inputs;
+use crate::compile::applies::workload;
+use crate::compile::clusters::Clusters;
+use crate::compile::update::visible_routes::VisibleRoutes;
+use crate::snapshot::{Direction, Intake, Listener, ListenerKey, Service, Snapshot};
+use made::{Made, Wanted};
+
+/// Compiles the listeners of a sidecar.
+pub(super) fn compile(
+    inputs: &Inputs<'_>,
+    routes: &VisibleRoutes,
+    clusters: &mut Clusters<'_>,
+    previous: &Snapshot,
+) -> BTreeMap<ListenerKey, Arc<Listener>> {
+    let sidecar = sidecar_of(inputs.resources, workload(inputs.identity));
+    let mut made = Made {
+        inputs,
+        sidecar,
+        previous,
+        listeners: BTreeMap::new(),
+    };
+    capture_sockets(&mut made);
+    outbound::compile(&mut made, routes, clusters);
+    inbound::compile(&mut made, clusters);
+    made.listeners
+}
+
+/// The listeners that take captured connections and tell them apart by the address that the client dialed.
+fn capture_sockets(made: &mut Made<'_>) {
+    let sockets = made.inputs.identity.sockets;
+    for (address, direction, intake) in [
+        (
+            sockets.outbound,
+            Direction::Outbound,
+            Intake::CapturedOutbound,
+        ),
+        (sockets.inbound, Direction::Inbound, Intake::CapturedInbound),
+    ] {
+        let Some(address) = address else { continue };
+        let wanted = Wanted {
+            direction,
+            protocols: vec!["TCP"],
+            provenance: Vec::new(),
+            skipped: Vec::new(),
+            service: Service::Captured(intake),
+        };
+        made.add(ListenerKey::from(address), wanted);
+    }
+}

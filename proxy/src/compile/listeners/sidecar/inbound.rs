@@ -1,0 +1,300 @@
+//! What reaches the workload: a listener for each port that its Sidecar names or its services have, and one for all others.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use config_loader::resource::istio::{Bind, CaptureMode, IngressListener, LocalEndpoint};
+
+use crate::cluster::Split;
+use crate::compile::applies::workload;
+use crate::compile::clusters::Clusters;
+use crate::compile::clusters::special::{INBOUND_PASSTHROUGH, OwnPort};
+use crate::compile::listeners::opaque::assemble;
+use crate::compile::service::Service as Host;
+use crate::compile::service::port::Carries;
+use crate::filter::RouteFilters;
+use crate::provenance::Provenance;
+use crate::route::{Conditions, OpaqueConditions, Rule, Table};
+use crate::snapshot::{
+    Destination, Detected, Direction, HttpHosts, Intake, ListenAddress, ListenerKey, Route,
+    Service, TlsBytes, VirtualHost,
+};
+use crate::upstream::Protocol;
+
+use super::made::{Made, Wanted, captured_port};
+use super::outbound::{detected, http_of, name_of, opaque_of};
+use super::tcp::to;
+
+/// Adds the inbound listeners.
+pub(super) fn compile(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
+    let ingress = made
+        .sidecar
+        .map_or(&[][..], |sidecar| &sidecar.spec.ingress);
+    match ingress {
+        [] => of_services(made, clusters),
+        entries => entries
+            .iter()
+            .for_each(|entry| of_entry(made, entry, clusters)),
+    }
+    if made.inputs.identity.sockets.inbound.is_some() {
+        let rest = Inbound {
+            key: captured_port(Intake::CapturedInbound, 0),
+            to: clusters.special(INBOUND_PASSTHROUGH),
+            carries: Carries::Detect,
+            provenance: made.at(0),
+            at: sidecar_or(made, None),
+        };
+        add(made, rest, clusters);
+    }
+}
+
+/// An inbound listener.
+struct Inbound {
+    key: ListenerKey,
+    /// The cluster that its connections go to.
+    to: (Arc<str>, crate::registry::ClusterId),
+    carries: Carries,
+    /// What the listener was made from.
+    provenance: Vec<Provenance>,
+    /// Where its route comes from.
+    at: Provenance,
+}
+
+/// The listeners for the ports of the services that select the workload.
+fn of_services(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
+    if made.inputs.identity.sockets.inbound.is_none() {
+        return;
+    }
+    for (number, (service, port)) in own_ports(made, clusters) {
+        let pool = made
+            .sidecar
+            .and_then(|sidecar| sidecar.spec.inbound_connection_pool.as_deref());
+        let own = OwnPort {
+            service: Some(&service),
+            carries: port.carries,
+            protocol: port.protocol,
+            number,
+            endpoint: None,
+            pool,
+        };
+        let at = sidecar_or(made, Some(&service));
+        let inbound = Inbound {
+            key: captured_port(Intake::CapturedInbound, number),
+            to: clusters.own_port(&own),
+            carries: port.carries,
+            provenance: vec![at.clone()],
+            at,
+        };
+        add(made, inbound, clusters);
+    }
+}
+
+/// A service's port, as the workload has it.
+struct OfService {
+    carries: Carries,
+    protocol: Protocol,
+}
+
+/// The ports that the workload takes connections on, as the services say that select it; of several for one port, the
+/// oldest.
+fn own_ports(made: &Made<'_>, clusters: &Clusters<'_>) -> BTreeMap<u16, (Arc<Host>, OfService)> {
+    let identity = made.inputs.identity;
+    let beside = workload(identity);
+    let mut objects: Vec<_> = made
+        .inputs
+        .resources
+        .services
+        .values()
+        .filter(|object| {
+            let selector = &object.spec.selector;
+            *object.id.namespace == *identity.namespace
+                && !selector.is_empty()
+                && beside.is_selected_by(selector)
+        })
+        .map(|object| {
+            let (name, namespace) = (&object.id.name, &object.id.namespace);
+            (
+                object.age(),
+                format!("{name}.{namespace}.svc.{}", identity.domain),
+            )
+        })
+        .collect();
+    let entries = made.inputs.resources.service_entries.values();
+    for entry in entries {
+        let selector = entry.spec.workload_selector.as_ref();
+        if *entry.id.namespace == *identity.namespace
+            && selector.is_some_and(|selector| beside.is_selected_by(selector))
+        {
+            let hosts = entry.spec.hosts.iter();
+            objects.extend(hosts.map(|host| (entry.age(), host.value.to_ascii_lowercase())));
+        }
+    }
+    objects.sort();
+    let mut ports = BTreeMap::new();
+    for (_, host) in objects {
+        let Some(service) = clusters.services().find(&host) else {
+            continue;
+        };
+        for port in &service.ports {
+            // a name of a port means what the endpoints say
+            let mut listed = service.endpoints.iter();
+            let own = listed.find_map(|workload| workload.port(port));
+            let number = own.unwrap_or(port.target);
+            let of_service = OfService {
+                carries: port.carries,
+                protocol: port.protocol,
+            };
+            ports
+                .entry(number)
+                .or_insert_with(|| (Arc::clone(service), of_service));
+        }
+    }
+    ports
+}
+
+/// The listener of an entry of `ingress`.
+fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Clusters<'_>) {
+    let number = entry.port.number;
+    let is_captured = made.inputs.identity.sockets.inbound.is_some();
+    let has_socket = match entry.capture {
+        CaptureMode::None => true,
+        CaptureMode::Default => !is_captured,
+        CaptureMode::Iptables => false,
+    };
+    let all = SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, number));
+    let key = match (&entry.bind, has_socket) {
+        (Bind::Unix(path), _) => ListenerKey::from(ListenAddress::Unix(Arc::clone(path))),
+        (Bind::Default, true) => all.into(),
+        (Bind::Ip(ip), true) => SocketAddr::new(*ip, number).into(),
+        (_, false) => captured_port(Intake::CapturedInbound, number),
+    };
+    let loopback = LocalEndpoint::Loopback([127, 0, 0, 1].into(), number);
+    // without capture, nobody knows where the client wanted to go
+    let endpoint = entry.default_endpoint.as_ref();
+    let endpoint = endpoint.or_else(|| has_socket.then_some(&loopback));
+    let services = own_ports(made, clusters);
+    let service = services.get(&number).map(|(service, _)| service);
+    let sidecar = made.sidecar.map(|sidecar| &sidecar.spec);
+    let pool = entry.connection_pool.as_deref();
+    let pool = pool.or_else(|| sidecar?.inbound_connection_pool.as_deref());
+    let own = OwnPort {
+        service: service.map(|service| &**service),
+        carries: Carries::of_protocol(entry.port.protocol),
+        protocol: match entry.port.protocol.is_http2() {
+            true => Protocol::Http2,
+            false => Protocol::Http1,
+        },
+        number,
+        endpoint,
+        pool,
+    };
+    let provenance = made.at(entry.line.0);
+    let at = provenance.first().cloned();
+    let inbound = Inbound {
+        key,
+        to: clusters.own_port(&own),
+        carries: own.carries,
+        at: at.unwrap_or_else(|| sidecar_or(made, None)),
+        provenance,
+    };
+    add(made, inbound, clusters);
+}
+
+/// Where a route comes from: a service, else the Sidecar, else the proxy itself.
+fn sidecar_or(made: &Made<'_>, service: Option<&Host>) -> Provenance {
+    let written = service.and_then(|service| service.provenance.first());
+    let own = || Provenance {
+        object: "--mode sidecar".into(),
+        file: "".into(),
+        line: 0,
+    };
+    match written {
+        Some(written) => written.provenance(),
+        None => made.at(0).into_iter().next().unwrap_or_else(own),
+    }
+}
+
+fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
+    let Inbound {
+        key,
+        to: (name, cluster),
+        carries,
+        provenance,
+        at,
+    } = inbound;
+    let before = made.before(&key);
+    let destination = Destination {
+        name,
+        cluster,
+        position: 0,
+        provenance: at,
+    };
+    let http = matches!(carries, Carries::Detect | Carries::Http)
+        .then(|| hosts(&destination, before.and_then(http_of), clusters));
+    let compiled = vec![to(destination, OpaqueConditions::default())];
+    let opaque = assemble(compiled, None, before.and_then(opaque_of));
+    let tls = TlsBytes::Opaque;
+    let service = match (&http, &tls) {
+        (None, TlsBytes::Opaque) => Service::Opaque(opaque),
+        _ => detected(
+            Detected {
+                http,
+                tls,
+                opaque,
+                client_first: Box::default(),
+            },
+            before,
+        ),
+    };
+    let wanted = Wanted {
+        direction: Direction::Inbound,
+        protocols: vec![name_of(carries)],
+        provenance,
+        skipped: Vec::new(),
+        service,
+    };
+    made.add(key, wanted);
+}
+
+/// One virtual host for all requests; that of the snapshot before if it is the same.
+fn hosts(
+    destination: &Destination,
+    before: Option<&Arc<HttpHosts>>,
+    clusters: &Clusters<'_>,
+) -> Arc<HttpHosts> {
+    let mut hasher = DefaultHasher::new();
+    (&destination.name, &destination.provenance).hash(&mut hasher);
+    let fingerprint = hasher.finish();
+    if let Some(before) = before
+        && let [host] = &*before.virtual_hosts
+        && host.fingerprint == fingerprint
+    {
+        return Arc::clone(before);
+    }
+    let name: Arc<str> = "default".into();
+    let mut filters = RouteFilters::default();
+    filters.retry = Some(Arc::clone(clusters.mesh_retries()));
+    let provenance = destination.provenance.clone();
+    let rule = Rule {
+        name: Arc::clone(&name),
+        conditions: Conditions::default(),
+        provenance: provenance.clone(),
+    };
+    let route = Route {
+        name,
+        provenance,
+        stats: None,
+        filters,
+        split: Split::build(vec![(1, destination.clone())]),
+        mirrors: None,
+    };
+    let host = VirtualHost {
+        name: "*".into(),
+        table: Table::compile(vec![rule]),
+        routes: Box::new([route]),
+        fingerprint,
+    };
+    Arc::new(HttpHosts::with_aliases(vec![Arc::new(host)], Vec::new()))
+}

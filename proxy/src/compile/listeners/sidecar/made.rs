@@ -1,0 +1,99 @@
+//! The listeners of a sidecar that were made so far.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use config_loader::resource::Object;
+use config_loader::resource::istio::Sidecar;
+
+use crate::compile::Inputs;
+use crate::compile::provenance::provenance_of;
+use crate::provenance::Provenance;
+use crate::snapshot::{
+    Direction, Intake, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot,
+};
+
+/// The listeners that were made so far, and what they are made from.
+pub(super) struct Made<'a> {
+    pub(super) inputs: &'a Inputs<'a>,
+    /// The Sidecar that applies.
+    pub(super) sidecar: Option<&'a Arc<Object<Sidecar>>>,
+    pub(super) previous: &'a Snapshot,
+    pub(super) listeners: BTreeMap<ListenerKey, Arc<Listener>>,
+}
+
+/// A listener, but for its address.
+pub(super) struct Wanted {
+    pub(super) direction: Direction,
+    pub(super) protocols: Vec<&'static str>,
+    pub(super) provenance: Vec<Provenance>,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) service: Service,
+}
+
+impl<'a> Made<'a> {
+    /// What the listener of this key did with connections in the snapshot before.
+    pub(super) fn before(&self, key: &ListenerKey) -> Option<&'a Service> {
+        let before = self.previous.listeners.get(key)?;
+        Some(&before.service)
+    }
+
+    /// Where a line of the Sidecar is.
+    pub(super) fn at(&self, line: u32) -> Vec<Provenance> {
+        let sidecar = self.sidecar.iter();
+        sidecar
+            .map(|sidecar| provenance_of(sidecar.as_ref(), line))
+            .collect()
+    }
+
+    /// Whether there is a listener of this key already.
+    pub(super) fn has(&self, key: &ListenerKey) -> bool {
+        self.listeners.contains_key(key)
+    }
+
+    /// Adds a listener; the one of the snapshot before if nothing of it has changed.
+    pub(super) fn add(&mut self, key: ListenerKey, wanted: Wanted) {
+        let captures = matches!(wanted.service, Service::Captured(_));
+        let proxy_protocol = match captures && self.inputs.identity.sockets.proxy_header {
+            true => ProxyHeader::Require,
+            false => ProxyHeader::Off,
+        };
+        let Wanted {
+            direction,
+            protocols,
+            provenance,
+            skipped,
+            service,
+        } = wanted;
+        let before = self.previous.listeners.get(&key).filter(|before| {
+            before.direction == direction
+                && before.protocols == protocols
+                && before.provenance == provenance
+                && before.skipped == skipped
+                && before.proxy_protocol == proxy_protocol
+                && before.service.is_same(&service)
+        });
+        let listener = match before {
+            Some(before) => Arc::clone(before),
+            None => Arc::new(Listener {
+                key: key.clone(),
+                direction,
+                provenance,
+                protocols,
+                proxy_protocol,
+                skipped,
+                service,
+            }),
+        };
+        self.listeners.insert(key, listener);
+    }
+}
+
+/// Every address.
+pub(super) const ALL: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The key of the listener for captured connections to a port; 0 for all other ports.
+pub(super) fn captured_port(intake: Intake, port: u16) -> ListenerKey {
+    ListenerKey::captured(intake, SocketAddr::new(ALL, port))
+}

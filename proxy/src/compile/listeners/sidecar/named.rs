@@ -1,0 +1,297 @@
+//! Virtual hosts of a sidecar: for each service that speaks HTTP its VirtualService, or a route of its own.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use config_loader::catalog::{HostIndex, hostname};
+use config_loader::resource::Object;
+use config_loader::resource::istio::{GatewayRef, VirtualService};
+
+use crate::cluster::Split;
+use crate::compile::Inputs;
+use crate::compile::clusters::{self, Clusters};
+use crate::compile::listeners::hosts::{Attached, HostCompiler, HostParts, keep};
+use crate::compile::rules::destinations::part_of;
+use crate::compile::service::port::Port;
+use crate::compile::service::{Service, Shift};
+use crate::compile::services::vips;
+use crate::compile::update::visible_routes::VisibleRoutes;
+use crate::filter::RouteFilters;
+use crate::provenance::Provenance;
+use crate::route::{Conditions, Rule, Table};
+use crate::snapshot::{Destination, HttpHosts, ListenerKey, Route, VirtualHost};
+
+use super::unknown::Unknown;
+
+/// VirtualServices of the mesh by host, oldest first.
+pub(super) type ByHost<'a> = HostIndex<Vec<&'a Arc<Object<VirtualService>>>>;
+
+/// Indexes VirtualServices of the mesh, oldest first, by their hosts; those that `has` rules of the kind that matters.
+pub(super) fn by_host<'a>(
+    virtual_services: &[&'a Arc<Object<VirtualService>>],
+    domain: &str,
+    has: impl Fn(&VirtualService) -> bool,
+) -> ByHost<'a> {
+    let mut index = ByHost::new();
+    for object in virtual_services.iter().filter(|object| has(&object.spec)) {
+        for host in &object.spec.hosts {
+            let host = hostname::complete(&host.value, &object.id.namespace, domain);
+            index.entry(&host).push(*object);
+        }
+    }
+    index
+}
+
+/// The gateway that means all sidecars.
+pub(super) const MESH: GatewayRef = GatewayRef::Mesh;
+
+/// Compiles the virtual hosts of a listener.
+pub(super) struct NamedHosts<'a> {
+    pub inputs: &'a Inputs<'a>,
+    /// The listener; its port is that of the services.
+    pub key: &'a ListenerKey,
+    pub before: Option<&'a Arc<HttpHosts>>,
+    pub virtual_services: &'a ByHost<'a>,
+    pub visible: &'a VisibleRoutes,
+    pub unknown: &'a Unknown<'a>,
+}
+
+/// A virtual host with its further names.
+type NamedHost = (Arc<VirtualHost>, Vec<Arc<str>>);
+
+impl NamedHosts<'_> {
+    /// The virtual hosts of these services, each with the port that is meant, sorted by host; and the one for all others.
+    pub(super) fn compile(
+        &self,
+        services: &[(Arc<Service>, Port)],
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<HttpHosts> {
+        let mut named: Vec<NamedHost> = Vec::with_capacity(services.len() + 1);
+        for (service, port) in services {
+            let host = self.of_service(service, port, clusters);
+            named.push((host, self.aliases(service, clusters)));
+        }
+        if self.key.address.port() == HTTP_PORT {
+            self.add_unserved(services, &mut named, clusters);
+        }
+        if !named.iter().any(|(host, _)| &*host.name == "*") {
+            let before = self.before.and_then(|before| before.named("*"));
+            let port = self.key.address.port();
+            let rest = self.unknown.virtual_host(port, before, clusters);
+            named.push((rest, Vec::new()));
+        }
+        named.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        let (hosts, aliases): (Vec<_>, Vec<_>) = named.into_iter().unzip();
+        let numbered = aliases.into_iter().zip(0..);
+        let aliases = numbered.flat_map(|(names, number)| {
+            let names = names.into_iter();
+            names.map(move |name| (name, number))
+        });
+        let aliases: Vec<(Arc<str>, u32)> = aliases.collect();
+        if let Some(before) = self.before
+            && before.virtual_hosts.len() == hosts.len()
+            && before
+                .virtual_hosts
+                .iter()
+                .zip(&hosts)
+                .all(|(a, b)| Arc::ptr_eq(a, b))
+            && *before.aliases == *aliases
+        {
+            return Arc::clone(before);
+        }
+        Arc::new(HttpHosts::with_aliases(hosts, aliases))
+    }
+
+    /// The virtual host of a service: the most specific VirtualService for its host has it, of several the oldest.
+    fn of_service(
+        &self,
+        service: &Arc<Service>,
+        port: &Port,
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<VirtualHost> {
+        let name = &service.host;
+        let ruled = self.virtual_services.find(name);
+        match ruled.and_then(|objects| objects.first()) {
+            Some(object) => self.of_virtual_service(name, object, clusters),
+            None => self.own_route(service, port, clusters),
+        }
+    }
+
+    fn of_virtual_service(
+        &self,
+        name: &Arc<str>,
+        object: &Arc<Object<VirtualService>>,
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<VirtualHost> {
+        let parts = HostParts {
+            attached: vec![Attached {
+                object,
+                gateways: vec![&MESH],
+            }],
+            redirect: None,
+        };
+        let compiler = HostCompiler {
+            resources: self.inputs.resources,
+            identity: self.inputs.identity,
+            key: self.key,
+            before: self.before,
+            visible: self.visible,
+            exports: None,
+        };
+        compiler.virtual_host(Arc::clone(name), &parts, clusters)
+    }
+
+    /// Hosts of VirtualServices that no service has are served on the port of HTTP.
+    fn add_unserved(
+        &self,
+        services: &[(Arc<Service>, Port)],
+        named: &mut Vec<NamedHost>,
+        clusters: &mut Clusters<'_>,
+    ) {
+        for (host, objects) in self.virtual_services.iter() {
+            let is_served = match host.starts_with('*') {
+                true => services
+                    .iter()
+                    .any(|(service, _)| hostname::is_subset(&service.host, host)),
+                false => clusters
+                    .services()
+                    .find(host)
+                    .is_some_and(|found| found.host == *host),
+            };
+            if let Some(object) = objects.first().filter(|_| !is_served) {
+                let virtual_host = self.of_virtual_service(host, object, clusters);
+                named.push((virtual_host, Vec::new()));
+            }
+        }
+    }
+
+    /// The virtual host of a service without a VirtualService; the one of the snapshot before if it is the same.
+    fn own_route(
+        &self,
+        service: &Arc<Service>,
+        port: &Port,
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<VirtualHost> {
+        let provenance = match service.provenance.first() {
+            Some(written) => written.provenance(),
+            None => self.unknown.provenance.clone(),
+        };
+        let host = &service.host;
+        let mut hasher = DefaultHasher::new();
+        (host, port.number, &provenance, self.key).hash(&mut hasher);
+        let shifts = clusters.shifts(host).to_vec();
+        shifts.hash(&mut hasher);
+        let fingerprint = hasher.finish();
+        let before = self.before.and_then(|before| before.named(host));
+        if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
+            return keep(before, clusters);
+        }
+        let mut rules = Vec::with_capacity(1 + shifts.len());
+        for shift in &shifts {
+            self.add_shift(shift, port.number, &mut rules, clusters);
+        }
+        let (name, cluster) = clusters.need(&clusters::name(port.number, "", host));
+        let destination = Destination {
+            name,
+            cluster,
+            position: 0,
+            provenance: provenance.clone(),
+        };
+        rules.push(self.rule(
+            Conditions::default(),
+            provenance,
+            vec![(1, destination)],
+            clusters,
+        ));
+        let (rules, routes): (Vec<Rule>, Vec<Route>) = rules.into_iter().unzip();
+        Arc::new(VirtualHost {
+            name: Arc::clone(host),
+            table: Table::compile(rules),
+            routes: routes.into_boxed_slice(),
+            fingerprint,
+        })
+    }
+
+    /// Requests that a policy sends elsewhere.
+    fn add_shift(
+        &self,
+        shift: &Shift,
+        port: u16,
+        rules: &mut Vec<(Rule, Route)>,
+        clusters: &mut Clusters<'_>,
+    ) {
+        let conditions: Vec<Conditions> = match shift.requests.is_empty() {
+            true => vec![Conditions::default()],
+            false => shift.requests.to_vec(),
+        };
+        for conditions in conditions {
+            let parts = shift.parts.iter();
+            let parts = parts.map(|part| {
+                (
+                    part.weight_percent,
+                    part_of(shift, part, (0, port), clusters),
+                )
+            });
+            let parts = parts.collect();
+            rules.push(self.rule(conditions, shift.provenance.clone(), parts, clusters));
+        }
+    }
+
+    fn rule(
+        &self,
+        conditions: Conditions,
+        provenance: Provenance,
+        destinations: Vec<(u32, Destination)>,
+        clusters: &Clusters<'_>,
+    ) -> (Rule, Route) {
+        let name: Arc<str> = "default".into();
+        let mut filters = RouteFilters::default();
+        filters.retry = Some(Arc::clone(clusters.mesh_retries()));
+        let rule = Rule {
+            name: Arc::clone(&name),
+            conditions,
+            provenance: provenance.clone(),
+        };
+        let route = Route {
+            name,
+            provenance,
+            stats: None,
+            filters,
+            split: Split::build(destinations),
+            mirrors: None,
+        };
+        (rule, route)
+    }
+
+    /// What else clients may call a service: by its short names, as far as the namespace of the workload allows, and by its
+    /// addresses.
+    fn aliases(&self, service: &Service, clusters: &Clusters<'_>) -> Vec<Arc<str>> {
+        let identity = self.inputs.identity;
+        let short = short_names(&service.host, &identity.domain, &identity.namespace);
+        let addresses = addresses(service, clusters);
+        let addresses = addresses.iter().map(vips::text);
+        short.into_iter().chain(addresses).map(Arc::from).collect()
+    }
+}
+
+/// Addresses that clients dial for a service.
+pub(super) fn addresses(service: &Service, clusters: &Clusters<'_>) -> Vec<ipnet::IpNet> {
+    let claimed = clusters.vips().of(&service.host);
+    match service.is_outside || !claimed.is_empty() {
+        true => claimed.to_vec(),
+        false => service.addresses.clone(),
+    }
+}
+
+/// `NAME` in the workload's namespace, `NAME.NAMESPACE` and `NAME.NAMESPACE.svc` for a service of the cluster's domain.
+fn short_names(host: &str, domain: &str, namespace: &str) -> Vec<String> {
+    let Some((name, of)) = hostname::service_of(host, domain) else {
+        return Vec::new();
+    };
+    let own = (of == namespace).then(|| name.to_owned());
+    let wide = [format!("{name}.{of}"), format!("{name}.{of}.svc")];
+    own.into_iter().chain(wide).collect()
+}
+
+/// The port on which hosts are served that no service has.
+const HTTP_PORT: u16 = 80;

@@ -1,0 +1,456 @@
+//! What the workload reaches: a listener for each port of the services that its Sidecar lets it see, and one for all others.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use config_loader::catalog::hostname;
+use config_loader::resource::istio::{Bind, CaptureMode, EgressListener};
+use ipnet::IpNet;
+
+use crate::compile::clusters::Clusters;
+use crate::compile::listeners::opaque::{Compiled, assemble};
+use crate::compile::service::Service as Host;
+use crate::compile::service::port::{Carries, Port};
+use crate::compile::update::visible_routes::VisibleRoutes;
+use crate::provenance::Provenance;
+use crate::registry::Address;
+use crate::snapshot::{
+    Detected, Direction, HttpHosts, Intake, ListenAddress, ListenerKey, OpaqueRoutes, Service,
+    TlsBytes,
+};
+
+use super::made::{Made, Wanted, captured_port};
+use super::named::{ByHost, MESH, NamedHosts, addresses, by_host};
+use super::tcp::{ConnectionRules, rest};
+use super::unknown::Unknown;
+
+/// Adds the outbound listeners.
+pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mut Clusters<'_>) {
+    let identity = made.inputs.identity;
+    let unknown = Unknown::of(made.sidecar, identity);
+    let egress = made
+        .sidecar
+        .and_then(|sidecar| sidecar.spec.egress.as_deref());
+    let mut placed: BTreeMap<ListenerKey, OnPort> = BTreeMap::new();
+    let mut services: Vec<Arc<Host>> = clusters.services().iter().cloned().collect();
+    services.sort_by(|a, b| a.host.cmp(&b.host));
+    for service in &services {
+        for port in &service.ports {
+            place(made, egress, (service, port), &mut placed);
+        }
+    }
+    // what is asked for by the Sidecar is there, though no service has the port
+    for entry in egress.into_iter().flatten() {
+        if let Some(port) = &entry.port {
+            for key in keys(made, Some(entry), port.number) {
+                placed.entry(key).or_default().line = entry.line.0;
+            }
+        }
+    }
+    if made.inputs.identity.sockets.outbound.is_some() {
+        let http = captured_port(Intake::CapturedOutbound, 80);
+        placed.entry(http).or_default();
+    }
+    for (key, on_port) in placed {
+        let virtual_services: Vec<_> = routes
+            .all()
+            .iter()
+            .copied()
+            .filter(|object| {
+                let hosts = object.spec.hosts.iter().map(|host| {
+                    hostname::complete(&host.value, &object.id.namespace, &identity.domain)
+                });
+                let is_of_mesh = object.spec.gateways.iter().any(|one| one.value == MESH);
+                is_of_mesh
+                    && hosts.into_iter().any(|host| {
+                        let entry = egress.map(|egress| entry_for(egress, key.address.port()));
+                        entry.is_none_or(|entry| {
+                            entry.is_some_and(|entry| {
+                                entry.overlaps(&object.id.namespace, &host, &identity.namespace)
+                            })
+                        })
+                    })
+            })
+            .collect();
+        let domain = &identity.domain;
+        let rules = Rules {
+            http: by_host(&virtual_services, domain, |spec| !spec.http.is_empty()),
+            tcp: by_host(&virtual_services, domain, |spec| !spec.tcp.is_empty()),
+            tls: by_host(&virtual_services, domain, |spec| !spec.tls.is_empty()),
+        };
+        add(made, key, &on_port, (&rules, &unknown, routes), clusters);
+    }
+    add_rest(made, &unknown, clusters);
+}
+
+/// VirtualServices that count on a port, by the kind of their rules.
+struct Rules<'a> {
+    http: ByHost<'a>,
+    tcp: ByHost<'a>,
+    tls: ByHost<'a>,
+}
+
+/// The services of one listener, with the port of each.
+#[derive(Default)]
+struct OnPort {
+    services: Vec<(Arc<Host>, Port)>,
+    /// Line of the Sidecar's entry; 0 if none says anything of the port.
+    line: u32,
+}
+
+/// The entry of `egress` that services of a port belong to: the one for the port, else the one for all others.
+fn entry_for(egress: &[EgressListener], port: u16) -> Option<&EgressListener> {
+    let of_port = |entry: &&EgressListener| {
+        let number = entry.port.as_ref().map(|port| port.number);
+        number == Some(port)
+    };
+    let rest = || egress.iter().find(|entry| entry.port.is_none());
+    egress.iter().find(of_port).or_else(rest)
+}
+
+/// Puts a port of a service on the listeners that the workload reaches it by.
+fn place(
+    made: &Made<'_>,
+    egress: Option<&[EgressListener]>,
+    (service, port): (&Arc<Host>, &Port),
+    placed: &mut BTreeMap<ListenerKey, OnPort>,
+) {
+    let own = &made.inputs.identity.namespace;
+    let mut put = |entry: Option<&EgressListener>| {
+        for key in keys(made, entry, port.number) {
+            let on_port = placed.entry(key).or_default();
+            on_port.services.push((Arc::clone(service), port.clone()));
+            on_port.line = entry.map_or(0, |entry| entry.line.0);
+        }
+    };
+    let Some(egress) = egress else {
+        return put(None);
+    };
+    let reaches = |entry: &&EgressListener| entry.reaches(&service.namespace, &service.host, own);
+    // an entry with a Unix socket is for every port
+    let is_unix = |entry: &&EgressListener| matches!(entry.bind, Bind::Unix(_));
+    egress
+        .iter()
+        .filter(is_unix)
+        .filter(reaches)
+        .for_each(|entry| put(Some(entry)));
+    let entry = entry_for(egress, port.number);
+    if let Some(entry) = entry.filter(|entry| reaches(entry) && !is_unix(entry)) {
+        put(Some(entry));
+    }
+}
+
+/// The listeners of an entry for a port: a socket where the application dials it, else what is captured.
+fn keys(made: &Made<'_>, entry: Option<&EgressListener>, port: u16) -> Vec<ListenerKey> {
+    let is_captured = made.inputs.identity.sockets.outbound.is_some();
+    let Some(entry) = entry else {
+        let key = captured_port(Intake::CapturedOutbound, port);
+        return is_captured.then_some(key).into_iter().collect();
+    };
+    let has_socket = match entry.capture {
+        CaptureMode::None => true,
+        CaptureMode::Default => !is_captured,
+        CaptureMode::Iptables => false,
+    };
+    let key = match (&entry.bind, has_socket) {
+        (Bind::Unix(path), _) => ListenerKey::from(ListenAddress::Unix(Arc::clone(path))),
+        (Bind::Default, true) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into(),
+        (Bind::Ip(ip), true) => SocketAddr::new(*ip, port).into(),
+        (Bind::Default, false) => captured_port(Intake::CapturedOutbound, port),
+        (Bind::Ip(ip), false) => {
+            ListenerKey::captured(Intake::CapturedOutbound, SocketAddr::new(*ip, port))
+        }
+    };
+    vec![key]
+}
+
+/// Adds the listener for all services of a port, and those for single addresses of some.
+fn add(
+    made: &mut Made<'_>,
+    key: ListenerKey,
+    on_port: &OnPort,
+    (rules, unknown, routes): (&Rules<'_>, &Unknown<'_>, &VisibleRoutes),
+    clusters: &mut Clusters<'_>,
+) {
+    let before = made.before(&key);
+    let sorted = Sorted::of(&on_port.services, clusters);
+    let connections = ConnectionRules {
+        inputs: made.inputs,
+        key: &key,
+        tcp: &rules.tcp,
+        tls: &rules.tls,
+    };
+    let has_http = !sorted.http.is_empty() || key.address.port() == 80 || on_port.line > 0;
+    let http = has_http.then(|| {
+        let hosts = NamedHosts {
+            inputs: made.inputs,
+            key: &key,
+            before: before.and_then(http_of),
+            virtual_services: &rules.http,
+            visible: routes,
+            unknown,
+        };
+        hosts.compile(&sorted.http, clusters)
+    });
+    let (tls, opaque) = bytes(&sorted, &connections, (unknown, before), clusters);
+    let provenance = made.at(on_port.line);
+    if !key.has_socket() {
+        add_exact(
+            made,
+            &sorted,
+            (&connections, http.as_ref()),
+            &provenance,
+            clusters,
+        );
+    }
+    let mut client_first = sorted.client_first;
+    client_first.sort_unstable();
+    client_first.dedup();
+    let port_wide = Detected {
+        http,
+        tls,
+        opaque,
+        client_first: client_first.into(),
+    };
+    let wanted = Wanted {
+        direction: Direction::Outbound,
+        protocols: protocols(&on_port.services),
+        provenance,
+        skipped: Vec::new(),
+        service: detected(port_wide, before),
+    };
+    made.add(key, wanted);
+}
+
+/// Adds the listeners for connections to single addresses, of which nothing has to be looked at to know their service.
+fn add_exact(
+    made: &mut Made<'_>,
+    sorted: &Sorted,
+    (connections, http): (&ConnectionRules<'_>, Option<&Arc<HttpHosts>>),
+    provenance: &[Provenance],
+    clusters: &mut Clusters<'_>,
+) {
+    for (address, service, port) in &sorted.exact {
+        let dialed = SocketAddr::new(*address, port.number);
+        let key = ListenerKey::captured(Intake::CapturedOutbound, dialed);
+        if made.has(&key) {
+            continue;
+        }
+        let before = made.before(&key);
+        let to = [IpNet::from(*address)];
+        let compiled = connections.of_service(service, port.number, &to, clusters);
+        let routes = assemble(compiled, None, before.and_then(opaque_of));
+        let service = match port.carries {
+            // requests are told apart by host, as on the port as a whole
+            Carries::Detect => detected(
+                Detected {
+                    http: http.cloned(),
+                    opaque: routes,
+                    ..Detected::default()
+                },
+                before,
+            ),
+            _ => Service::Opaque(routes),
+        };
+        let wanted = Wanted {
+            direction: Direction::Outbound,
+            protocols: vec![name_of(port.carries)],
+            provenance: provenance.to_vec(),
+            skipped: Vec::new(),
+            service,
+        };
+        made.add(key, wanted);
+    }
+}
+
+/// What becomes of connections to a port as a whole that are TLS, or carry no requests.
+fn bytes(
+    sorted: &Sorted,
+    connections: &ConnectionRules<'_>,
+    (unknown, before): (&Unknown<'_>, Option<&Service>),
+    clusters: &mut Clusters<'_>,
+) -> (TlsBytes, Arc<OpaqueRoutes>) {
+    let port = connections.key.address.port();
+    // what is not TLS after all goes to the service that was dialed
+    let addressed = sorted.tls.iter().filter(|(_, _, nets)| !nets.is_empty());
+    let mut bytes: Vec<Compiled> = Vec::new();
+    for (service, port, nets) in sorted.nets.iter().chain(addressed) {
+        bytes.extend(connections.of_service(service, *port, nets, clusters));
+    }
+    let mut names = connections.by_name(&sorted.tls, clusters);
+    let has_names = !names.is_empty();
+    for (service, port) in &sorted.anywhere {
+        bytes.extend(connections.of_service(service, *port, &[], clusters));
+        if has_names {
+            names.extend(connections.of_service(service, *port, &[], clusters));
+        }
+    }
+    bytes.push(rest(unknown, port, clusters));
+    let tls = match has_names {
+        false => TlsBytes::Opaque,
+        true => {
+            names.push(rest(unknown, port, clusters));
+            TlsBytes::ByName(assemble(names, None, before.and_then(tls_of)))
+        }
+    };
+    (tls, assemble(bytes, None, before.and_then(opaque_of)))
+}
+
+/// The services of a port by how their connections are told apart.
+#[derive(Default)]
+struct Sorted {
+    /// Requests, by host.
+    http: Vec<(Arc<Host>, Port)>,
+    /// TLS, by SNI, else by address.
+    tls: Vec<(Arc<Host>, u16, Vec<IpNet>)>,
+    /// By address: it has a listener of its own, since nothing has to be looked at.
+    exact: Vec<(IpAddr, Arc<Host>, Port)>,
+    /// By blocks of addresses.
+    nets: Vec<(Arc<Host>, u16, Vec<IpNet>)>,
+    /// Connections to any address, as the service has none.
+    anywhere: Vec<(Arc<Host>, u16)>,
+    /// Addresses of services whose clients speak first.
+    client_first: Vec<IpAddr>,
+}
+
+impl Sorted {
+    fn of(services: &[(Arc<Host>, Port)], clusters: &Clusters<'_>) -> Self {
+        let mut sorted = Self::default();
+        for (service, port) in services {
+            sorted.put(service, port, clusters);
+        }
+        sorted
+    }
+
+    fn put(&mut self, service: &Arc<Host>, port: &Port, clusters: &Clusters<'_>) {
+        let dialed = match service.is_headless {
+            true => endpoints(service, port),
+            false => addresses(service, clusters),
+        };
+        let is_single = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
+        let (single, nets): (Vec<IpNet>, Vec<IpNet>) =
+            dialed.iter().partition(|net| is_single(net));
+        let single = single.iter().map(IpNet::addr);
+        match port.carries {
+            Carries::Http => {
+                self.http.push((Arc::clone(service), port.clone()));
+                self.client_first.extend(single);
+            }
+            Carries::Tls => {
+                self.tls
+                    .push((Arc::clone(service), port.number, dialed.clone()));
+                self.client_first.extend(single);
+            }
+            Carries::Detect | Carries::Bytes => {
+                if port.carries == Carries::Detect {
+                    self.http.push((Arc::clone(service), port.clone()));
+                }
+                let own = single.map(|address| (address, Arc::clone(service), port.clone()));
+                self.exact.extend(own);
+                if !nets.is_empty() {
+                    self.nets.push((Arc::clone(service), port.number, nets));
+                }
+                if dialed.is_empty() && !service.is_headless && port.carries == Carries::Bytes {
+                    self.anywhere.push((Arc::clone(service), port.number));
+                }
+            }
+        }
+    }
+}
+
+/// Addresses of the endpoints of a headless service that take connections on the number of its port.
+fn endpoints(service: &Host, port: &Port) -> Vec<IpNet> {
+    let mut found = Vec::new();
+    let registry = crate::registry::Registry::default();
+    for workload in &service.endpoints {
+        workload.addresses(port, &registry, |address, _| {
+            if let Address::Ip(at) = address
+                && at.port() == port.number
+            {
+                found.push(IpNet::from(at.ip()));
+            }
+        });
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Adds the listener for connections to ports that no service has.
+fn add_rest(made: &mut Made<'_>, unknown: &Unknown<'_>, clusters: &mut Clusters<'_>) {
+    if made.inputs.identity.sockets.outbound.is_none() {
+        return;
+    }
+    let key = captured_port(Intake::CapturedOutbound, 0);
+    let before = made.before(&key);
+    let routes = assemble(
+        vec![rest(unknown, 0, clusters)],
+        None,
+        before.and_then(opaque_of),
+    );
+    let wanted = Wanted {
+        direction: Direction::Outbound,
+        protocols: vec!["TCP"],
+        provenance: made.at(0),
+        skipped: Vec::new(),
+        service: Service::Opaque(routes),
+    };
+    made.add(key, wanted);
+}
+
+/// What is detected; that of the snapshot before if it is the same.
+pub(super) fn detected(now: Detected, before: Option<&Service>) -> Service {
+    match before {
+        Some(Service::Detected(before)) if before.is_same(&now) => {
+            Service::Detected(Arc::clone(before))
+        }
+        _ => Service::Detected(Arc::new(now)),
+    }
+}
+
+pub(super) fn http_of(before: &Service) -> Option<&Arc<HttpHosts>> {
+    match before {
+        Service::Detected(before) => before.http.as_ref(),
+        _ => None,
+    }
+}
+
+pub(super) fn opaque_of(before: &Service) -> Option<&Arc<OpaqueRoutes>> {
+    match before {
+        Service::Detected(before) => Some(&before.opaque),
+        Service::Opaque(before) => Some(before),
+        _ => None,
+    }
+}
+
+fn tls_of(before: &Service) -> Option<&Arc<OpaqueRoutes>> {
+    match before {
+        Service::Detected(before) => match &before.tls {
+            TlsBytes::ByName(routes) => Some(routes),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn protocols(services: &[(Arc<Host>, Port)]) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for (_, port) in services {
+        let name = name_of(port.carries);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// How pages name what a port carries.
+pub(super) fn name_of(carries: Carries) -> &'static str {
+    match carries {
+        Carries::Bytes => "TCP",
+        Carries::Detect => "detected",
+        Carries::Http => "HTTP",
+        Carries::Tls => "TLS",
+    }
+}

@@ -1,0 +1,230 @@
+//! Rules of a sidecar for connections that it does not look into: by the address that the client dialed, or by SNI.
+
+use std::sync::Arc;
+
+use config_loader::resource::Object;
+use config_loader::resource::istio::{TcpMatch, TcpRule, VirtualService};
+use ipnet::IpNet;
+
+use crate::cluster::Split;
+use crate::compile::Inputs;
+use crate::compile::clusters::{self, Clusters};
+use crate::compile::listeners::opaque::{Compiled, OpaqueCompiler, sni_name};
+use crate::compile::provenance::provenance_of;
+use crate::compile::service::Service;
+use crate::provenance::Provenance;
+use crate::route::{OpaqueConditions, OpaqueRule};
+use crate::snapshot::{Destination, ListenerKey, OpaqueRoute};
+
+use super::named::{ByHost, MESH};
+use super::unknown::Unknown;
+
+/// Makes rules for the connections of a listener.
+pub(super) struct ConnectionRules<'a> {
+    pub inputs: &'a Inputs<'a>,
+    /// The listener; its port is that of the services.
+    pub key: &'a ListenerKey,
+    /// VirtualServices with `tcp` rules.
+    pub tcp: &'a ByHost<'a>,
+    /// VirtualServices with `tls` rules.
+    pub tls: &'a ByHost<'a>,
+}
+
+impl ConnectionRules<'_> {
+    fn compiler(&self) -> OpaqueCompiler<'_> {
+        OpaqueCompiler {
+            identity: self.inputs.identity,
+            key: self.key,
+            virtual_services: &[],
+            before: None,
+        }
+    }
+
+    /// The rules for connections to a service, for those to these addresses; none for any address.
+    pub(super) fn of_service(
+        &self,
+        service: &Arc<Service>,
+        port: u16,
+        to: &[IpNet],
+        clusters: &mut Clusters<'_>,
+    ) -> Vec<Compiled> {
+        let mut compiled = Vec::new();
+        let ruled = self.tcp.find(&service.host);
+        if let Some(object) = ruled.and_then(|objects| objects.first())
+            && self.tcp_of(object, to, &mut compiled, clusters)
+        {
+            return compiled;
+        }
+        compiled.push(own_rule(service, port, conditions(to), clusters));
+        compiled
+    }
+
+    /// The `tcp` rules of a VirtualService, up to one that takes all; whether there is one.
+    fn tcp_of(
+        &self,
+        object: &Arc<Object<VirtualService>>,
+        to: &[IpNet],
+        compiled: &mut Vec<Compiled>,
+        clusters: &mut Clusters<'_>,
+    ) -> bool {
+        for rule in &object.spec.tcp {
+            for (line, subnets) in self.admitting(rule) {
+                let provenance = provenance_of(object.as_ref(), line);
+                let compiler = self.compiler();
+                let route = compiler.route(object, &rule.route, provenance.clone(), clusters);
+                let takes_all = subnets.is_empty();
+                let narrowed = narrowed(&subnets, to);
+                if !takes_all && narrowed.is_empty() {
+                    continue;
+                }
+                let conditions = conditions(if takes_all { to } else { &narrowed });
+                let rule = OpaqueRule {
+                    conditions,
+                    provenance,
+                };
+                compiled.push((rule, route));
+                if takes_all {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Lines of the blocks by which a `tcp` rule takes connections here, each with the addresses that it asks for.
+    fn admitting(&self, rule: &TcpRule) -> Vec<(u32, Vec<IpNet>)> {
+        if rule.matches.is_empty() {
+            return vec![(rule.line.0, Vec::new())];
+        }
+        let identity = self.inputs.identity;
+        let admits = |block: &&TcpMatch| {
+            let mut labels = block.source_labels.iter();
+            let namespace = block.source_namespace.as_ref();
+            block
+                .port
+                .is_none_or(|port| port == self.key.address.port())
+                && (block.gateways.is_empty() || block.gateways.contains(&MESH))
+                && labels.all(|(key, value)| identity.labels.get(key) == Some(value))
+                && namespace.is_none_or(|namespace| **namespace == identity.namespace)
+        };
+        let blocks = rule.matches.iter().filter(admits);
+        let blocks = blocks.map(|block| (block.line.0, block.destination_subnets.clone()));
+        blocks.collect()
+    }
+
+    /// The rules by SNI: those of VirtualServices, then each service by its host, then by its addresses.
+    pub(super) fn by_name(
+        &self,
+        services: &[(Arc<Service>, u16, Vec<IpNet>)],
+        clusters: &mut Clusters<'_>,
+    ) -> Vec<Compiled> {
+        let mut compiled = Vec::new();
+        let mut ruled: Vec<&Arc<Object<VirtualService>>> = Vec::new();
+        for (_, objects) in self.tls.iter() {
+            for object in objects {
+                if !ruled.iter().any(|known| Arc::ptr_eq(known, object)) {
+                    ruled.push(object);
+                }
+            }
+        }
+        ruled.sort_by(|a, b| a.age().cmp(&b.age()));
+        let compiler = self.compiler();
+        for object in ruled {
+            for rule in &object.spec.tls {
+                let blocks = rule.matches.iter();
+                for block in blocks.filter(|block| compiler.admits(block, &MESH)) {
+                    compiled.push(compiler.tls_block(object, rule, block, clusters));
+                }
+            }
+        }
+        for (service, port, _) in services {
+            let conditions = OpaqueConditions {
+                sni_hosts: Box::new([sni_name(&service.host)]),
+                ..OpaqueConditions::default()
+            };
+            compiled.push(own_rule(service, *port, conditions, clusters));
+        }
+        for (service, port, addresses) in services {
+            if !addresses.is_empty() {
+                compiled.push(own_rule(service, *port, conditions(addresses), clusters));
+            }
+        }
+        compiled
+    }
+}
+
+/// The rule for connections that no other takes.
+pub(super) fn rest(unknown: &Unknown<'_>, port: u16, clusters: &mut Clusters<'_>) -> Compiled {
+    let destination = unknown.destination(port, clusters);
+    to(destination, OpaqueConditions::default())
+}
+
+/// A rule that sends connections to a service as a whole.
+fn own_rule(
+    service: &Arc<Service>,
+    port: u16,
+    conditions: OpaqueConditions,
+    clusters: &mut Clusters<'_>,
+) -> Compiled {
+    let written = service.provenance.first();
+    let provenance = written.map_or_else(nowhere, |written| written.provenance());
+    let (name, cluster) = clusters.need(&clusters::name(port, "", &service.host));
+    let destination = Destination {
+        name,
+        cluster,
+        position: 0,
+        provenance,
+    };
+    let (rule, mut route) = to(destination, conditions);
+    let tunnel = clusters.tunnel(&clusters::name(port, "", &service.host), false);
+    route.tunnel = tunnel.map(Arc::new);
+    (rule, route)
+}
+
+/// A rule that sends connections to one destination.
+pub(super) fn to(destination: Destination, conditions: OpaqueConditions) -> Compiled {
+    let provenance = destination.provenance.clone();
+    let rule = OpaqueRule {
+        conditions,
+        provenance: provenance.clone(),
+    };
+    let route = OpaqueRoute {
+        provenance,
+        split: Split::build(vec![(1, destination)]),
+        tunnel: None,
+    };
+    (rule, route)
+}
+
+fn nowhere() -> Provenance {
+    Provenance {
+        object: "".into(),
+        file: "".into(),
+        line: 0,
+    }
+}
+
+fn conditions(to: &[IpNet]) -> OpaqueConditions {
+    OpaqueConditions {
+        destination_subnets: to.into(),
+        ..OpaqueConditions::default()
+    }
+}
+
+/// The part of the wanted subnets that is among the addresses of the service; all of them if it has none.
+fn narrowed(wanted: &[IpNet], addresses: &[IpNet]) -> Vec<IpNet> {
+    if addresses.is_empty() {
+        return wanted.to_vec();
+    }
+    let mut both = Vec::new();
+    for wanted in wanted {
+        for address in addresses {
+            if wanted.contains(address) {
+                both.push(*address);
+            } else if address.contains(wanted) {
+                both.push(*wanted);
+            }
+        }
+    }
+    both
+}

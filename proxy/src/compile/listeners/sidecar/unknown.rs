@@ -1,0 +1,128 @@
+//! What becomes of a workload's traffic for nobody that the proxy knows.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{Destination as RawDestination, Sidecar};
+use http::StatusCode;
+
+use crate::cluster::Split;
+use crate::compile::clusters::special::{BLACK_HOLE, PASSTHROUGH};
+use crate::compile::clusters::{self, Clusters};
+use crate::compile::provenance::provenance_of;
+use crate::filter::{Action, DirectResponse, RouteFilters};
+use crate::identity::{Identity, UnknownDestinations};
+use crate::provenance::Provenance;
+use crate::registry::ClusterId;
+use crate::route::{Conditions, Rule, Table};
+use crate::snapshot::{Destination, Route, VirtualHost};
+
+/// What becomes of traffic for nobody that is known.
+pub(super) struct Unknown<'a> {
+    /// Whether it goes anywhere.
+    is_allowed: bool,
+    /// The service that it goes to; none for where the client sent it.
+    egress_proxy: Option<&'a RawDestination>,
+    /// The namespace that the name of that service is for.
+    namespace: &'a str,
+    /// Where that is written.
+    pub(super) provenance: Provenance,
+}
+
+impl<'a> Unknown<'a> {
+    /// What the Sidecar says, else the mesh.
+    pub(super) fn of(sidecar: Option<&'a Arc<Object<Sidecar>>>, identity: &'a Identity) -> Self {
+        let written = sidecar.and_then(|object| Some((object, object.spec.outbound.as_ref()?)));
+        match written {
+            Some((object, policy)) => Self {
+                is_allowed: policy.allow_any,
+                egress_proxy: policy.egress_proxy.as_ref(),
+                namespace: &object.id.namespace,
+                provenance: provenance_of(object.as_ref(), policy.line.0),
+            },
+            None => Self {
+                is_allowed: identity.mesh.unknown_destinations == UnknownDestinations::AllowAny,
+                egress_proxy: None,
+                namespace: &identity.namespace,
+                provenance: Provenance {
+                    object: "--outbound-traffic-policy".into(),
+                    file: "".into(),
+                    line: 0,
+                },
+            },
+        }
+    }
+
+    /// Where its connections go.
+    pub(super) fn destination(&self, port: u16, clusters: &mut Clusters<'_>) -> Destination {
+        let (name, cluster) = self.cluster(port, clusters);
+        Destination {
+            name,
+            cluster,
+            position: 0,
+            provenance: self.provenance.clone(),
+        }
+    }
+
+    fn cluster(&self, port: u16, clusters: &mut Clusters<'_>) -> (Arc<str>, ClusterId) {
+        match self.egress_proxy.filter(|_| self.is_allowed) {
+            Some(proxy) => {
+                let host = clusters
+                    .destination(&proxy.host, self.namespace)
+                    .into_owned();
+                let port = clusters.port(&host, proxy.port, port);
+                let subset = proxy.subset.as_deref().unwrap_or("");
+                clusters.need(&clusters::name(port, subset, &host))
+            }
+            None if self.is_allowed => clusters.special(PASSTHROUGH),
+            None => clusters.special(BLACK_HOLE),
+        }
+    }
+
+    /// The virtual host for requests whose host nobody has; that of the snapshot before if it is the same.
+    pub(super) fn virtual_host(
+        &self,
+        port: u16,
+        before: Option<&Arc<VirtualHost>>,
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<VirtualHost> {
+        let destination = self.destination(port, clusters);
+        let mut hasher = DefaultHasher::new();
+        (self.is_allowed, &destination.name, &self.provenance).hash(&mut hasher);
+        let fingerprint = hasher.finish();
+        if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
+            return Arc::clone(before);
+        }
+        let mut filters = RouteFilters::default();
+        let name: Arc<str> = match self.is_allowed {
+            true => "allow_any".into(),
+            false => {
+                let refused = DirectResponse::new(StatusCode::BAD_GATEWAY, Bytes::new());
+                filters.action = Action::DirectResponse(Box::new(refused));
+                "block_all".into()
+            }
+        };
+        filters.retry = Some(Arc::clone(clusters.mesh_retries())).filter(|_| self.is_allowed);
+        let rule = Rule {
+            name: Arc::clone(&name),
+            conditions: Conditions::default(),
+            provenance: self.provenance.clone(),
+        };
+        let route = Route {
+            name,
+            provenance: self.provenance.clone(),
+            stats: None,
+            filters,
+            split: Split::build(vec![(1, destination)]),
+            mirrors: None,
+        };
+        Arc::new(VirtualHost {
+            name: "*".into(),
+            table: Table::compile(vec![rule]),
+            routes: Box::new([route]),
+            fingerprint,
+        })
+    }
+}

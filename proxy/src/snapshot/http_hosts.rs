@@ -1,0 +1,158 @@
+//! Virtual hosts by host name, and by the addresses that are names of some.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use super::virtual_host::VirtualHost;
+use crate::route::HostIndex;
+
+/// Virtual hosts by host name.
+#[derive(Debug, Default)]
+pub struct HttpHosts {
+    /// Which virtual host serves a request's host. Shared with versions of other routes for the same hosts.
+    pub hosts: Arc<HostIndex<u32>>,
+    /// The virtual hosts, by the numbers in `hosts`; sorted by name.
+    pub virtual_hosts: Box<[Arc<VirtualHost>]>,
+    /// Those of the virtual hosts that are the address of a service, or a block of addresses.
+    pub addresses: Addresses,
+    /// What is served to other clusters whatever host they name, where no route of a virtual host takes the request.
+    pub exports: Option<Arc<VirtualHost>>,
+    /// Further names of virtual hosts, by their numbers: short names and addresses of services of a sidecar.
+    pub aliases: Box<[(Arc<str>, u32)]>,
+}
+
+impl HttpHosts {
+    /// Indexes virtual hosts, which are sorted by name.
+    pub fn new(
+        virtual_hosts: Vec<Arc<VirtualHost>>,
+        addresses: Addresses,
+        exports: Option<Arc<VirtualHost>>,
+    ) -> Self {
+        let names = virtual_hosts.iter().map(|host| Arc::clone(&host.name));
+        Self {
+            addresses,
+            hosts: Arc::new(HostIndex::new(names.zip(0..))),
+            virtual_hosts: virtual_hosts.into_boxed_slice(),
+            exports,
+            aliases: Box::default(),
+        }
+    }
+
+    /// Indexes virtual hosts, which are sorted by name, with further names of them. A name of its own counts before such
+    /// names, and of several with one name the first.
+    pub fn with_aliases(
+        virtual_hosts: Vec<Arc<VirtualHost>>,
+        aliases: Vec<(Arc<str>, u32)>,
+    ) -> Self {
+        let mut names: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+        for (host, number) in virtual_hosts.iter().zip(0..) {
+            names.insert(Arc::clone(&host.name), number);
+        }
+        for (alias, number) in &aliases {
+            names.entry(Arc::clone(alias)).or_insert(*number);
+        }
+        Self {
+            addresses: Addresses::default(),
+            hosts: Arc::new(HostIndex::new(names)),
+            virtual_hosts: virtual_hosts.into_boxed_slice(),
+            exports: None,
+            aliases: aliases.into(),
+        }
+    }
+
+    /// The same hosts with other routes: `virtual_hosts` have the same names in the same order.
+    pub fn with_routes(&self, virtual_hosts: Vec<Arc<VirtualHost>>) -> Self {
+        let names = || self.virtual_hosts.iter().zip(&virtual_hosts);
+        debug_assert!(names().all(|(before, now)| before.name == now.name));
+        debug_assert_eq!(self.virtual_hosts.len(), virtual_hosts.len());
+        Self {
+            hosts: Arc::clone(&self.hosts),
+            virtual_hosts: virtual_hosts.into_boxed_slice(),
+            addresses: self.addresses.clone(),
+            exports: self.exports.clone(),
+            aliases: self.aliases.clone(),
+        }
+    }
+
+    /// All virtual hosts, and that of what is exported.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<VirtualHost>> {
+        self.virtual_hosts.iter().chain(&self.exports)
+    }
+
+    /// The virtual host that serves `host`, which is lower-cased and without port.
+    pub fn find(&self, host: &str) -> Option<&Arc<VirtualHost>> {
+        if !self.addresses.blocks.is_empty()
+            && let Some(found) = self.within(host)
+        {
+            return Some(found);
+        }
+        self.virtual_hosts.get(*self.hosts.find(host)? as usize)
+    }
+
+    /// The virtual host of the block of addresses that a host is in which is an address and has none of its own.
+    fn within(&self, host: &str) -> Option<&Arc<VirtualHost>> {
+        let inner = host
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        let address = inner.unwrap_or(host).parse().ok()?;
+        match self.named(host) {
+            Some(_) => None,
+            None => self.at(address),
+        }
+    }
+
+    /// The virtual host of the service that has this address, which is in the form of IPv4 if it is one.
+    pub fn at(&self, address: IpAddr) -> Option<&Arc<VirtualHost>> {
+        let number = self.addresses.find(address)?;
+        self.virtual_hosts.get(number as usize)
+    }
+
+    /// The virtual host of exactly this name, which may be a wildcard.
+    pub fn named(&self, name: &str) -> Option<&Arc<VirtualHost>> {
+        self.virtual_hosts.get(self.number(name)?)
+    }
+
+    /// The number of the virtual host of exactly this name.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        let hosts = &self.virtual_hosts;
+        hosts.binary_search_by(|host| (*host.name).cmp(name)).ok()
+    }
+}
+
+/// Virtual hosts by the addresses that they are the names of. Few, and mostly none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// Single ones, sorted.
+    single: Box<[(IpAddr, u32)]>,
+    /// Blocks of them, the smallest first.
+    blocks: Box<[(IpNet, u32)]>,
+}
+
+impl Addresses {
+    /// Numbers of virtual hosts by address.
+    pub fn new(all: impl Iterator<Item = (IpNet, u32)>) -> Self {
+        let (single, mut blocks): (Vec<_>, Vec<_>) =
+            all.partition(|(net, _)| net.prefix_len() == net.max_prefix_len());
+        let single = single.into_iter().map(|(net, number)| (net.addr(), number));
+        let mut single: Vec<_> = single.collect();
+        single.sort_unstable();
+        blocks.sort_unstable_by_key(|(net, number)| (u8::MAX - net.prefix_len(), *number));
+        Self {
+            single: single.into(),
+            blocks: blocks.into(),
+        }
+    }
+
+    fn find(&self, address: IpAddr) -> Option<u32> {
+        let found = self.single.binary_search_by_key(&address, |(ip, _)| *ip);
+        if let Ok(at) = found {
+            return self.single.get(at).map(|(_, number)| *number);
+        }
+        let mut blocks = self.blocks.iter();
+        let found = blocks.find(|(net, _)| net.contains(&address))?;
+        Some(found.1)
+    }
+}

@@ -1,0 +1,25 @@
+//! How connections get to a listener.
+
+/// How connections get to a listener.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Intake {
+    /// A socket is open at its address.
+    #[default]
+    Socket,
+    /// From the socket for captured connections to the workload. The address is what the client dialed; the unspecified
+    /// address is for all, and port 0 for every port.
+    CapturedInbound,
+    /// From the socket for captured connections of the workload; the address as for [`Self::CapturedInbound`].
+    CapturedOutbound,
+}
+
+impl Intake {
+    /// What it is, in a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Socket => "socket",
+            Self::CapturedInbound => "inbound",
+            Self::CapturedOutbound => "outbound",
+        }
+    }
+}

@@ -112,6 +112,9 @@ pub struct SidecarSockets {
     /// Whether redirected connections begin with a PROXY header, which says where the client wanted to go. Flag
     /// `--original-destination`, default `socket`.
     pub proxy_header: bool,
+    /// Whether connections to the workload are intercepted in its place and keep the client's address. Flag
+    /// `--interception-mode`, default `REDIRECT`, which does not.
+    pub is_transparent: bool,
 }
 
 impl Default for SidecarSockets {
@@ -122,6 +125,7 @@ impl Default for SidecarSockets {
             inbound: all(15006),
             http_proxy: None,
             proxy_header: false,
+            is_transparent: false,
         }
     }
 }

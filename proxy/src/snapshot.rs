@@ -77,7 +77,7 @@ impl ListenerKey {
 
     /// Whether a socket is open for it.
     pub fn has_socket(&self) -> bool {
-        self.intake == Intake::Socket
+        matches!(self.intake, Intake::Socket | Intake::TransparentSocket)
     }
 }
 

@@ -20,13 +20,15 @@ use std::io::Write as _;
 use clap::{Args, Subcommand};
 
 use self::apply::{Step, all_or_nothing, as_far_as_possible};
-use self::capture::{CaptureArgs, InterceptionMode};
+use self::capture::CaptureArgs;
 use self::native::Wanted;
 use self::routes::Setting;
 use self::rules::{Family, rules};
 use self::ruleset::Ruleset;
 use self::tools::{BackendArg, Tools, choose, missing_ipv6, missing_right};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_USAGE, report};
+
+pub use self::capture::InterceptionMode;
 
 /// Arguments of `strait iptables`.
 #[derive(Debug, Args)]

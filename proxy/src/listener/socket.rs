@@ -7,6 +7,8 @@ use std::os::unix::net::UnixListener;
 
 use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 
+use crate::runtime::interception::accept_any_destination;
+
 /// Whether a socket may share its port with other sockets of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Port {
@@ -38,6 +40,21 @@ pub fn listen(address: SocketAddr, backlog: u16) -> io::Result<TcpListener> {
     let socket = bind(address, Port::Shared)?;
     socket.listen(i32::from(backlog))?;
     Ok(socket.into())
+}
+
+/// The same for connections to any address, which the kernel hands over (TPROXY).
+///
+/// # Errors
+///
+/// When the address cannot be bound, or the process has not the capability CAP_NET_ADMIN.
+pub fn listen_to_all(address: SocketAddr, backlog: u16) -> io::Result<TcpListener> {
+    let listener = listen(address, backlog)?;
+    accept_any_destination(&listener).map_err(|error| {
+        let text =
+            format!("{error}: --interception-mode TPROXY needs the capability CAP_NET_ADMIN");
+        io::Error::new(error.kind(), text)
+    })?;
+    Ok(listener)
 }
 
 /// Drops what would begin a new connection on a listening socket; connections that have begun are completed.

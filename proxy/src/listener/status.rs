@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::socket::{self, Listening};
 use super::unix::SharedUnixListener;
-use crate::snapshot::{ListenAddress, ListenerKey};
+use crate::snapshot::{Intake, ListenAddress, ListenerKey};
 
 /// A listener on one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,11 +172,15 @@ impl Listeners {
         address: SocketAddr,
         backlog: u16,
     ) -> io::Result<(ListenAddress, Listening)> {
+        let listen = |address| match key.intake {
+            Intake::TransparentSocket => socket::listen_to_all(address, backlog),
+            _ => socket::listen(address, backlog),
+        };
         let listener = match bound(&self.states, key).and_then(ListenAddress::ip) {
-            Some(bound) => socket::listen(bound, backlog)?,
+            Some(bound) => listen(bound)?,
             // The probe would take our own sockets for those of another process.
-            None if self.overlaps_own(address) => socket::listen(address, backlog)?,
-            None => socket::probe(address).and_then(|()| socket::listen(address, backlog))?,
+            None if self.overlaps_own(address) => listen(address)?,
+            None => socket::probe(address).and_then(|()| listen(address))?,
         };
         let bound = ListenAddress::Ip(listener.local_addr()?);
         Ok((bound, Listening::Tcp(listener)))

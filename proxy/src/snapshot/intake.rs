@@ -6,6 +6,8 @@ pub enum Intake {
     /// A socket is open at its address.
     #[default]
     Socket,
+    /// The same, for connections to any address that the kernel hands over (TPROXY).
+    TransparentSocket,
     /// From the socket for captured connections to the workload. The address is what the client dialed; the unspecified
     /// address is for all, and port 0 for every port.
     CapturedInbound,
@@ -17,7 +19,7 @@ impl Intake {
     /// What it is, in a word.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Socket => "socket",
+            Self::Socket | Self::TransparentSocket => "socket",
             Self::CapturedInbound => "inbound",
             Self::CapturedOutbound => "outbound",
         }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use clap::{Args, ValueEnum};
 
 use super::address::socket_address;
+use crate::command::iptables::InterceptionMode;
 use crate::identity::{Mode, SidecarSockets, UnknownDestinations};
 
 /// What only a sidecar has.
@@ -32,6 +33,16 @@ pub struct SidecarArgs {
     /// Where redirected connections say which address the client dialed
     #[arg(long, value_enum, default_value_t = OriginalDestinationArg::Socket, env = "STRAIT_ORIGINAL_DESTINATION")]
     pub original_destination: OriginalDestinationArg,
+    /// How connections to the workload are captured, as for `strait iptables install`
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        value_name = "MODE",
+        default_value = "REDIRECT",
+        env = "STRAIT_INTERCEPTION_MODE"
+    )]
+    pub interception_mode: InterceptionMode,
     /// What becomes of traffic for hosts and addresses that no resource names, where the Sidecar does not say
     #[arg(long, value_enum, default_value_t = OutboundTrafficPolicyArg::AllowAny, env = "STRAIT_OUTBOUND_TRAFFIC_POLICY")]
     pub outbound_traffic_policy: OutboundTrafficPolicyArg,
@@ -70,12 +81,14 @@ impl SidecarArgs {
                 inbound: None,
                 http_proxy: None,
                 proxy_header: false,
+                is_transparent: false,
             },
             Mode::Sidecar => SidecarSockets {
                 outbound: self.outbound_listener.0,
                 inbound: self.inbound_listener.0,
                 http_proxy: None,
                 proxy_header: self.original_destination == OriginalDestinationArg::ProxyHeader,
+                is_transparent: self.interception_mode == InterceptionMode::Transparent,
             },
         }
     }

@@ -11,7 +11,8 @@ use crate::compile::clusters::Making;
 use crate::compile::policies::client_tls::Purpose;
 use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Workload;
-use crate::pool::{PoolSettings, Speaks};
+use crate::pool::{PoolSettings, Source, Speaks};
+use crate::snapshot::Direction;
 
 /// How connections are made.
 pub(in crate::compile) struct Connecting {
@@ -40,6 +41,17 @@ fn serial(pool: &PoolSettings, each: &[EndpointTls]) -> u64 {
 }
 
 impl Clusters<'_> {
+    /// Where connections come from, where those to the workload would be captured once more.
+    fn source(&self, direction: Direction) -> Option<Source> {
+        let sockets = self.identity.sockets;
+        let captured = sockets.inbound.is_some() && !sockets.proxy_header;
+        let from = match sockets.is_transparent {
+            true => Source::Client,
+            false => Source::Proxy,
+        };
+        (direction == Direction::Inbound && captured).then_some(from)
+    }
+
     /// How connections to these workloads are made.
     pub(in crate::compile) fn connecting(
         &self,
@@ -52,11 +64,13 @@ impl Clusters<'_> {
             policy,
             base,
             is_passed_on,
+            direction,
             ..
         } = *making;
         let mut pool = policy.pool.clone();
         let keepalive = members.iter().find_map(|member| member.keepalive);
         pool.tcp_keepalive = pool.tcp_keepalive.or(keepalive);
+        pool.source = self.source(direction);
         if is_passed_on {
             let (serial, tls) = (serial(&pool, &[]), TlsOf::new());
             return Connecting { pool, tls, serial };

@@ -62,6 +62,10 @@ fn capture_sockets(made: &mut Made<'_>) {
             skipped: Vec::new(),
             service: Service::Captured(intake),
         };
-        made.add(ListenerKey::from(address), wanted);
+        let mut key = ListenerKey::from(address);
+        if sockets.is_transparent && direction == Direction::Inbound {
+            key.intake = Intake::TransparentSocket;
+        }
+        made.add(key, wanted);
     }
 }

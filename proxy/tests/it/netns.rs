@@ -4,5 +4,7 @@
 
 mod capture;
 mod lab;
+mod pod;
 mod removal;
+mod sidecar;
 mod transparent;

@@ -242,8 +242,18 @@ impl Node {
     }
 
     /// Starts a program as a user, whose group has the same number.
-    pub fn spawn(&self, user: u32, mut command: Command) -> std::process::Child {
-        command.uid(user).gid(user);
+    pub fn spawn(&self, user: u32, command: Command) -> std::process::Child {
+        self.spawn_in_group(user, user, command)
+    }
+
+    /// Starts a program as a user and a group.
+    pub fn spawn_in_group(
+        &self,
+        user: u32,
+        group: u32,
+        mut command: Command,
+    ) -> std::process::Child {
+        command.uid(user).gid(group);
         self.inside(|| command.spawn().unwrap())
     }
 

@@ -65,7 +65,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::EndpointSlice, &["endpoints[].hints"]),
-    (Kind::PeerAuthentication, &[""]),
     (Kind::Service, &["spec.externalIPs"]),
     (Kind::Sidecar, &[""]),
 ];

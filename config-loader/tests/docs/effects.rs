@@ -90,6 +90,11 @@ spec.servers[].tls.ecdhCurves tls_versions::unsupported_curve_is_reported
 spec.servers[].tls.insecureSkipVerify tls_clients::insecure_skip_verify_accepts_any_certificate
 spec.selector startup::gateway_for_other_proxies_is_reported_when_nothing_listens
 
+# PeerAuthentication security.istio.io
+spec.selector peer_authentication::strict_workload_takes_tls_of_the_mesh_only
+spec.mtls peer_authentication::changed_mode_is_followed_and_a_port_has_its_own
+spec.portLevelMtls peer_authentication::changed_mode_is_followed_and_a_port_has_its_own
+
 # ServiceEntry networking.istio.io
 spec.hosts routing::weights_split_requests
 spec.addresses multicluster::outside::addresses_of_external_services_route_to_them

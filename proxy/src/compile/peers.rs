@@ -46,9 +46,13 @@ impl<'a> Peers<'a> {
     }
 
     /// The mesh's TLS on a port of the workload; none if the port takes plain text only, and TLS is the workload's own.
+    ///
+    /// Without an identity of its own, a workload takes plain text, unless a policy forbids that: then it takes nothing.
     pub fn on_port(&self, port: u16, alpn: Alpn) -> Option<PortTls> {
+        let has_identity = || self.store.identity(&mesh(self.identity).0).is_some();
         let strict = match self.policy.mode(port) {
             MutualTls::Disable => return None,
+            MutualTls::Permissive if !has_identity() => return None,
             MutualTls::Permissive => false,
             MutualTls::Strict => true,
         };
@@ -74,5 +78,37 @@ pub fn server_settings(identity: &Identity, alpn: Alpn) -> ServerSettings {
         version_max: Version::Tls13,
         alpn,
         ..ServerSettings::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use config_loader::Diagnostics;
+
+    use super::*;
+
+    #[test]
+    fn without_an_identity_only_a_strict_port_speaks_tls() {
+        let policy = |mode: &str| {
+            format!(
+                "apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {{name: all, namespace: default}}\n\
+                 spec: {{mtls: {{mode: {mode}}}}}\n"
+            )
+        };
+        let (identity, store) = (Identity::default(), Store::default());
+        for (mode, strict) in [
+            ("STRICT", Some(true)),
+            ("PERMISSIVE", None),
+            ("UNSET", None),
+            ("DISABLE", None),
+        ] {
+            let mut found = Diagnostics::default();
+            let set = config_loader::load_bytes("a.yaml", policy(mode).as_bytes(), &mut found);
+            let peers = Peers::of(&set, &identity, &store);
+            let tls = peers.on_port(80, Alpn::Http);
+            assert_eq!(tls.as_ref().map(|tls| tls.strict), strict, "{mode}");
+            // so that every connection is refused
+            assert!(tls.is_none_or(|tls| tls.tls.is_none()), "{mode}");
+        }
     }
 }

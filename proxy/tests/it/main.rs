@@ -53,6 +53,7 @@ mod multicluster;
 mod netns;
 mod passthrough;
 mod path_corpus;
+mod peer_authentication;
 mod pitfalls_gateways;
 mod pitfalls_http;
 mod process;

@@ -19,6 +19,7 @@ use config_loader::catalog::sidecars::sidecar_of;
 use crate::compile::Inputs;
 use crate::compile::applies::workload;
 use crate::compile::clusters::Clusters;
+use crate::compile::peers::Peers;
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::snapshot::{Direction, Intake, Listener, ListenerKey, Service, Snapshot};
 use made::{Made, Wanted};
@@ -33,6 +34,7 @@ pub(super) fn compile(
     let sidecar = sidecar_of(inputs.resources, workload(inputs.identity));
     let mut made = Made {
         inputs,
+        peers: Peers::of(inputs.resources, inputs.identity, inputs.certificates),
         sidecar,
         previous,
         listeners: BTreeMap::new(),

@@ -40,8 +40,14 @@ pub(super) async fn detect<A: Handler>(
             connection.refuse(Counter::PlaintextRefused);
             return None;
         }
-        FirstBytes::Http if detected.http.is_some() => return Some(connection),
-        FirstBytes::Http | FirstBytes::Other => (),
+        found => {
+            if mesh.is_some() {
+                connection.count_plaintext();
+            }
+            if found == FirstBytes::Http && detected.http.is_some() {
+                return Some(connection);
+            }
+        }
     }
     let routes = Arc::clone(&detected.opaque);
     drop(detected);

@@ -12,15 +12,17 @@ use crate::compile::applies::workload;
 use crate::compile::clusters::Clusters;
 use crate::compile::clusters::special::{INBOUND_PASSTHROUGH, OwnPort};
 use crate::compile::listeners::opaque::assemble;
+use crate::compile::peers::PortTls;
 use crate::compile::service::Service as Host;
 use crate::compile::service::port::Carries;
 use crate::filter::RouteFilters;
 use crate::provenance::Provenance;
 use crate::route::{Conditions, OpaqueConditions, Rule, Table};
 use crate::snapshot::{
-    Destination, Detected, Direction, HttpHosts, Intake, ListenAddress, ListenerKey, Route,
-    Service, TlsBytes, VirtualHost,
+    Destination, Detected, Direction, HttpHosts, Intake, ListenAddress, ListenerKey, MeshTls,
+    Route, Service, TlsBytes, VirtualHost,
 };
+use crate::tls::Alpn;
 use crate::upstream::Protocol;
 
 use super::made::{Made, Wanted, captured_port};
@@ -42,6 +44,7 @@ pub(super) fn compile(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
         let rest = Inbound {
             key: captured_port(Intake::CapturedInbound, 0),
             to: clusters.special(INBOUND_PASSTHROUGH),
+            port: 0,
             carries: Carries::Detect,
             provenance: made.at(0),
             at: sidecar_or(made, None),
@@ -55,6 +58,8 @@ struct Inbound {
     key: ListenerKey,
     /// The cluster that its connections go to.
     to: (Arc<str>, crate::registry::ClusterId),
+    /// The port of the workload; 0 for those of which nothing is known.
+    port: u16,
     carries: Carries,
     /// What the listener was made from.
     provenance: Vec<Provenance>,
@@ -83,6 +88,7 @@ fn of_services(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
         let inbound = Inbound {
             key: captured_port(Intake::CapturedInbound, number),
             to: clusters.own_port(&own),
+            port: number,
             carries: port.carries,
             provenance: vec![at.clone()],
             at,
@@ -195,6 +201,7 @@ fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Cluster
     let inbound = Inbound {
         key,
         to: clusters.own_port(&own),
+        port: number,
         carries: own.carries,
         at: at.unwrap_or_else(|| sidecar_or(made, None)),
         provenance,
@@ -220,6 +227,7 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
     let Inbound {
         key,
         to: (name, cluster),
+        port,
         carries,
         provenance,
         at,
@@ -231,11 +239,15 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
         position: 0,
         provenance: at,
     };
-    let http = matches!(carries, Carries::Detect | Carries::Http)
-        .then(|| hosts(&destination, before.and_then(http_of), clusters));
+    let is_http = matches!(carries, Carries::Detect | Carries::Http);
+    let http = is_http.then(|| hosts(&destination, before.and_then(http_of), clusters));
     let compiled = vec![to(destination, OpaqueConditions::default())];
     let opaque = assemble(compiled, None, before.and_then(opaque_of));
-    let tls = TlsBytes::Opaque;
+    let alpn = if is_http { Alpn::Http } else { Alpn::None };
+    let tls = match made.peers.on_port(port, alpn) {
+        Some(PortTls { tls, strict }) => TlsBytes::Mesh(MeshTls { tls, strict }),
+        None => TlsBytes::Opaque,
+    };
     let service = match (&http, &tls) {
         (None, TlsBytes::Opaque) => Service::Opaque(opaque),
         _ => detected(

@@ -8,6 +8,7 @@ use config_loader::resource::Object;
 use config_loader::resource::istio::Sidecar;
 
 use crate::compile::Inputs;
+use crate::compile::peers::Peers;
 use crate::compile::provenance::provenance_of;
 use crate::provenance::Provenance;
 use crate::snapshot::{
@@ -17,6 +18,8 @@ use crate::snapshot::{
 /// The listeners that were made so far, and what they are made from.
 pub(super) struct Made<'a> {
     pub(super) inputs: &'a Inputs<'a>,
+    /// What the workload accepts from its clients.
+    pub(super) peers: Peers<'a>,
     /// The Sidecar that applies.
     pub(super) sidecar: Option<&'a Arc<Object<Sidecar>>>,
     pub(super) previous: &'a Snapshot,

@@ -22,6 +22,7 @@ use crate::exchange::downstream::origin::{
 use crate::exchange::settings::{
     ExchangeSettings, FAILOVER_REPLAY_BYTES, RETRY_BODY_BYTES, RETRY_BODY_BYTES_TOTAL,
 };
+use crate::identity::Mode;
 use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget, LogControl};
 use crate::worker::WORKERS_MAX;
@@ -241,7 +242,7 @@ impl ServeArgs {
         paths: Vec<PathBuf>,
         identity: crate::identity::Identity,
     ) -> Result<Settings, String> {
-        let exchange = self.exchange()?;
+        let exchange = self.exchange(identity.mode == Mode::Sidecar)?;
         Ok(Settings {
             paths,
             read: ReadOptions::default(),
@@ -314,7 +315,7 @@ impl ServeArgs {
         Ok(networks.copied().collect())
     }
 
-    fn exchange(&self) -> Result<ExchangeSettings, String> {
+    fn exchange(&self, is_sidecar: bool) -> Result<ExchangeSettings, String> {
         let server_name = match self.server_name.as_str() {
             "" => None,
             name => Some(
@@ -328,6 +329,7 @@ impl ServeArgs {
         });
         Ok(ExchangeSettings {
             server_name,
+            is_sidecar,
             keep_request_id: self.keep_request_id,
             internal_addresses: self.internal_addresses()?,
             trusted_hops: usize::from(self.trusted_hops),

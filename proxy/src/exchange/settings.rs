@@ -22,6 +22,8 @@ pub struct ExchangeSettings {
     /// Value of the `server` response header; `None` leaves the upstream's. Default: `istio-envoy`, which
     /// dashboards and tests expect.
     pub server_name: Option<HeaderValue>,
+    /// Whether the proxy is a sidecar: then the headers that say who a client is are the application's. Default: no.
+    pub is_sidecar: bool,
     /// Whether an external client's `x-request-id` is kept instead of replaced. Default: no.
     pub keep_request_id: bool,
     /// Networks whose clients are internal. Default: none. Source: `--internal-addresses`.
@@ -51,6 +53,7 @@ impl Default for ExchangeSettings {
     fn default() -> Self {
         Self {
             server_name: Some(HeaderValue::from_static("istio-envoy")),
+            is_sidecar: false,
             keep_request_id: false,
             internal_addresses: InternalAddresses::default(),
             trusted_hops: 0,

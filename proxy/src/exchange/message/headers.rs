@@ -49,6 +49,9 @@ pub fn forward(
     settings: &ExchangeSettings,
     rng: &mut impl Rng,
 ) -> Trust {
+    if settings.is_sidecar {
+        return forward_beside_workload(headers, connection, origin, settings, rng);
+    }
     // Many requests have none of the headers that are looked for below, which one pass tells for all of them.
     let extended = headers.keys().any(|name| name.as_str().starts_with("x-"));
     let passed_on = if extended {
@@ -90,6 +93,36 @@ pub fn forward(
     }
     headers.insert(X_ENVOY_ATTEMPT_COUNT, ONE);
     trust
+}
+
+/// As [`forward`], of a sidecar: what the headers say of the first client's address and scheme and of the request's id is
+/// passed on, and of a certificate only what this proxy has verified.
+fn forward_beside_workload(
+    headers: &mut HeaderMap,
+    connection: &Connection,
+    origin: &Origin,
+    settings: &ExchangeSettings,
+    rng: &mut impl Rng,
+) -> Trust {
+    let passed_on = headers.contains_key(X_FORWARDED_FOR);
+    let internal = settings.internal_addresses.include(connection, passed_on);
+    let controls = remove_envoy_controls(headers, internal);
+    headers.remove(X_STRAIT_FROM_CLUSTER);
+    let handshake = connection.tls.as_ref();
+    match handshake.and_then(|handshake| handshake.client_cert.clone()) {
+        Some(certificate) => headers.insert(X_FORWARDED_CLIENT_CERT, certificate),
+        None => headers.remove(X_FORWARDED_CLIENT_CERT),
+    };
+    let scheme = match origin.scheme {
+        Scheme::Http => HTTP,
+        Scheme::Https => HTTPS,
+    };
+    headers.entry(X_FORWARDED_PROTO).or_insert(scheme);
+    if !headers.contains_key(X_REQUEST_ID) {
+        headers.insert(X_REQUEST_ID, request_id(rng));
+    }
+    headers.insert(X_ENVOY_ATTEMPT_COUNT, ONE);
+    Trust { internal, controls }
 }
 
 /// The client's address as a header value; prebuilt unless a trusted hop forwarded another address than the peer's.

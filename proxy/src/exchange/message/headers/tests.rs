@@ -68,6 +68,37 @@ fn control_headers_apply_only_for_internal_clients() {
 }
 
 #[test]
+fn sidecar_passes_client_headers_on_and_removes_claimed_certificates() {
+    let settings = ExchangeSettings {
+        is_sidecar: true,
+        ..settings("")
+    };
+    let claimed = [
+        ("x-forwarded-for", "198.51.100.7"),
+        ("x-forwarded-proto", "https"),
+        ("x-request-id", "one"),
+        (
+            "x-forwarded-client-cert",
+            "URI=spiffe://cluster.local/ns/a/sa/b",
+        ),
+        ("x-envoy-retry-on", "5xx"),
+    ];
+    let (trust, headers) = forwarded_with(&settings, "10.1.2.3", &claimed);
+    assert!(!trust.internal && !trust.controls);
+    for (name, value) in &claimed[..3] {
+        assert_eq!(headers[*name], *value);
+    }
+    for (name, _) in &claimed[3..] {
+        assert!(!headers.contains_key(*name), "{name}");
+    }
+    let (_, headers) = forwarded_with(&settings, "10.1.2.3", &[]);
+    assert!(!headers.contains_key("x-forwarded-for"));
+    assert_eq!(headers["x-forwarded-proto"], "http");
+    assert_eq!(headers["x-request-id"].len(), 36);
+    assert_eq!(headers["x-envoy-attempt-count"], "1");
+}
+
+#[test]
 fn trusted_hops_set_address_and_scheme() {
     let settings = ExchangeSettings {
         trusted_hops: 1,

@@ -3,12 +3,15 @@
 mod admin_sockets;
 mod certificates;
 mod dumped_resources;
+mod handover;
 pub mod pages;
 mod readiness;
+mod service_manager;
 mod settings;
 mod signals;
 mod sources;
 mod start_error;
+mod takeover;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,9 +30,8 @@ use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
 use crate::control::memory::MemoryReturn;
 use crate::control::publish::Publisher;
-use crate::control::{Control, DNS_CHANGES_MAX, Found, LoggedDiagnostics, Quarantine};
+use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
 use crate::exchange::{Worker, WorkerParts};
-use crate::listener::ListenerStatusTable;
 use crate::registry::{Registry, WakeSignal};
 use crate::runtime::admission::Admission;
 use crate::runtime::drain::{self, Stage, Trigger};
@@ -41,6 +43,7 @@ use crate::tls::Store;
 use crate::worker::{self, Workers};
 
 use self::admin_sockets::AdminSockets;
+use self::handover::{Ends, Inheritance};
 pub use self::settings::Settings;
 use self::settings::build_info;
 use self::signals::{ReloadSignals, SignalAction, Signals};
@@ -119,6 +122,8 @@ struct App {
     quit: Arc<Notify>,
     access_log: Arc<AccessLog>,
     signals: Signals,
+    /// When another process takes over.
+    ends: Ends,
     /// End the watching of files when they are dropped.
     watches: (Watch, Option<Watch>),
 }
@@ -132,10 +137,9 @@ impl App {
         let signals = ReloadSignals::listen()?;
         let telemetry = Telemetry::new(settings.workers.get(), build_info());
         let access_log = Arc::new(open_access_log(&settings)?);
-        let sockets = AdminSockets::open(&settings).await?;
-        let (found_sender, found) = watch::channel(Found::default());
-        let watch = sources::load(&settings, &found_sender)?;
-        let watches = (watch, sources::follow_members(&settings, found_sender)?);
+        let mut inheritance = Inheritance::of(&settings)?;
+        let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
+        let (found, watches) = sources::follow(&settings)?;
         let registry = Arc::new(Registry::seeded(rand::random()));
         let certificates = Arc::new(Store::default());
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());
@@ -158,7 +162,7 @@ impl App {
         };
         put_in_effect(&mut control)?;
         let (trigger, drain_watch) = drain::pair();
-        let status_table = ListenerStatusTable::default();
+        let status_table = inheritance.status_table(settings.workers.get())?;
         let shared = worker::Shared {
             wanted,
             telemetry: Arc::clone(&telemetry),
@@ -182,7 +186,7 @@ impl App {
             settings: settings.clone(),
             logging,
         };
-        serve_pages(sockets, sources, settings.workers.get());
+        let ends = inheritance.serve(sockets, sources);
         Ok(Self {
             workers,
             drain: trigger,
@@ -191,12 +195,14 @@ impl App {
             quit,
             access_log,
             signals,
+            ends,
             watches,
         })
     }
 
     /// Waits for the end, drains, and ends.
     async fn serve(mut self) -> Result<(), StartError> {
+        let mut ended = Ok(());
         loop {
             tokio::select! {
                 action = self.signals.next() => match action {
@@ -205,8 +211,15 @@ impl App {
                     SignalAction::Reopen => self.access_log.reopen(),
                 },
                 () = self.quit.notified() => break,
+                result = self.ends.next() => {
+                    // load balancers go on to reach the other process
+                    self.pre_drain = Duration::ZERO;
+                    ended = result;
+                    break;
+                }
             }
         }
+        self.ends.stopping();
         self.drain.leave();
         tracing::info!(pre_drain = ?self.pre_drain, "shutting down: no longer ready");
         let cut_off = tokio::select! {
@@ -223,7 +236,8 @@ impl App {
         debug_assert_eq!(self.drain.stage(), Stage::Stopped);
         let joined = self.workers.join();
         self.access_log.shut_down(LOG_FLUSH_MAX);
-        joined.map_err(|worker| broken("worker ended by a fault")(worker))
+        joined.map_err(|worker| broken("worker ended by a fault")(worker))?;
+        ended
     }
 }
 
@@ -314,13 +328,6 @@ async fn sweep(worker: Weak<Worker>, wake_signal: Arc<WakeSignal>) {
             None => worker.pools.answer(),
         }
     }
-}
-
-/// Serves the admin and health pages, and logs that the proxy is up.
-fn serve_pages(sockets: AdminSockets, sources: pages::Sources, workers: usize) {
-    let admin = sockets.admin();
-    sockets.serve(sources);
-    tracing::info!(%admin, workers, "strait is serving");
 }
 
 fn start_workers(

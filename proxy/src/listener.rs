@@ -6,6 +6,7 @@
 pub mod acceptor;
 mod connection;
 pub mod handoff;
+pub mod inherited;
 pub mod reconcile;
 pub mod socket;
 pub mod status;

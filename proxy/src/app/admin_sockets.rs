@@ -1,9 +1,12 @@
 //! The sockets of the admin server and of the health pages.
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use super::pages;
 use super::settings::Settings;
@@ -18,12 +21,25 @@ pub(super) struct AdminSockets {
     address: SocketAddr,
 }
 
+/// Sockets that another process has opened.
+#[derive(Default)]
+pub(super) struct Opened {
+    pub(super) admin: Option<std::net::TcpListener>,
+    pub(super) health: Option<std::net::TcpListener>,
+}
+
 impl AdminSockets {
-    /// Listens where the settings say.
-    pub(super) async fn open(settings: &Settings) -> Result<Self, StartError> {
-        let admin = bind(settings.admin, "the admin server", "--admin").await?;
+    /// Listens where the settings say, on sockets that are open already if they have these addresses.
+    pub(super) async fn open(settings: &Settings, opened: Opened) -> Result<Self, StartError> {
+        let admin = match at(opened.admin, settings.admin) {
+            Some(admin) => admin,
+            None => bind(settings.admin, "the admin server", "--admin").await?,
+        };
         let health = match settings.health {
-            Some(address) => Some(bind(address, "the health pages", "--health").await?),
+            Some(address) => Some(match at(opened.health, address) {
+                Some(health) => health,
+                None => bind(address, "the health pages", "--health").await?,
+            }),
             None => None,
         };
         Ok(Self {
@@ -38,16 +54,43 @@ impl AdminSockets {
         self.address
     }
 
-    /// Answers for as long as the process lives.
-    pub(super) fn serve(self, sources: pages::Sources) {
+    /// The sockets once more, for a process that takes over.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no file descriptor left.
+    pub(super) fn share(&self) -> io::Result<Opened> {
+        Ok(Opened {
+            admin: Some(self.admin.as_fd().try_clone_to_owned()?.into()),
+            health: match &self.health {
+                Some(health) => Some(health.as_fd().try_clone_to_owned()?.into()),
+                None => None,
+            },
+        })
+    }
+
+    /// Answers until the sockets are handed over.
+    pub(super) fn serve(self, sources: pages::Sources, handed_over: &watch::Receiver<bool>) {
         let state = Arc::new(sources.admin());
         let health = self.health.map(|health| (health, Offer::Health));
         for (listener, offer) in health.into_iter().chain([(self.admin, Offer::All)]) {
             let (state, limits) = (Arc::clone(&state), AdminLimits::default());
-            let until = std::future::pending();
+            let mut handed_over = handed_over.clone();
+            let until = async move {
+                if handed_over.wait_for(|is_so| *is_so).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
             tokio::spawn(admin::serve(listener, state, offer, limits, until));
         }
     }
+}
+
+/// The socket, if it listens there.
+fn at(opened: Option<std::net::TcpListener>, address: SocketAddr) -> Option<TcpListener> {
+    let opened = opened.filter(|socket| socket.local_addr().is_ok_and(|at| at == address))?;
+    opened.set_nonblocking(true).ok()?;
+    TcpListener::from_std(opened).ok()
 }
 
 async fn bind(address: SocketAddr, who: &str, flag: &str) -> Result<TcpListener, StartError> {

@@ -54,7 +54,7 @@ pub struct Sources {
 
 impl Sources {
     /// Says whether traffic should come here.
-    fn readiness(&self) -> impl Fn() -> Readiness + use<> {
+    pub(super) fn readiness(&self) -> impl Fn() -> Readiness + use<> {
         let (stage, status_table, slot) = (
             self.drain.clone(),
             self.status_table.clone(),

@@ -19,6 +19,10 @@ use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo};
 pub struct Settings {
     /// Files and directories of resources.
     pub paths: Vec<PathBuf>,
+    /// Unix socket on which the process that runs hands over its sockets.
+    pub takeover: Option<PathBuf>,
+    /// Whether the service manager may have opened sockets, and is told when the proxy is ready.
+    pub is_service: bool,
     /// How strictly they are read.
     pub read: ReadOptions,
     /// The remote clusters file; `identity` has its clusters as of the start.

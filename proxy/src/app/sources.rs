@@ -15,12 +15,20 @@ pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
     })
 }
 
+/// What the sources have found, and the watching of files, which ends when it is dropped.
+pub(super) type Followed = (watch::Receiver<Found>, (Watch, Option<Watch>));
+
+/// Loads all sources and follows them.
+pub(super) fn follow(settings: &Settings) -> Result<Followed, StartError> {
+    let (sender, found) = watch::channel(Found::default());
+    let resources = load(settings, &sender)?;
+    let members = follow_members(settings, sender)?;
+    Ok((found, (resources, members)))
+}
+
 /// Loads the configuration and follows it. Refused resources do not keep the proxy from starting; paths that cannot
 /// be read do, since they are most likely misspelt.
-pub(super) fn load(
-    settings: &Settings,
-    sender: &watch::Sender<Found>,
-) -> Result<Watch, StartError> {
+fn load(settings: &Settings, sender: &watch::Sender<Found>) -> Result<Watch, StartError> {
     let updates = sender.clone();
     let watching = WatchSettings {
         read: settings.read,
@@ -50,7 +58,7 @@ pub(super) fn load(
 }
 
 /// Follows the file of `--clusters`, if there is one.
-pub(super) fn follow_members(
+fn follow_members(
     settings: &Settings,
     sender: watch::Sender<Found>,
 ) -> Result<Option<Watch>, StartError> {

@@ -49,6 +49,15 @@ pub struct RunArgs {
     /// How it serves.
     #[command(flatten)]
     pub serve: ServeArgs,
+    /// Unix socket for upgrades: if a process listens there, this one gets its listening sockets, and it drains once this
+    /// one is ready. The next process asks this one there
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "STRAIT_TAKEOVER",
+        help_heading = "Serving"
+    )]
+    pub takeover: Option<PathBuf>,
 }
 
 /// How the proxy serves; shared by `run` and `demo`.
@@ -223,6 +232,8 @@ impl RunArgs {
         let mut settings = self
             .serve
             .settings(self.config.paths.clone(), self.identity.identity())?;
+        settings.takeover.clone_from(&self.takeover);
+        settings.is_service = true;
         settings.read = self.config.reading.options(&self.identity.ejection);
         settings
             .clusters
@@ -245,6 +256,8 @@ impl ServeArgs {
         let exchange = self.exchange(identity.mode == Mode::Sidecar)?;
         Ok(Settings {
             paths,
+            takeover: None,
+            is_service: false,
             read: ReadOptions::default(),
             clusters: None,
             identity,

@@ -90,7 +90,9 @@ impl Acceptor {
         let context = Rc::clone(context);
         supervisor.spawn("acceptor", async move {
             run(&context, &key, &listener, &mut stopped).await;
-            accept_last(&context, &key, listener).await;
+            if !context.status_table.is_kept(&key) {
+                accept_last(&context, &key, listener).await;
+            }
             context.status_table.closed(context.worker, &key);
         });
         Ok(Self { stop })

@@ -45,7 +45,7 @@ pub fn plan<H>(have: &BTreeMap<ListenerKey, H>, want: &BTreeSet<ListenerKey>) ->
 /// A listener that is wanted.
 enum Listener {
     Failed { pause: Duration, again: Instant },
-    Open(Acceptor),
+    Open(Vec<Acceptor>),
 }
 
 /// Keeps the listeners that `wanted` names open until a drain begins, then closes them all.
@@ -89,8 +89,8 @@ fn fit<A: Handler>(
     let mut surplus = Vec::new();
     for key in plan.close {
         context.status_table.closing(context.worker, &key);
-        if let Some(Listener::Open(acceptor)) = listeners.remove(&key) {
-            surplus.push(acceptor);
+        if let Some(Listener::Open(acceptors)) = listeners.remove(&key) {
+            surplus.extend(acceptors);
         }
         context.codec.drain_listener(&key);
     }
@@ -126,8 +126,10 @@ fn open<A: Handler>(
     let socket = context
         .status_table
         .open(context.worker, key, context.settings.backlog);
-    match socket.map(|socket| Acceptor::start(context, key.clone(), socket)) {
-        Some(Ok(acceptor)) => Listener::Open(acceptor),
+    let start = |socket| Acceptor::start(context, key.clone(), socket);
+    let acceptors = socket.map(|sockets| sockets.into_iter().map(start).collect());
+    match acceptors {
+        Some(Ok(acceptors)) => Listener::Open(acceptors),
         Some(Err(_)) | None => Listener::Failed {
             pause,
             again: Instant::now() + pause,

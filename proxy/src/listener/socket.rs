@@ -139,6 +139,20 @@ pub enum Listening {
     Unix(UnixListener),
 }
 
+impl Listening {
+    /// The same socket once more.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no file descriptor left.
+    pub fn share(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(tcp) => tcp.try_clone().map(Self::Tcp),
+            Self::Unix(unix) => unix.try_clone().map(Self::Unix),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpStream;

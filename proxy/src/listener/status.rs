@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use super::inherited::{Inherited, InheritedSocket, KeptBy};
 use super::socket::{self, Listening};
 use super::unix::SharedUnixListener;
 use crate::snapshot::{Intake, ListenAddress, ListenerKey};
@@ -66,7 +67,16 @@ struct Listeners {
     /// Unix sockets that a worker has open. The kernel does not spread connections over several sockets on one path, so
     /// that all workers accept from one.
     unix: BTreeMap<ListenerKey, SharedUnixListener>,
+    /// Sockets of another process that no worker has yet.
+    inherited: Inherited,
+    /// Listeners whose sockets another process has open as well.
+    kept: BTreeMap<ListenerKey, KeptBy>,
+    /// The TCP sockets of each worker once more, to hand them over; none if that is not wanted.
+    to_hand_over: Option<BTreeMap<(ListenerKey, usize), Vec<Listening>>>,
 }
+
+/// A socket to hand over, and whether the service manager has it open as well.
+pub type HandedOver = (Listening, bool);
 
 impl Default for ListenerStatusTable {
     fn default() -> Self {
@@ -78,6 +88,71 @@ impl Default for ListenerStatusTable {
 }
 
 impl ListenerStatusTable {
+    /// A table whose first listeners use the sockets of another process where the addresses are the same. `hands_over`
+    /// keeps the sockets, so that a successor can get them.
+    ///
+    /// # Errors
+    ///
+    /// When a socket has no address.
+    pub fn inheriting(
+        sockets: Vec<InheritedSocket>,
+        workers: usize,
+        hands_over: bool,
+    ) -> io::Result<Self> {
+        let table = Self::default();
+        let mut listeners = table.lock();
+        listeners.inherited = Inherited::new(sockets, workers)?;
+        listeners.to_hand_over = hands_over.then(BTreeMap::new);
+        drop(listeners);
+        Ok(table)
+    }
+
+    /// The predecessor is about to close its sockets: they are this process's alone. Sockets that no listener has taken
+    /// are closed.
+    pub fn settle(&self) {
+        let mut listeners = self.lock();
+        for address in listeners.inherited.unused() {
+            tracing::warn!(%address, "no listener has the address of an inherited socket: it is closed");
+        }
+        listeners.inherited = Inherited::default();
+        let kept = &mut listeners.kept;
+        kept.retain(|_, by| *by == KeptBy::ServiceManager);
+    }
+
+    /// Every open socket once more, for a successor.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no file descriptor left.
+    pub fn hand_over(&self) -> io::Result<Vec<HandedOver>> {
+        let listeners = self.lock();
+        let managed = |key: &ListenerKey| listeners.kept.get(key) == Some(&KeptBy::ServiceManager);
+        let mut sockets = Vec::new();
+        for ((key, _), own) in listeners.to_hand_over.iter().flatten() {
+            for socket in own {
+                sockets.push((socket.share()?, managed(key)));
+            }
+        }
+        for (key, shared) in &listeners.unix {
+            sockets.push((Listening::Unix(shared.share()?), managed(key)));
+        }
+        Ok(sockets)
+    }
+
+    /// A successor accepts on every socket: their queues are left to it from now on.
+    pub fn handed_over(&self) {
+        let mut listeners = self.lock();
+        let keys: Vec<_> = listeners.states.keys().cloned().collect();
+        let kept = keys.into_iter().map(|key| (key, KeptBy::Successor));
+        listeners.kept.extend(kept);
+        listeners.to_hand_over = None;
+    }
+
+    /// Whether another process has the sockets of a listener open, so that its queue is not lost when they are closed.
+    pub(super) fn is_kept(&self, key: &ListenerKey) -> bool {
+        self.lock().kept.contains_key(key)
+    }
+
     /// Every listener that a worker has reported and not removed since.
     pub fn listeners(&self) -> Vec<ListenerStatus> {
         let listeners = self.lock();
@@ -101,14 +176,20 @@ impl ListenerStatusTable {
         self.changes.subscribe()
     }
 
-    /// Opens this worker's socket of a listener and reports the result.
+    /// Opens this worker's socket of a listener and reports the result. There are several sockets if a predecessor had
+    /// more workers.
     ///
     /// Workers take turns. The first one makes sure that no other process has the address, and where the port is 0, its
     /// port is the one that the others open.
-    pub(super) fn open(&self, worker: usize, key: &ListenerKey, backlog: u16) -> Option<Listening> {
+    pub(super) fn open(
+        &self,
+        worker: usize,
+        key: &ListenerKey,
+        backlog: u16,
+    ) -> Option<Vec<Listening>> {
         let mut listeners = self.lock();
         let opened = match &key.address {
-            ListenAddress::Ip(address) => listeners.open_ip(key, *address, backlog),
+            ListenAddress::Ip(address) => listeners.open_tcp(worker, key, *address, backlog),
             ListenAddress::Unix(path) => listeners.open_unix(key, path),
         };
         let (state, listener) = match opened {
@@ -133,6 +214,7 @@ impl ListenerStatusTable {
 
     /// Forgets a listener of this worker whose socket is closed, unless it was opened again meanwhile.
     pub(super) fn closed(&self, worker: usize, key: &ListenerKey) {
+        self.lock().forget_closed(worker, key);
         self.update(worker, key, |state| match state {
             State::Closing(_) => None,
             state @ (State::Failed { .. } | State::Open(_)) => Some(state),
@@ -166,6 +248,40 @@ impl ListenerStatusTable {
 }
 
 impl Listeners {
+    /// The inherited sockets of the address, or one of our own.
+    fn open_tcp(
+        &mut self,
+        worker: usize,
+        key: &ListenerKey,
+        address: SocketAddr,
+        backlog: u16,
+    ) -> io::Result<(ListenAddress, Vec<Listening>)> {
+        let (bound, sockets) = match self.inherited.take(worker, &key.address) {
+            Some(taken) => {
+                self.kept.insert(key.clone(), taken.kept_by);
+                (taken.address, taken.sockets)
+            }
+            None => {
+                let (bound, socket) = self.open_ip(key, address, backlog)?;
+                (bound, vec![socket])
+            }
+        };
+        if let Some(known) = &mut self.to_hand_over {
+            let shared = sockets.iter().map(Listening::share);
+            let shared = shared.collect::<io::Result<_>>()?;
+            known.insert((key.clone(), worker), shared);
+        }
+        Ok((bound, sockets))
+    }
+
+    /// Lets go of the sockets of a worker that has closed its own.
+    fn forget_closed(&mut self, worker: usize, key: &ListenerKey) {
+        let state = self.states.get(key).and_then(|states| states.get(&worker));
+        if let (Some(State::Closing(_)), Some(known)) = (state, &mut self.to_hand_over) {
+            known.remove(&(key.clone(), worker));
+        }
+    }
+
     fn open_ip(
         &self,
         key: &ListenerKey,
@@ -204,12 +320,19 @@ impl Listeners {
         &mut self,
         key: &ListenerKey,
         path: &str,
-    ) -> io::Result<(ListenAddress, Listening)> {
+    ) -> io::Result<(ListenAddress, Vec<Listening>)> {
         let shared = match self.unix.entry(key.clone()) {
             Entry::Occupied(shared) => shared.into_mut(),
-            Entry::Vacant(none) => none.insert(SharedUnixListener::open(path)?),
+            Entry::Vacant(none) => none.insert(match self.inherited.take_unix(&key.address) {
+                Some((listener, kept_by)) => {
+                    self.kept.insert(key.clone(), kept_by);
+                    SharedUnixListener::inherited(path, listener)?
+                }
+                None => SharedUnixListener::open(path)?,
+            }),
         };
-        Ok((key.address.clone(), Listening::Unix(shared.share()?)))
+        let socket = Listening::Unix(shared.share()?);
+        Ok((key.address.clone(), vec![socket]))
     }
 
     /// Closes a Unix socket from which no worker will accept for longer than its queue lasts.
@@ -217,6 +340,7 @@ impl Listeners {
         let mut states = self.states.get(key).into_iter().flat_map(BTreeMap::values);
         if !states.any(|state| matches!(state, State::Open(_)))
             && let Some(shared) = self.unix.remove(key)
+            && !self.kept.contains_key(key)
         {
             shared.close();
         }
@@ -267,8 +391,14 @@ mod tests {
         ListenerKey::from(address)
     }
 
-    fn address(listening: &Listening) -> SocketAddr {
-        match listening {
+    fn only(opened: Option<Vec<Listening>>) -> Listening {
+        let mut opened = opened.expect("it can be opened");
+        assert_eq!(opened.len(), 1);
+        opened.remove(0)
+    }
+
+    fn address(opened: &[Listening]) -> SocketAddr {
+        match &opened[0] {
             Listening::Tcp(listener) => listener.local_addr().unwrap(),
             Listening::Unix(_) => panic!("no Unix socket was asked for"),
         }
@@ -280,8 +410,8 @@ mod tests {
         let path = directory.path().join("a.sock");
         let key = ListenerKey::from(ListenAddress::Unix(path.to_str().unwrap().into()));
         let status_table = ListenerStatusTable::default();
-        let first = status_table.open(0, &key, 16).unwrap();
-        let second = status_table.open(1, &key, 16).unwrap();
+        let first = only(status_table.open(0, &key, 16));
+        let second = only(status_table.open(1, &key, 16));
         status_table.closing(0, &key);
         drop(first);
         status_table.closed(0, &key);
@@ -289,7 +419,7 @@ mod tests {
         status_table.closing(1, &key);
         assert!(!path.exists());
         // wanted again before the last worker has accepted what was queued
-        let again = status_table.open(1, &key, 16).unwrap();
+        let again = only(status_table.open(1, &key, 16));
         UnixStream::connect(&path).unwrap();
         drop(second);
         status_table.closed(1, &key);

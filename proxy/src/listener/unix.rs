@@ -43,6 +43,16 @@ impl SharedUnixListener {
         Ok(Self { listener, file })
     }
 
+    /// A socket that another process has bound to this path.
+    pub(super) fn inherited(path: &str, listener: UnixListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let file = match path.strip_prefix('@') {
+            Some(_) => None,
+            None => SocketFile::at(path),
+        };
+        Ok(Self { listener, file })
+    }
+
     /// The socket for one more worker.
     ///
     /// # Errors

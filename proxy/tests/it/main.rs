@@ -71,6 +71,7 @@ mod services;
 mod sidecar;
 mod startup;
 mod stickiness;
+mod takeover;
 mod tcp;
 mod timeouts;
 mod tls_clients;

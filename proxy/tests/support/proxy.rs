@@ -44,6 +44,7 @@ pub struct Start {
     config: Option<PathBuf>,
     stderr: Option<Stdio>,
     open_files: Option<u32>,
+    activated: Option<TcpListener>,
     directory: tempfile::TempDir,
 }
 
@@ -60,8 +61,22 @@ impl Start {
             config: None,
             stderr: None,
             open_files: None,
+            activated: None,
             directory,
         }
+    }
+
+    /// The addresses of another process, which the new one takes over from.
+    pub fn instead_of(mut self, other: &Proxy) -> Self {
+        (self.edge, self.admin) = (other.edge, other.admin);
+        self
+    }
+
+    /// Gives it a socket as a service manager does; the gateway is to listen there.
+    pub fn activated(mut self, socket: &TcpListener) -> Self {
+        self.edge = socket.local_addr().unwrap();
+        self.activated = Some(socket.try_clone().unwrap());
+        self
     }
 
     /// Where the gateway is to listen.
@@ -124,16 +139,7 @@ impl Start {
     pub fn spawn(self) -> Proxy {
         let root = self.directory.path();
         let log = std::fs::File::create(root.join("stderr")).unwrap();
-        let binary = env!("CARGO_BIN_EXE_strait");
-        let mut command = match self.open_files {
-            None => Command::new(binary),
-            Some(most) => {
-                let mut shell = Command::new("sh");
-                let script = format!("ulimit -n {most} && exec \"$0\" \"$@\"");
-                shell.args(["-c", &script, binary]);
-                shell
-            }
-        };
+        let mut command = binary(self.open_files, self.activated.is_some());
         if !self.arguments.iter().any(|text| text == "--access-log") {
             command.args(["run", "--access-log", "json"]);
         } else {
@@ -153,7 +159,10 @@ impl Start {
             .args(concurrency)
             .args(&self.arguments)
             .envs(self.environment)
-            .stdin(Stdio::null())
+            .stdin(match self.activated {
+                Some(socket) => std::os::fd::OwnedFd::from(socket).into(),
+                None => Stdio::null(),
+            })
             .stderr(self.stderr.unwrap_or_else(|| log.into()))
             .spawn()
             .unwrap();
@@ -164,6 +173,23 @@ impl Start {
             directory: self.directory,
         }
     }
+}
+
+/// The binary, with a limit of open files, and with standard input as a socket that the service manager gives it.
+fn binary(open_files: Option<u32>, is_activated: bool) -> Command {
+    let binary = env!("CARGO_BIN_EXE_strait");
+    let mut script = String::new();
+    if let Some(most) = open_files {
+        script += &format!("ulimit -n {most} && ");
+    }
+    script += match is_activated {
+        true => "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\" 3<&0 </dev/null",
+        false if script.is_empty() => return Command::new(binary),
+        false => "exec \"$0\" \"$@\"",
+    };
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script, binary]);
+    shell
 }
 
 /// Replaces a file as a careful editor does: all at once.

@@ -1,0 +1,230 @@
+//! From one process to the next: which sockets this process starts with, and what follows once it is ready.
+
+use std::future::pending;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+
+use super::admin_sockets::{AdminSockets, Opened};
+use super::settings::Settings;
+use super::start_error::{StartError, broken, failed};
+use super::takeover::{self, Predecessor, Successors};
+use super::{pages, service_manager};
+use crate::admin::view::Readiness;
+use crate::listener::ListenerStatusTable;
+use crate::listener::inherited::InheritedSocket;
+
+/// How long a process that takes over may take to become ready. The one that runs goes on until then.
+const READY_MAX: Duration = Duration::from_secs(60);
+
+/// What other processes have opened for this one.
+pub(super) struct Inheritance {
+    predecessor: Option<Predecessor>,
+    /// Where the next process asks; `None` without `--takeover`, and while the predecessor has it.
+    successors: Option<Successors>,
+    /// Sockets of the pages: those of other processes, and later those to hand over.
+    opened: Opened,
+    listeners: Vec<InheritedSocket>,
+    takeover: Option<PathBuf>,
+    is_service: bool,
+}
+
+impl Inheritance {
+    /// Asks the process that runs, and the service manager.
+    ///
+    /// # Errors
+    ///
+    /// When a process runs and does not hand its sockets over, or the path cannot be bound.
+    pub(super) fn of(settings: &Settings) -> Result<Self, StartError> {
+        let mut found = Self {
+            predecessor: None,
+            successors: None,
+            opened: Opened::default(),
+            listeners: Vec::new(),
+            takeover: settings.takeover.clone(),
+            is_service: settings.is_service,
+        };
+        if settings.is_service {
+            let given = service_manager::sockets();
+            let mut given = given.map_err(failed("sockets of the service manager (LISTEN_FDS)"))?;
+            found.opened.admin = service_manager::take(&mut given, settings.admin);
+            let health = settings.health;
+            found.opened.health = health.and_then(|at| service_manager::take(&mut given, at));
+            found.listeners.extend(service_manager::inherited(given));
+        }
+        let Some(path) = &settings.takeover else {
+            return Ok(found);
+        };
+        match takeover::predecessor(path)? {
+            Some(mut predecessor) => {
+                found.opened.admin = predecessor.admin.take().or(found.opened.admin);
+                found.opened.health = predecessor.health.take().or(found.opened.health);
+                // the same sockets, if the service manager has opened them for both
+                found.listeners = std::mem::take(&mut predecessor.listeners);
+                found.predecessor = Some(predecessor);
+            }
+            None => {
+                let what = format!("cannot listen on {} (--takeover)", path.display());
+                let successors = Successors::listen(path).map_err(failed(&what))?;
+                found.successors = Some(successors);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The sockets of the admin server and the health pages.
+    pub(super) fn opened(&mut self) -> Opened {
+        std::mem::take(&mut self.opened)
+    }
+
+    /// A table of listeners that begins with the sockets of other processes.
+    ///
+    /// # Errors
+    ///
+    /// When a socket has no address.
+    pub(super) fn status_table(
+        &mut self,
+        workers: usize,
+    ) -> Result<ListenerStatusTable, StartError> {
+        let listeners = std::mem::take(&mut self.listeners);
+        let hands_over = self.takeover.is_some();
+        ListenerStatusTable::inheriting(listeners, workers, hands_over)
+            .map_err(broken("cannot use the sockets of another process"))
+    }
+
+    /// Serves the pages: at once, or after a predecessor has been told that this process is ready.
+    /// Returns how the process learns that it ends.
+    pub(super) fn serve(mut self, sockets: AdminSockets, sources: pages::Sources) -> Ends {
+        let (ending, ends) = ending(self.is_service);
+        let (admin, workers) = (sockets.admin(), sources.settings.workers);
+        tracing::info!(%admin, workers, "strait is serving");
+        let readiness = sources.readiness();
+        let status_table = sources.status_table.clone();
+        let handed_over = ending.handed_over.subscribe();
+        if self.takeover.is_some() {
+            self.opened = sockets.share().unwrap_or_default();
+        }
+        let serve_pages = move || sockets.serve(sources, &handed_over);
+        if self.predecessor.is_some() {
+            let settled = self.settle(status_table, readiness, ending, serve_pages);
+            tokio::spawn(settled);
+        } else {
+            serve_pages();
+            tokio::spawn(self.settle(status_table, readiness, ending, || ()));
+        }
+        ends
+    }
+
+    /// Waits until this process is ready, and goes on from there.
+    async fn settle(
+        self,
+        status_table: ListenerStatusTable,
+        readiness: impl Fn() -> Readiness,
+        ending: Ending,
+        serve_pages: impl FnOnce(),
+    ) {
+        let ready = until_ready(&status_table, readiness);
+        let mut successors = self.successors;
+        match self.predecessor {
+            None => ready.await,
+            Some(predecessor) => {
+                if timeout(READY_MAX, ready).await.is_err() {
+                    ending.fail();
+                    return pending().await;
+                }
+                match predecessor.ready().await {
+                    Ok(listener) => successors = listener.map(Successors::on),
+                    Err(error) => tracing::warn!(%error, "the process that ran before is gone"),
+                }
+            }
+        }
+        status_table.settle();
+        serve_pages();
+        if self.is_service {
+            service_manager::ready();
+        }
+        let Some(mut successors) = successors else {
+            return;
+        };
+        successors.admin = self.opened.admin;
+        successors.health = self.opened.health;
+        if let Err(error) = successors.serve(status_table, ending.handed_over).await {
+            tracing::error!(%error, "no process can take over from this one (--takeover)");
+        }
+    }
+}
+
+async fn until_ready(status_table: &ListenerStatusTable, readiness: impl Fn() -> Readiness) {
+    let mut changes = status_table.changes();
+    while readiness() != Readiness::Ready {
+        if changes.changed().await.is_err() {
+            pending::<()>().await;
+        }
+    }
+}
+
+/// How a process learns that it ends.
+struct Ending {
+    handed_over: Arc<watch::Sender<bool>>,
+    failure: Option<oneshot::Sender<StartError>>,
+}
+
+/// The other side of [`Ending`].
+pub(super) struct Ends {
+    handed_over: watch::Receiver<bool>,
+    failure: oneshot::Receiver<StartError>,
+    is_service: bool,
+}
+
+/// An ending and those who wait for it.
+fn ending(is_service: bool) -> (Ending, Ends) {
+    let (handed_over, is_handed_over) = watch::channel(false);
+    let (failure, failed) = oneshot::channel();
+    let ending = Ending {
+        handed_over: Arc::new(handed_over),
+        failure: Some(failure),
+    };
+    let ends = Ends {
+        handed_over: is_handed_over,
+        failure: failed,
+        is_service,
+    };
+    (ending, ends)
+}
+
+impl Ending {
+    fn fail(mut self) {
+        let text = format!("this process was not ready within {READY_MAX:?}");
+        let error = failed("the process that runs goes on (--takeover)")(text);
+        if let Some(failure) = self.failure.take() {
+            // the receiver is gone only when the process ends anyway
+            let _ = failure.send(error);
+        }
+    }
+}
+
+impl Ends {
+    /// Tells the service manager, if there is one.
+    pub(super) fn stopping(&self) {
+        if self.is_service {
+            service_manager::stopping();
+        }
+    }
+
+    /// Waits until another process has the sockets, or this one cannot take them over.
+    pub(super) async fn next(&mut self) -> Result<(), StartError> {
+        let failure = async {
+            match (&mut self.failure).await {
+                Ok(error) => error,
+                Err(_) => pending().await,
+            }
+        };
+        tokio::select! {
+            Ok(_) = self.handed_over.wait_for(|is_so| *is_so) => Ok(()),
+            error = failure => Err(error),
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! Traffic between two workloads, each with its sidecar, captured by the kernel.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use hyper::Response;
@@ -223,6 +225,104 @@ fn unknown_destinations_pass_or_are_refused() {
         assert!(!matches!(raw.read(&mut byte), Ok(1..)), "closed");
     }
     assert_eq!(origin.seen().len(), 2);
+}
+
+/// Certificates of two workloads, as files, and the flags that name them.
+struct Certificates(tempfile::TempDir);
+
+impl Certificates {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
+        let authority = Authority::new("mesh");
+        fs::write(root.join("ca.pem"), authority.pem()).unwrap();
+        for account in ["web", "client"] {
+            let id = format!("spiffe://cluster.local/ns/default/sa/{account}");
+            let pair = authority.server(&[&id]);
+            fs::write(root.join(format!("{account}.pem")), &pair.chain).unwrap();
+            fs::write(root.join(format!("{account}.key")), &pair.key).unwrap();
+        }
+        Self(directory)
+    }
+
+    fn flags(&self, account: &str) -> [String; 6] {
+        let path = |name: String| self.0.path().join(name).to_str().unwrap().to_owned();
+        [
+            "--workload-cert".to_owned(),
+            path(format!("{account}.pem")),
+            "--workload-key".to_owned(),
+            path(format!("{account}.key")),
+            "--mesh-ca".to_owned(),
+            path("ca.pem".to_owned()),
+        ]
+    }
+}
+
+fn peer_authentication(mode: &str) -> String {
+    format!(
+        "apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {{name: default, namespace: default}}\nspec:\n  \
+         mtls: {{mode: {mode}}}\n"
+    )
+}
+
+fn mutual(host: &str) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: {host}, namespace: default}}\nspec:\n  \
+         host: {host}\n  trafficPolicy: {{tls: {{mode: ISTIO_MUTUAL}}}}\n"
+    )
+}
+
+/// The client has a sidecar, which speaks TLS of the mesh; the node outside has none.
+#[test]
+fn strict_refuses_plain_text_and_permissive_takes_both() {
+    let Some(lab) = Lab::new(3) else {
+        return;
+    };
+    let [client, server, outside] = lab.nodes();
+    let _origin = web(server, 8080, Back::H1);
+    serve(server.listen(5001), echo);
+    let certificates = Certificates::new();
+    for (mode, takes_plain_text) in [("STRICT", false), ("PERMISSIVE", true)] {
+        let rules = ["web", "web6"].map(mutual);
+        let mesh = [
+            vec![services(server), peer_authentication(mode)],
+            rules.to_vec(),
+        ];
+        let mesh = documents(mesh.concat());
+        let flags = certificates.flags("client");
+        let here = Sidecar::start(
+            client,
+            "client",
+            &mesh,
+            &flags.each_ref().map(String::as_str),
+        );
+        let flags = certificates.flags("web");
+        let there = Sidecar::start(server, "web", &mesh, &flags.each_ref().map(String::as_str));
+        for (index, host) in ["web", "web6"].into_iter().enumerate() {
+            assert_eq!(request(client, vip(index, 80), host).status, 200, "{mode}");
+            let mut tcp = connect(client, vip(index, 5000));
+            tcp.write_all(b"\0bytes").unwrap();
+            expect(&mut tcp, b"\0bytes");
+        }
+        let secured = [
+            "reporter=\"destination\"",
+            "connection_security_policy=\"mutual_tls\"",
+        ];
+        assert_eq!(
+            there.metric("istio_requests_total", &secured),
+            2.0,
+            "{mode}"
+        );
+        for to in server.addresses(8080) {
+            let mut plain = connect(outside, to);
+            let _ = plain.write_all(b"GET / HTTP/1.1\r\nHost: web\r\n\r\n");
+            let mut start = [0; 12];
+            let answered = plain.read_exact(&mut start).is_ok() && start == *b"HTTP/1.1 200";
+            assert_eq!(answered, takes_plain_text, "{mode}");
+        }
+        drop((here, there));
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ mod opaque_routes;
 mod service;
 mod virtual_host;
 
-pub use detected::{Detected, MeshTls, TlsBytes};
+pub use detected::{Awaited, Detected, MeshTls, TlsBytes};
 pub use direction::Direction;
 pub use http_hosts::{Addresses, HttpHosts};
 pub use intake::Intake;

@@ -42,7 +42,27 @@ pub struct MeshTls {
     pub strict: bool,
 }
 
+/// What the first bytes are awaited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// To see whether they begin TLS between workloads; else they are bytes.
+    Hello,
+    /// To tell the protocol.
+    Protocol,
+    /// They must begin TLS between workloads.
+    Tls,
+}
+
 impl Detected {
+    /// What the first bytes are awaited for.
+    pub fn awaited(&self) -> Awaited {
+        match (&self.tls, &self.http) {
+            (TlsBytes::Mesh(mesh), _) if mesh.strict => Awaited::Tls,
+            (TlsBytes::Mesh(_), None) => Awaited::Hello,
+            _ => Awaited::Protocol,
+        }
+    }
+
     /// Whether a client of this address speaks first.
     pub fn speaks_first(&self, dialed: IpAddr) -> bool {
         self.client_first.binary_search(&dialed).is_ok()

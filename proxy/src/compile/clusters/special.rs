@@ -13,6 +13,7 @@ use crate::compile::service::Service;
 use crate::compile::service::port::{Carries, Port};
 use crate::compile::service::workload::{Facts, Workload, WorkloadHost};
 use crate::compile::services::collector::Draft;
+use crate::pool::Source;
 use crate::registry::ClusterId;
 use crate::snapshot::Direction;
 use crate::upstream::Protocol;
@@ -97,7 +98,9 @@ impl Clusters<'_> {
         if self.built.has(id) {
             return (name, id);
         }
-        let policy = self.policies.own(&service.host, service, port.number, pool);
+        let mut policy = self.policies.own(&service.host, service, port.number, pool);
+        // so that connections to the workload are not captured again
+        policy.pool.source = (direction == Direction::Inbound).then_some(Source::Proxy);
         let making = Making {
             service,
             port,

@@ -1,12 +1,13 @@
 //! Connections that were captured on their way: for whom they are, and what they speak.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::hello::{hello, is_of_mesh};
 use crate::codec::handshake::Terms;
 use crate::codec::{AcceptedConnection, Handler};
 use crate::detect::first_bytes::{FirstBytes, first_bytes};
-use crate::snapshot::{Detected, Intake, MeshTls, Service, TlsBytes};
+use crate::snapshot::{Awaited, Detected, Intake, MeshTls, Service, TlsBytes};
 use crate::telemetry::Counter;
 
 /// Finds the listener for the address that the client dialed, and returns what that does with the connection.
@@ -34,7 +35,8 @@ pub(super) async fn detect<A: Handler>(
         TlsBytes::Mesh(mesh) => Some(mesh),
         TlsBytes::ByName(_) | TlsBytes::Opaque => None,
     };
-    match wait(&mut connection, &detected).await? {
+    let awaited = detected.awaited();
+    match wait(&mut connection, &detected, awaited).await? {
         FirstBytes::Tls => return tls(connection, &detected).await,
         _ if mesh.is_some_and(|mesh| mesh.strict) => {
             connection.refuse(Counter::PlaintextRefused);
@@ -55,14 +57,23 @@ pub(super) async fn detect<A: Handler>(
     None
 }
 
+/// How long TLS between workloads is waited for on a port that carries bytes: its clients begin it as soon as they are
+/// connected, and with any other client the workload may have to speak first.
+const HELLO_TIMEOUT: Duration = Duration::from_millis(100);
+
 /// Waits for what tells the protocol. A client that may wait for the server to speak first gets a limited time for it.
 /// `None` when there is no connection any more.
 async fn wait<A: Handler>(
     connection: &mut AcceptedConnection<A>,
     detected: &Detected,
+    awaited: Awaited,
 ) -> Option<FirstBytes> {
     let limited = !detected.speaks_first(connection.local().ip());
-    let due = connection.detection_due();
+    let due = match awaited {
+        Awaited::Hello => connection.now().after(HELLO_TIMEOUT),
+        Awaited::Protocol => connection.detection_due(),
+        Awaited::Tls => connection.handshake_due(),
+    };
     loop {
         if let Some(found) = first_bytes(connection.first_bytes()) {
             return Some(found);
@@ -75,7 +86,9 @@ async fn wait<A: Handler>(
             continue;
         }
         if limited && connection.now() >= due {
-            connection.count(Counter::DetectionTimeouts);
+            if awaited == Awaited::Protocol {
+                connection.count(Counter::DetectionTimeouts);
+            }
             return Some(FirstBytes::Other);
         }
         // what began as nothing that is known is carried, and then the end
@@ -131,10 +144,12 @@ async fn inside_mesh<A: Handler>(
     mut inside: AcceptedConnection<A>,
     detected: &Arc<Detected>,
 ) -> Option<AcceptedConnection<A>> {
-    if detected.http.is_some()
-        && (inside.agreed_on_http2() || wait(&mut inside, detected).await? == FirstBytes::Http)
-    {
-        return Some(inside);
+    if detected.http.is_some() {
+        let is_http = inside.agreed_on_http2()
+            || wait(&mut inside, detected, Awaited::Protocol).await? == FirstBytes::Http;
+        if is_http {
+            return Some(inside);
+        }
     }
     let routes = Arc::clone(&detected.opaque);
     inside.opaque(Some(routes), None).await;

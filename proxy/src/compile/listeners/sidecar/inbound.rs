@@ -245,8 +245,13 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
     let opaque = assemble(compiled, None, before.and_then(opaque_of));
     let alpn = if is_http { Alpn::Http } else { Alpn::None };
     let tls = match made.peers.on_port(port, alpn) {
+        // without a certificate there is no TLS between workloads, and all else passes unless it is required
+        None
+        | Some(PortTls {
+            tls: None,
+            strict: false,
+        }) => TlsBytes::Opaque,
         Some(PortTls { tls, strict }) => TlsBytes::Mesh(MeshTls { tls, strict }),
-        None => TlsBytes::Opaque,
     };
     let service = match (&http, &tls) {
         (None, TlsBytes::Opaque) => Service::Opaque(opaque),

@@ -1,0 +1,141 @@
+//! Two sidecars with TLS between them, and clients in plain text.
+
+use std::path::Path;
+
+use super::{Sidecar, answering, get};
+use crate::support::mesh::documents;
+use crate::support::pki::Authority;
+use crate::support::proxy::{Proxy, Start, free_address};
+use crate::support::raw::Raw;
+use crate::support::tls::files;
+
+/// Flags for an identity in the mesh, whose files are put into this directory.
+fn identity(directory: &Path, ca: &Authority, account: &str) -> Vec<String> {
+    let id = format!("spiffe://cluster.local/ns/default/sa/{account}");
+    let pair = ca.server(&[&id]);
+    let name = |kind: &str| format!("{account}.{kind}");
+    let contents = [
+        (name("pem"), pair.chain),
+        (name("key"), pair.key),
+        (name("ca"), ca.pem()),
+    ];
+    let contents: Vec<(&str, &str)> = contents.iter().map(|(n, text)| (&**n, &**text)).collect();
+    files(directory, &contents);
+    let path = |kind: &str| directory.join(name(kind)).to_str().unwrap().to_owned();
+    [
+        ("--workload-cert", path("pem")),
+        ("--workload-key", path("key")),
+        ("--mesh-ca", path("ca")),
+    ]
+    .into_iter()
+    .flat_map(|(flag, path)| [flag.to_owned(), path])
+    .collect()
+}
+
+/// A sidecar whose workload is at `app`; it takes connections without capture at the returned address.
+fn server(
+    flags: &[String],
+    app: std::net::SocketAddr,
+    mode: &str,
+) -> (Proxy, std::net::SocketAddr) {
+    let at = free_address();
+    let (ip, port) = (at.ip(), at.port());
+    let resources = documents([
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {{name: s}}\nspec:\n  ingress:\n  - port: {{number: \
+             {port}, protocol: HTTP, name: http}}\n    bind: {ip}\n    captureMode: NONE\n    defaultEndpoint: {app}\n"
+        ),
+        format!(
+            "apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {{name: p}}\nspec:\n  mtls: {{mode: {mode}}}\n"
+        ),
+    ]);
+    let proxy = Start::new()
+        .args(["--mode", "sidecar", "--outbound-listener", "off"])
+        .args(["--inbound-listener", "off"])
+        .args(flags.iter().cloned())
+        .file("mesh.yaml", resources)
+        .start();
+    (proxy, at)
+}
+
+fn mutual(host: &str) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: m}}\nspec:\n  host: {host}\n  trafficPolicy: \
+         {{tls: {{mode: ISTIO_MUTUAL}}}}\n"
+    )
+}
+
+#[test]
+fn two_sidecars_speak_mutual_tls_and_the_workload_learns_who_its_client_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let ca = Authority::new("mesh");
+    let app = answering();
+    let flags = identity(directory.path(), &ca, "web");
+    let (server_proxy, at) = server(&flags, app.address, "STRICT");
+    let flags = identity(directory.path(), &ca, "client");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let resources = [
+        super::service("api", "10.96.0.1", ("http", 80), at),
+        mutual("api.default.svc.cluster.local"),
+    ];
+    let client = Sidecar::start(&flags, resources);
+    let mut connection = client.leaves("10.96.0.1:80");
+    let request = "GET / HTTP/1.1\r\nHost: api\r\nx-forwarded-client-cert: URI=spiffe://cluster.local/ns/other/sa/admin\r\n\r\n";
+    assert_eq!(connection.send(request).reply().status, 200);
+    let seen = app.seen();
+    let shown = seen[0].header("x-forwarded-client-cert").unwrap();
+    assert!(
+        shown.contains("URI=spiffe://cluster.local/ns/default/sa/client"),
+        "{shown}"
+    );
+    assert!(!shown.contains("admin"), "{shown}");
+    // plain text is refused, and counted
+    let mut plain = Raw::connect(at);
+    assert!(
+        plain
+            .send("GET / HTTP/1.1\r\nHost: api\r\n\r\n")
+            .is_closed()
+    );
+    let reason = [("reason", "plaintext")];
+    let refused = server_proxy.metric("strait_downstream_connections_rejected_total", &reason);
+    assert_eq!(refused, 1.0);
+}
+
+#[test]
+fn permissive_port_takes_plain_text_whose_claims_are_not_believed() {
+    let directory = tempfile::tempdir().unwrap();
+    let ca = Authority::new("mesh");
+    let app = answering();
+    let flags = identity(directory.path(), &ca, "web");
+    let (_server, at) = server(&flags, app.address, "PERMISSIVE");
+    let mut plain = Raw::connect(at);
+    let request = "GET / HTTP/1.1\r\nHost: api\r\nx-forwarded-client-cert: URI=spiffe://cluster.local/ns/other/sa/admin\r\n\r\n";
+    assert_eq!(plain.send(request).reply().status, 200);
+    assert_eq!(app.seen()[0].header("x-forwarded-client-cert"), None);
+    let flags = identity(directory.path(), &ca, "client");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let resources = [
+        super::service("api", "10.96.0.1", ("http", 80), at),
+        mutual("api.default.svc.cluster.local"),
+    ];
+    let client = Sidecar::start(&flags, resources);
+    assert_eq!(get(&mut client.leaves("10.96.0.1:80"), "api").status, 200);
+    assert!(app.seen()[1].header("x-forwarded-client-cert").is_some());
+}
+
+#[test]
+fn workload_of_another_authority_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let app = answering();
+    let flags = identity(directory.path(), &Authority::new("mesh"), "web");
+    let (_server, at) = server(&flags, app.address, "STRICT");
+    let flags = identity(directory.path(), &Authority::new("other"), "client");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let resources = [
+        super::service("api", "10.96.0.1", ("http", 80), at),
+        mutual("api.default.svc.cluster.local"),
+    ];
+    let client = Sidecar::start(&flags, resources);
+    assert_eq!(get(&mut client.leaves("10.96.0.1:80"), "api").status, 503);
+    assert_eq!(app.seen().len(), 0);
+}

@@ -175,7 +175,8 @@ struct Ending {
 /// The other side of [`Ending`].
 pub(super) struct Ends {
     handed_over: watch::Receiver<bool>,
-    failure: oneshot::Receiver<StartError>,
+    /// None once this process is known not to fail: what is awaited has an end, and must not be asked again after it.
+    failure: Option<oneshot::Receiver<StartError>>,
     is_service: bool,
 }
 
@@ -189,7 +190,7 @@ fn ending(is_service: bool) -> (Ending, Ends) {
     };
     let ends = Ends {
         handed_over: is_handed_over,
-        failure: failed,
+        failure: Some(failed),
         is_service,
     };
     (ending, ends)
@@ -214,13 +215,16 @@ impl Ends {
         }
     }
 
-    /// Waits until another process has the sockets, or this one cannot take them over.
+    /// Waits until another process has the sockets, or this one cannot take them over. May be dropped and called again.
     pub(super) async fn next(&mut self) -> Result<(), StartError> {
         let failure = async {
-            match (&mut self.failure).await {
-                Ok(error) => error,
-                Err(_) => pending().await,
+            if let Some(failed) = &mut self.failure {
+                if let Ok(error) = failed.await {
+                    return error;
+                }
+                self.failure = None;
             }
+            pending().await
         };
         tokio::select! {
             Ok(_) = self.handed_over.wait_for(|is_so| *is_so) => Ok(()),

@@ -24,8 +24,8 @@ pub struct Target {
     snapshot: SnapshotRef,
     cluster: ClusterId,
     ask: Ask,
-    /// The address that the client dialed, where that is not the proxy's own.
-    dialed: Option<SocketAddr>,
+    /// The address that the client dialed, where that is the endpoint. Behind a pointer, since hardly any request has it.
+    dialed: Option<Rc<SocketAddr>>,
     /// Whether only the local cluster may serve the request.
     local_only: bool,
 }
@@ -73,7 +73,11 @@ impl Target {
     /// With the address that the client dialed, which is the endpoint of some clusters.
     #[must_use]
     pub fn dialed(self, dialed: Option<SocketAddr>) -> Self {
-        Self { dialed, ..self }
+        let dialed = dialed.filter(|_| self.cluster().dialed.is_some());
+        Self {
+            dialed: dialed.map(Rc::new),
+            ..self
+        }
     }
 
     /// The endpoint of a cluster that has none of its own: the address that the client dialed. `None` where the client
@@ -83,7 +87,7 @@ impl Target {
         as_endpoint: &Dialed,
         worker: &Worker,
     ) -> Option<PickedEndpoint> {
-        let address = as_endpoint.address(self.dialed?);
+        let address = as_endpoint.address(**self.dialed.as_ref()?);
         let endpoint = worker.dialed.endpoint(as_endpoint, address);
         Some(PickedEndpoint {
             dialed: Some(endpoint),

@@ -115,6 +115,27 @@ spec.workloadSelector services::workload_entries_are_selected_by_labels
 spec.exportTo pitfalls_http::hosts::virtual_services_not_visible_to_the_gateway_are_not_served
 spec.subjectAltNames upstream_tls::service_subject_alt_names_apply_when_the_rule_has_none
 
+# Sidecar networking.istio.io
+spec.workloadSelector sidecar::scopes::sidecar_of_the_workload_decides_which_hosts_it_reaches
+spec.ingress[].port sidecar::default_endpoint_takes_requests_to_its_port
+spec.ingress[].port.name accepted
+spec.ingress[].port.targetPort accepted
+spec.ingress[].bind sidecar::mutual_tls::two_sidecars_speak_mutual_tls_and_the_workload_learns_who_its_client_is
+spec.ingress[].captureMode sidecar::mutual_tls::two_sidecars_speak_mutual_tls_and_the_workload_learns_who_its_client_is
+spec.ingress[].defaultEndpoint sidecar::default_endpoint_takes_requests_to_its_port
+spec.ingress[].connectionPool sidecar::scopes::limits_of_connections_to_the_workload_hold
+spec.inboundConnectionPool sidecar::scopes::limits_of_connections_to_the_workload_hold
+spec.egress[].port sidecar::scopes::egress_listeners_without_capture_are_dialed_by_the_workload
+spec.egress[].port.protocol untested
+spec.egress[].port.name accepted
+spec.egress[].port.targetPort accepted
+spec.egress[].bind sidecar::scopes::egress_listeners_without_capture_are_dialed_by_the_workload
+spec.egress[].captureMode sidecar::scopes::egress_listeners_without_capture_are_dialed_by_the_workload
+spec.egress[].hosts sidecar::scopes::sidecar_of_the_workload_decides_which_hosts_it_reaches
+spec.outboundTrafficPolicy.mode sidecar::unknown_destinations_are_refused_under_registry_only
+spec.outboundTrafficPolicy.egressProxy sidecar::scopes::egress_proxy_takes_requests_for_nobody
+spec.outboundTrafficPolicy.egressProxy.subset untested
+
 # VirtualService networking.istio.io
 spec.hosts routing::request_host_selects_the_virtual_host
 spec.gateways pitfalls_http::hosts::virtual_services_not_visible_to_the_gateway_are_not_served

@@ -23,7 +23,7 @@ use crate::exchange::worker::SnapshotRef;
 use crate::filter::Scheme;
 use crate::route::{self, Rule, RuleIdx, normalize_host};
 use crate::snapshot::{
-    Chain, Handling, HttpHosts, Listener, Security, Service, Snapshot, VirtualHost,
+    Chain, Direction, Handling, HttpHosts, Listener, Security, Service, Snapshot, VirtualHost,
 };
 
 /// Most virtual hosts that are listed when none of them serves a request's host.
@@ -171,8 +171,10 @@ fn choose_listener<'s>(
     };
     let with_port = |port: u16| {
         let fitting = || all().filter(move |l| l.key.address.port() == port);
-        // several addresses can share a port
-        fitting().find(serves).or_else(|| fitting().next())
+        // several addresses can share a port; what a workload sends comes before what it receives
+        let leaving = fitting().filter(|listener| listener.direction != Direction::Inbound);
+        let mut serving = leaving.chain(fitting()).filter(serves);
+        serving.next().or_else(|| fitting().next())
     };
     let (listener, reason) = match (question.listener, question.port) {
         (Some(ListenerWish::Address(address)), _) => {
@@ -201,10 +203,10 @@ fn choose_listener<'s>(
     };
     let others = all().filter(|other| other.key != listener.key);
     let choice = ListenerChoice {
-        address: listener.key.address.to_string(),
+        address: listener.key.to_string(),
         reason,
         sources: listener.provenance.iter().map(Source::from).collect(),
-        others: others.map(|other| other.key.address.to_string()).collect(),
+        others: others.map(|other| other.key.to_string()).collect(),
     };
     Some((listener, choice))
 }

@@ -69,6 +69,7 @@ fn configurations_of_deployments_have_no_findings() {
         ("deploy/compose/c2", "demo"),
         ("deploy/compose/c3", "demo"),
         ("deploy/kubernetes/gateway/mesh", "edge"),
+        ("deploy/kubernetes/sidecar/mesh", "shop"),
     ] {
         let checked = strait(&[
             "check",
@@ -106,8 +107,20 @@ fn image_is_built_by_a_compiler_that_is_new_enough() {
     );
 }
 
-/// Directories of `deploy/kubernetes`, each with a kustomization.
-const KUSTOMIZATIONS: [&str; 1] = ["gateway"];
+/// Directories of `deploy/kubernetes`, each with a kustomization; its namespace, and the kinds that it has.
+const KUSTOMIZATIONS: [(&str, &str, &[&str]); 2] = [
+    (
+        "gateway",
+        "edge",
+        &[
+            "deployment",
+            "service/",
+            "horizontalpodautoscaler",
+            "poddisruptionbudget",
+        ],
+    ),
+    ("sidecar", "shop", &["deployment", "service/"]),
+];
 
 /// What an API server that is older than a group calls it.
 const OLDER_GROUPS: [(&str, &str); 2] = [
@@ -134,7 +147,7 @@ fn manifests_are_accepted_by_a_kubernetes_api_server() {
     };
     let versions = text(kubectl(&kubeconfig, &["api-versions"]));
     let versions: BTreeSet<&str> = versions.lines().collect();
-    for name in KUSTOMIZATIONS {
+    for (name, own, kinds) in KUSTOMIZATIONS {
         let directory = root().join("deploy/kubernetes").join(name);
         let directory = directory.to_str().unwrap();
         let mut manifests = text(kubectl(&kubeconfig, &["kustomize", directory]));
@@ -145,7 +158,10 @@ fn manifests_are_accepted_by_a_kubernetes_api_server() {
             }
         }
         let namespace = format!("strait-test-{name}");
-        manifests = manifests.replace("namespace: edge\n", &format!("namespace: {namespace}\n"));
+        manifests = manifests.replace(
+            &format!("namespace: {own}\n"),
+            &format!("namespace: {namespace}\n"),
+        );
         let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
         std::fs::write(file.path(), manifests).unwrap();
         // objects of a namespace can only be checked in one that exists
@@ -153,12 +169,7 @@ fn manifests_are_accepted_by_a_kubernetes_api_server() {
         let path = file.path().to_str().unwrap();
         let apply = ["apply", "--dry-run=server", "--filename", path];
         let applied = text(kubectl(&kubeconfig, &apply));
-        for kind in [
-            "deployment",
-            "service/",
-            "horizontalpodautoscaler",
-            "poddisruptionbudget",
-        ] {
+        for kind in kinds {
             assert!(applied.contains(kind), "{kind}: {applied}");
         }
         let _ = kubectl(
@@ -166,4 +177,29 @@ fn manifests_are_accepted_by_a_kubernetes_api_server() {
             &["delete", "namespace", &namespace, "--wait=false"],
         );
     }
+}
+
+#[test]
+fn native_sidecar_is_an_init_container_that_goes_on() {
+    if Command::new("kubectl")
+        .arg("version")
+        .arg("--client")
+        .output()
+        .is_err()
+    {
+        eprintln!("skipped: there is no kubectl");
+        return;
+    }
+    let directory = root().join("deploy/kubernetes/sidecar-native");
+    let mut command = Command::new("kubectl");
+    let built = command.arg("kustomize").arg(directory).output().unwrap();
+    let error = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "{error}");
+    let text = String::from_utf8(built.stdout).unwrap();
+    let (_, pod) = text.split_once("initContainers:").expect("init containers");
+    let capture = pod.find("name: capture").expect("the capture step");
+    let sidecar = pod.find("name: sidecar\n").expect("the sidecar");
+    let goes_on = pod.find("restartPolicy: Always").expect("a restart policy");
+    assert!(capture < sidecar && sidecar < goes_on, "{pod}");
+    assert!(!pod.contains("postStart"), "{pod}");
 }

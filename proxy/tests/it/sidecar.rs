@@ -1,6 +1,7 @@
 //! A sidecar with live sockets. A PROXY header stands for the kernel: it says where a captured connection was going.
 
 mod mutual_tls;
+mod scopes;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -160,7 +160,7 @@ fn hosts(
     for (entry, text) in scalar::items(field, check) {
         let span = entry.span();
         if let Some(host) = host(text, span, check) {
-            written.push((key(&host), text.as_str(), span));
+            written.push((key(&host, check.namespace()), text.as_str(), span));
             hosts.push(host);
         }
     }
@@ -171,8 +171,13 @@ fn hosts(
 /// An egress host in a form that can be looked up: its namespace, and its name in lower case.
 type Key = (EgressNamespace, String);
 
-fn key(host: &EgressHost) -> Key {
-    (host.namespace.clone(), host.host.to_ascii_lowercase())
+/// `own` is the namespace of the Sidecar, which `.` means for most of its workloads.
+fn key(host: &EgressHost, own: &str) -> Key {
+    let namespace = match &host.namespace {
+        EgressNamespace::Own => EgressNamespace::Only(Arc::from(own)),
+        other => other.clone(),
+    };
+    (namespace, host.host.to_ascii_lowercase())
 }
 
 /// Warns of hosts that another entry covers. Each looks up what could cover it, so that it need not be compared with

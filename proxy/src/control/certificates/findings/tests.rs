@@ -136,7 +136,7 @@ fn diagnostics_point_at_the_invalid_field() {
 fn mesh_identity_need_not_name_the_hosts() {
     let directory = tempfile::tempdir().unwrap();
     let ca = Authority::new("mesh");
-    let workload = ca.server(&["gateway.istio-system"]);
+    let workload = ca.server(&["spiffe://cluster.local/ns/default/sa/edge"]);
     let files = [
         ("cert-chain.pem", &workload.chain),
         ("key.pem", &workload.key),

@@ -3,7 +3,7 @@
 //! None of them is an error. An object is never refused for what another one says: the other may come later.
 //!
 //! Findings are kept from one check to the next. Those about VirtualServices and DestinationRules are kept for each object and
-//! made again if the change touches it (`by_object`). Each of the other [`PARTS`] is made again as a whole if an object changed
+//! made again if the change touches it (`by_object`). Each of the other `PARTS` is made again as a whole if an object changed
 //! of a kind that it reads.
 
 mod by_object;

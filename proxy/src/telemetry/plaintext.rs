@@ -48,7 +48,7 @@ struct Counts {
 /// What was counted for one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaintextCount {
-    /// Name of the workload, `unknown`, or `other` for all beyond [`SOURCES_MAX`].
+    /// Name of the workload, `unknown`, or `other` for all beyond `SOURCES_MAX`.
     pub workload: Arc<str>,
     /// Its namespace, `unknown` or `other`.
     pub namespace: Arc<str>,
@@ -79,7 +79,7 @@ impl PlaintextStats {
         }
     }
 
-    /// What was counted, by source; those beyond [`SOURCES_MAX`] last.
+    /// What was counted, by source; those beyond `SOURCES_MAX` last.
     pub fn counts(&self) -> Vec<PlaintextCount> {
         let counts = self.lock();
         let each = counts.by_source.iter().map(|(source, count)| match source {

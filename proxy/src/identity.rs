@@ -106,9 +106,6 @@ pub struct SidecarSockets {
     pub outbound: Option<SocketAddr>,
     /// Connections to the workload that were redirected. Flag `--inbound-listener`, default `[::]:15006`.
     pub inbound: Option<SocketAddr>,
-    /// Requests and CONNECT of clients that are told to use a proxy (`http_proxy`). Flag `--http-proxy-listener`, default
-    /// none.
-    pub http_proxy: Option<SocketAddr>,
     /// Whether redirected connections begin with a PROXY header, which says where the client wanted to go. Flag
     /// `--original-destination`, default `socket`.
     pub proxy_header: bool,
@@ -123,7 +120,6 @@ impl Default for SidecarSockets {
         Self {
             outbound: all(15001),
             inbound: all(15006),
-            http_proxy: None,
             proxy_header: false,
             is_transparent: false,
         }

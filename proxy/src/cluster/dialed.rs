@@ -1,6 +1,6 @@
 //! Clusters whose endpoint is the address that the client dialed.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::Common;
@@ -13,8 +13,6 @@ use super::Common;
 pub struct Dialed {
     /// What all such endpoints of the cluster have in common.
     pub common: Arc<Common>,
-    /// The address to connect to instead of the one that was dialed.
-    pub ip: Option<IpAddr>,
     /// The port to connect to instead of the one that was dialed.
     pub port: Option<u16>,
 }
@@ -22,7 +20,6 @@ pub struct Dialed {
 impl Dialed {
     /// Where a connection for a client that dialed this address goes.
     pub fn address(&self, dialed: SocketAddr) -> SocketAddr {
-        let ip = self.ip.unwrap_or(dialed.ip());
-        SocketAddr::new(ip, self.port.unwrap_or(dialed.port()))
+        SocketAddr::new(dialed.ip(), self.port.unwrap_or(dialed.port()))
     }
 }

@@ -37,8 +37,9 @@ impl Downstream {
         protocol: DownstreamProtocol,
         tls: Option<Box<Handshake>>,
     ) -> Rc<Connection> {
-        let connection = Connection::new(self.listener, self.remote, self.local, protocol);
-        Rc::new(Connection { tls, ..connection })
+        let mut connection = Connection::new(self.listener, self.remote, self.local, protocol);
+        connection.tls = tls;
+        Rc::new(connection)
     }
 }
 
@@ -192,7 +193,7 @@ impl<A: Handler> AcceptedConnection<A> {
         let asked = DownstreamTcp {
             remote: self.downstream.remote,
             local: self.downstream.local,
-            is_captured: !listener.has_socket(),
+            dialed: (!listener.has_socket()).then_some(self.downstream.local),
             server_name: server_name.map(Arc::from),
             routes,
         };

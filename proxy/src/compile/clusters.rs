@@ -13,7 +13,6 @@ mod workload_labels;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::balance::Policy;
@@ -72,7 +71,6 @@ pub(in crate::compile) struct Making<'a> {
 /// What of the address that a client dialed is another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::compile) struct Dials {
-    ip: Option<IpAddr>,
     port: Option<u16>,
 }
 
@@ -81,7 +79,6 @@ impl Dials {
     fn of_service(service: &Service, port: &Port, policy: &ClusterPolicy) -> Option<Self> {
         let target = service.original_destination && port.target != port.number;
         (policy.balance.policy == Policy::Passthrough).then(|| Self {
-            ip: None,
             port: target.then_some(port.target),
         })
     }

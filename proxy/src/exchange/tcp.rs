@@ -33,8 +33,8 @@ pub struct DownstreamTcp {
     pub remote: SocketAddr,
     /// Our address, or that which the client dialed.
     pub local: SocketAddr,
-    /// Whether the connection was on its way elsewhere: then the client dialed `local`.
-    pub is_captured: bool,
+    /// The address that the client dialed, where that is not the proxy's own.
+    pub dialed: Option<SocketAddr>,
     /// The name that a TLS client asked for.
     pub server_name: Option<Arc<str>>,
     /// The rules of the server that it came to; none when no server is for it.
@@ -108,7 +108,7 @@ fn target(
         End { flags, details }
     })?;
     record.stats = Arc::clone(&target.cluster().stats);
-    let target = target.dialed(asked.is_captured.then_some(asked.local));
+    let target = target.dialed(asked.dialed, worker);
     Ok((target, route.tunnel.clone()))
 }
 

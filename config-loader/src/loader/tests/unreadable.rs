@@ -38,10 +38,11 @@ fn file_replaced_by_something_unreadable_keeps_its_last_good_version() {
         // As a deployment does it: the new one is made elsewhere and moved into its place.
         let other = tempfile::tempdir().expect("a folder");
         replace(&other.path().join("new"));
-        if replaced == "sub" {
-            fs::rename(watched.path("sub"), other.path().join("old")).expect("moved away");
-        }
-        fs::rename(other.path().join("new"), watched.path(replaced)).expect("moved here");
+        // In one step, or the store may see the moment at which there is nothing.
+        let exchange = rustix::fs::RenameFlags::EXCHANGE;
+        let (new, old) = (other.path().join("new"), watched.path(replaced));
+        rustix::fs::renameat_with(rustix::fs::CWD, &new, rustix::fs::CWD, &old, exchange)
+            .expect("exchanged");
         let update = watched.until(what, |update| !update.diagnostics.is_empty());
         assert_eq!(names(&update.set), ["a=x"], "{what}");
         assert_eq!(update.quarantined.len(), 1, "{what}");

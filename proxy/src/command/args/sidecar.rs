@@ -79,14 +79,12 @@ impl SidecarArgs {
             Mode::Gateway => SidecarSockets {
                 outbound: None,
                 inbound: None,
-                http_proxy: None,
                 proxy_header: false,
                 is_transparent: false,
             },
             Mode::Sidecar => SidecarSockets {
                 outbound: self.outbound_listener.0,
                 inbound: self.inbound_listener.0,
-                http_proxy: None,
                 proxy_header: self.original_destination == OriginalDestinationArg::ProxyHeader,
                 is_transparent: self.interception_mode == InterceptionMode::Transparent,
             },

@@ -86,7 +86,6 @@ impl Clusters<'_> {
                     scope: Arc::clone(making.base),
                     stats: self.stats_of(making.direction, service, &WorkloadLabels::default()),
                 }),
-                ip: dials.ip,
                 port: dials.port,
             }),
             plan,

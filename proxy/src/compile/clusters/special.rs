@@ -70,10 +70,7 @@ impl Clusters<'_> {
         let (dials, workloads) = match own.endpoint {
             None => (Some(Dials::default()), Vec::new()),
             Some(LocalEndpoint::Workload(port)) => {
-                let dials = Dials {
-                    ip: None,
-                    port: Some(*port),
-                };
+                let dials = Dials { port: Some(*port) };
                 (Some(dials), Vec::new())
             }
             Some(LocalEndpoint::Loopback(ip, port)) => (None, vec![at(*ip, *port)]),

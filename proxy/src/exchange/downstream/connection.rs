@@ -1,11 +1,13 @@
 //! The downstream connection that a request came on, with the results of its TLS handshake.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use hyper::header::HeaderValue;
 
+use crate::cluster::{Common, Endpoint};
 use crate::exchange::downstream::interim::Waiting;
 use crate::exchange::downstream::peer_stats::PeerStats;
 use crate::filter::{Scheme, TlsContext};
@@ -46,6 +48,8 @@ pub struct Connection {
     pub interim: Arc<Waiting>,
     /// Results of the TLS handshake; `None` on a plain connection.
     pub tls: Option<Box<Handshake>>,
+    /// The endpoint at the address that the client dialed, of the last cluster that went there.
+    dialed_endpoint: RefCell<Option<Rc<Endpoint>>>,
 }
 
 /// Results of a TLS handshake with a downstream peer; made by `listener` and `codec`.
@@ -94,6 +98,21 @@ impl Connection {
                 DownstreamProtocol::Http2 => Waiting::of_streams(),
             }),
             tls: None,
+            dialed_endpoint: RefCell::default(),
+        }
+    }
+
+    /// The endpoint at the address that the client dialed, as a cluster has it with this in common; found once for all
+    /// requests of the connection that go to the same cluster.
+    pub fn dialed_endpoint(
+        &self,
+        common: &Arc<Common>,
+        find: impl FnOnce() -> Rc<Endpoint>,
+    ) -> Rc<Endpoint> {
+        let mut known = self.dialed_endpoint.borrow_mut();
+        match &*known {
+            Some(known) if Arc::ptr_eq(&known.common, common) => Rc::clone(known),
+            _ => Rc::clone(known.insert(find())),
         }
     }
 

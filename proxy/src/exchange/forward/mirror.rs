@@ -84,7 +84,8 @@ fn pick(context: &RequestContext<'_>, mirror: &Destination) -> Option<PickedEndp
         return None;
     }
     let target = Target::find(context.snapshot, mirror.cluster);
-    let picked = target.and_then(|target| target.dialed(context.connection.dialed()).pick(worker));
+    let picked =
+        target.and_then(|target| target.dialed_by(context.connection, worker).pick(worker));
     if picked.is_none() {
         worker.count(Counter::MirrorsWithoutUpstream);
     }

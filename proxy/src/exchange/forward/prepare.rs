@@ -124,7 +124,9 @@ fn pick<B>(
     };
     record.target(&target);
     let Affinity { ask, cookie, visit } = Affinity::of(context, &target, request, record.started());
-    let target = target.asking(ask).dialed(context.connection.dialed());
+    let target = target
+        .asking(ask)
+        .dialed_by(context.connection, context.worker);
     let was_sent = || request.headers().contains_key(X_STRAIT_FROM_CLUSTER);
     if target.cluster().federation.is_some() && was_sent() {
         let at_home = target.at_home(context.worker);

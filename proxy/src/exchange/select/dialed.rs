@@ -34,6 +34,7 @@ impl DialedEndpoints {
 
     /// The endpoint at this address.
     pub fn endpoint(&self, dialed: &Dialed, address: SocketAddr) -> Rc<Endpoint> {
+        let address = dialed.address(address);
         let mut by_address = self.by_address.borrow_mut();
         let key = (address, Arc::clone(&dialed.common.scope));
         if let Some(known) = by_address.get(&key)

@@ -31,8 +31,8 @@ impl Target {
     /// Picks an endpoint; `None` when there is none that may be used.
     pub fn pick(&self, worker: &Worker) -> Option<PickedEndpoint> {
         let cluster = self.cluster();
-        if let Some(dialed) = &cluster.dialed {
-            return self.at_dialed(dialed, worker);
+        if cluster.dialed.is_some() {
+            return self.at_dialed();
         }
         if let Some(federation) = &cluster.federation {
             return self.pick_member(federation, worker);

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::balance::EndpointIdx;
 use crate::cluster::{Ask, Cluster, Dialed, Endpoint, Outcome};
+use crate::exchange::downstream::connection::Connection;
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::pool::PoolTarget;
 use crate::registry::{Address, ClusterId};
@@ -24,8 +25,8 @@ pub struct Target {
     snapshot: SnapshotRef,
     cluster: ClusterId,
     ask: Ask,
-    /// The address that the client dialed, where that is the endpoint. Behind a pointer, since hardly any request has it.
-    dialed: Option<Rc<SocketAddr>>,
+    /// The endpoint, where it is the address that the client dialed.
+    dialed: Option<Rc<Endpoint>>,
     /// Whether only the local cluster may serve the request.
     local_only: bool,
 }
@@ -70,27 +71,35 @@ impl Target {
         Self { ask, ..self }
     }
 
-    /// With the address that the client dialed, which is the endpoint of some clusters.
+    /// With the address that the client of a connection dialed, which is the endpoint of some clusters.
     #[must_use]
-    pub fn dialed(self, dialed: Option<SocketAddr>) -> Self {
-        let dialed = dialed.filter(|_| self.cluster().dialed.is_some());
+    pub fn dialed_by(self, connection: &Connection, worker: &Worker) -> Self {
+        let dialed = self.cluster().dialed.as_ref().zip(connection.dialed());
+        let find = |(of_cluster, address): (&Dialed, _)| {
+            let find = || worker.dialed.endpoint(of_cluster, address);
+            connection.dialed_endpoint(&of_cluster.common, find)
+        };
         Self {
-            dialed: dialed.map(Rc::new),
+            dialed: dialed.map(find),
+            ..self
+        }
+    }
+
+    /// With the address that a raw TCP client dialed, where that is not the proxy's own.
+    #[must_use]
+    pub fn dialed(self, dialed: Option<SocketAddr>, worker: &Worker) -> Self {
+        let dialed = self.cluster().dialed.as_ref().zip(dialed);
+        Self {
+            dialed: dialed.map(|(of_cluster, at)| worker.dialed.endpoint(of_cluster, at)),
             ..self
         }
     }
 
     /// The endpoint of a cluster that has none of its own: the address that the client dialed. `None` where the client
     /// dialed the proxy.
-    pub(super) fn at_dialed(
-        &self,
-        as_endpoint: &Dialed,
-        worker: &Worker,
-    ) -> Option<PickedEndpoint> {
-        let address = as_endpoint.address(**self.dialed.as_ref()?);
-        let endpoint = worker.dialed.endpoint(as_endpoint, address);
+    pub(super) fn at_dialed(&self) -> Option<PickedEndpoint> {
         Some(PickedEndpoint {
-            dialed: Some(endpoint),
+            dialed: Some(Rc::clone(self.dialed.as_ref()?)),
             ..self.at(EndpointIdx(0))
         })
     }

@@ -16,11 +16,13 @@ mod peers;
 mod services;
 pub mod sidecars;
 mod source;
+mod workload;
 
 pub use clusters::ClusterNames;
 pub use differences::{Change, differences};
 pub use index::HostIndex;
 pub use naming::{DefaultDomain, Naming};
-pub use peers::{Accepted, PeerPolicy, Workload};
+pub use peers::{Accepted, PeerPolicy};
 pub use services::{HostEntry, Seen, Services};
 pub use source::Source;
+pub use workload::Workload;

@@ -10,20 +10,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Workload;
 use crate::kind::{Kind, ObjectRef};
 use crate::resource::istio::{MutualTls, PeerAuthentication};
 use crate::resource::{Object, ResourceSet};
 
 type Policy = Arc<Object<PeerAuthentication>>;
-
-/// A workload whose policies are asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Workload<'a> {
-    /// Its namespace.
-    pub namespace: &'a str,
-    /// Its labels.
-    pub labels: &'a BTreeMap<String, String>,
-}
 
 /// What a workload accepts from its clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -44,8 +36,9 @@ pub struct Accepted {
 }
 
 impl PeerPolicy {
-    /// What these resources say of a workload, in a mesh with this root namespace.
-    pub fn of(set: &ResourceSet, root_namespace: &str, workload: Workload<'_>) -> PeerPolicy {
+    /// What these resources say of a workload.
+    pub fn of(set: &ResourceSet, workload: Workload<'_>) -> PeerPolicy {
+        let root_namespace = workload.root_namespace;
         let mut whole = Accepted::default();
         for namespace in [root_namespace, workload.namespace] {
             let level = oldest(set, namespace, |policy| policy.selector.is_empty());
@@ -54,9 +47,7 @@ impl PeerPolicy {
         }
         let mut ports = BTreeMap::new();
         let selected = |policy: &PeerAuthentication| {
-            let mut selector = policy.selector.iter();
-            !policy.selector.is_empty()
-                && selector.all(|(key, value)| workload.labels.get(key) == Some(value))
+            !policy.selector.is_empty() && workload.is_selected_by(&policy.selector)
         };
         let own = match workload.namespace == root_namespace {
             true => None,
@@ -160,8 +151,9 @@ mod tests {
         let workload = Workload {
             namespace: "shop",
             labels: &labels,
+            root_namespace: "istio-system",
         };
-        let policy = PeerPolicy::of(&set, "istio-system", workload);
+        let policy = PeerPolicy::of(&set, workload);
         [80, 8080].map(|port| policy.mode(port).as_str())
     }
 

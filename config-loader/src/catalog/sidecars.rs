@@ -1,31 +1,10 @@
 //! Which Sidecar applies to a workload, and what can be reached by it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::hostname;
+use super::{Workload, hostname};
 use crate::resource::istio::{EgressHost, EgressListener, EgressNamespace, Sidecar};
 use crate::resource::{Object, ResourceSet};
-
-/// A workload, as far as it matters which resources are for it.
-#[derive(Clone, Copy, Debug)]
-pub struct Workload<'a> {
-    /// Its namespace.
-    pub namespace: &'a str,
-    /// Its labels.
-    pub labels: &'a BTreeMap<String, String>,
-    /// The namespace that holds defaults of the mesh.
-    pub root_namespace: &'a str,
-}
-
-impl Workload<'_> {
-    /// Whether a selector takes it in.
-    pub fn is_selected_by(&self, selector: &BTreeMap<String, String>) -> bool {
-        selector
-            .iter()
-            .all(|(key, value)| self.labels.get(key) == Some(value))
-    }
-}
 
 /// The Sidecar that applies to a workload: of its namespace the oldest that selects it, else the oldest without a selector; else
 /// the oldest without a selector of the root namespace.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::catalog::sidecars::Workload;
+use config_loader::catalog::Workload;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{DestinationRule, Gateway, VirtualService};
 

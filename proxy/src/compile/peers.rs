@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::catalog::{PeerPolicy, Workload};
+use config_loader::catalog::PeerPolicy;
 use config_loader::resource::istio::MutualTls;
 
+use crate::compile::applies::workload;
 use crate::compile::certificates::mesh;
 use crate::identity::Identity;
 use crate::tls::{Alpn, Clients, ServerSettings, ServerTls, Store, Version};
@@ -29,12 +30,8 @@ pub struct PortTls {
 impl<'a> Peers<'a> {
     /// By these resources, for the workload of a proxy of this identity.
     pub fn of(resources: &ResourceSet, identity: &'a Identity, store: &'a Store) -> Self {
-        let workload = Workload {
-            namespace: &identity.namespace,
-            labels: &identity.labels,
-        };
         Self {
-            policy: PeerPolicy::of(resources, &identity.root_namespace, workload),
+            policy: PeerPolicy::of(resources, workload(identity)),
             identity,
             store,
         }

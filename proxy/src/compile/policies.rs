@@ -119,7 +119,7 @@ impl<'a> Policies<'a> {
         if resources.peer_authentications.is_empty() {
             return false;
         }
-        let policy = PeerPolicy::of(resources, &self.identity.root_namespace, workload);
+        let policy = PeerPolicy::of(resources, workload);
         policy.mode(port) == MutualTls::Disable
     }
 

@@ -207,8 +207,9 @@ impl Rules<'_> {
             let workload = Workload {
                 namespace,
                 labels: &own,
+                root_namespace: self.root_namespace,
             };
-            let policy = PeerPolicy::of(self.set, self.root_namespace, workload);
+            let policy = PeerPolicy::of(self.set, workload);
             let mut ports = ports.into_iter();
             ports.find_map(|(number, target)| {
                 let accepted = match target {

@@ -85,6 +85,7 @@ impl Clusters<'_> {
             let workload = PolicyWorkload {
                 namespace: &service.namespace,
                 labels: &facts.labels,
+                root_namespace: &self.identity.root_namespace,
             };
             let port = facts.port(port);
             port.is_some_and(|port| self.policies.disables_mesh_tls(workload, port))

@@ -5,16 +5,18 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use config_loader::catalog::hostname;
-use config_loader::resource::istio::{Bind, CaptureMode, EgressListener};
+use config_loader::resource::Object;
+use config_loader::resource::istio::{Bind, CaptureMode, EgressListener, VirtualService};
 use ipnet::IpNet;
 
 use crate::compile::clusters::Clusters;
 use crate::compile::listeners::opaque::{Compiled, assemble};
 use crate::compile::service::Service as Host;
 use crate::compile::service::port::{Carries, Port};
+use crate::compile::service::workload::{Workload, WorkloadHost};
 use crate::compile::update::visible_routes::VisibleRoutes;
+use crate::identity::Identity;
 use crate::provenance::Provenance;
-use crate::registry::Address;
 use crate::snapshot::{
     Detected, Direction, HttpHosts, Intake, ListenAddress, ListenerKey, OpaqueRoutes, Service,
     TlsBytes,
@@ -52,43 +54,57 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
         let http = captured_port(Intake::CapturedOutbound, 80);
         placed.entry(http).or_default();
     }
+    let mut by_entry: BTreeMap<Option<usize>, Rules> = BTreeMap::new();
     for (key, on_port) in placed {
-        let virtual_services: Vec<_> = routes
-            .all()
-            .iter()
-            .copied()
-            .filter(|object| {
-                let hosts = object.spec.hosts.iter().map(|host| {
-                    hostname::complete(&host.value, &object.id.namespace, &identity.domain)
-                });
-                let is_of_mesh = object.spec.gateways.iter().any(|one| one.value == MESH);
-                is_of_mesh
-                    && hosts.into_iter().any(|host| {
-                        let entry = egress.map(|egress| entry_for(egress, key.address.port()));
-                        entry.is_none_or(|entry| {
-                            entry.is_some_and(|entry| {
-                                entry.overlaps(&object.id.namespace, &host, &identity.namespace)
-                            })
-                        })
-                    })
-            })
-            .collect();
-        let domain = &identity.domain;
-        let rules = Rules {
-            http: by_host(&virtual_services, domain, |spec| !spec.http.is_empty()),
-            tcp: by_host(&virtual_services, domain, |spec| !spec.tcp.is_empty()),
-            tls: by_host(&virtual_services, domain, |spec| !spec.tls.is_empty()),
-        };
-        add(made, key, &on_port, (&rules, &unknown, routes), clusters);
+        let entry = egress.and_then(|egress| position(egress, key.address.port()));
+        let rules = by_entry.entry(entry).or_insert_with(|| {
+            let entry = egress.map(|egress| entry.and_then(|at| egress.get(at)));
+            Rules::of(entry, routes, identity)
+        });
+        add(made, key, &on_port, (rules, &unknown, routes), clusters);
     }
     add_rest(made, &unknown, clusters);
 }
 
-/// VirtualServices that count on a port, by the kind of their rules.
+/// VirtualServices that count for an entry of `egress`, by the kind of their rules.
 struct Rules<'a> {
     http: ByHost<'a>,
     tcp: ByHost<'a>,
     tls: ByHost<'a>,
+}
+
+impl<'a> Rules<'a> {
+    /// All of the mesh where nothing limits what the workload reaches; none where no entry is for the port.
+    fn of(
+        entry: Option<Option<&EgressListener>>,
+        routes: &'a VisibleRoutes,
+        identity: &Identity,
+    ) -> Self {
+        let (domain, own) = (&identity.domain, &identity.namespace);
+        let reaches = |namespace: &str, host: &str| match entry {
+            None => true,
+            Some(None) => false,
+            Some(Some(entry)) => entry.overlaps(namespace, host, own),
+        };
+        let counts = |object: &&Arc<Object<VirtualService>>| {
+            let (namespace, spec) = (&object.id.namespace, &object.spec);
+            let is_of_mesh = spec.gateways.iter().any(|one| one.value == MESH);
+            let mut hosts = spec.hosts.iter();
+            is_of_mesh
+                && hosts.any(|host| {
+                    reaches(
+                        namespace,
+                        &hostname::complete(&host.value, namespace, domain),
+                    )
+                })
+        };
+        let counting: Vec<_> = routes.all().into_iter().filter(counts).collect();
+        Self {
+            http: by_host(&counting, domain, |spec| !spec.http.is_empty()),
+            tcp: by_host(&counting, domain, |spec| !spec.tcp.is_empty()),
+            tls: by_host(&counting, domain, |spec| !spec.tls.is_empty()),
+        }
+    }
 }
 
 /// The services of one listener, with the port of each.
@@ -100,13 +116,13 @@ struct OnPort {
 }
 
 /// The entry of `egress` that services of a port belong to: the one for the port, else the one for all others.
-fn entry_for(egress: &[EgressListener], port: u16) -> Option<&EgressListener> {
-    let of_port = |entry: &&EgressListener| {
+fn position(egress: &[EgressListener], port: u16) -> Option<usize> {
+    let of_port = |entry: &EgressListener| {
         let number = entry.port.as_ref().map(|port| port.number);
         number == Some(port)
     };
-    let rest = || egress.iter().find(|entry| entry.port.is_none());
-    egress.iter().find(of_port).or_else(rest)
+    let rest = || egress.iter().position(|entry| entry.port.is_none());
+    egress.iter().position(of_port).or_else(rest)
 }
 
 /// Puts a port of a service on the listeners that the workload reaches it by.
@@ -135,7 +151,7 @@ fn place(
         .filter(is_unix)
         .filter(reaches)
         .for_each(|entry| put(Some(entry)));
-    let entry = entry_for(egress, port.number);
+    let entry = position(egress, port.number).and_then(|at| egress.get(at));
     if let Some(entry) = entry.filter(|entry| reaches(entry) && !is_unix(entry)) {
         put(Some(entry));
     }
@@ -361,17 +377,11 @@ impl Sorted {
 
 /// Addresses of the endpoints of a headless service that take connections on the number of its port.
 fn endpoints(service: &Host, port: &Port) -> Vec<IpNet> {
-    let mut found = Vec::new();
-    let registry = crate::registry::Registry::default();
-    for workload in &service.endpoints {
-        workload.addresses(port, &registry, |address, _| {
-            if let Address::Ip(at) = address
-                && at.port() == port.number
-            {
-                found.push(IpNet::from(at.ip()));
-            }
-        });
-    }
+    let of = |workload: &Workload| match workload.host {
+        WorkloadHost::Ip(ip) if workload.port(port) == Some(port.number) => Some(IpNet::from(ip)),
+        _ => None,
+    };
+    let mut found: Vec<_> = service.endpoints.iter().filter_map(of).collect();
     found.sort_unstable();
     found.dedup();
     found

@@ -238,7 +238,7 @@ pub struct MeshDefaults {
     /// Whether the proxy's own cluster serves although a MultiClusterService does not name it, as in Karmada. Flag
     /// `--local-when-not-provider`, default no.
     pub local_when_not_provider: bool,
-    /// Whether a sidecar lets traffic pass that is for nobody it knows. Flag `--outbound-traffic-policy`, default
+    /// Whether a sidecar lets traffic to unknown destinations pass. Flag `--outbound-traffic-policy`, default
     /// `ALLOW_ANY`.
     pub unknown_destinations: UnknownDestinations,
     /// What of a failed request goes to the next tier of clusters. Flag `--failover-replay`, default `safe`.
@@ -247,7 +247,7 @@ pub struct MeshDefaults {
     pub default_domain: DefaultDomain,
 }
 
-/// What becomes of traffic of a workload that is for nobody that the proxy knows.
+/// What becomes of a workload's traffic to unknown destinations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnknownDestinations {
     /// It goes where the workload sent it. The default.

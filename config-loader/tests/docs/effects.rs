@@ -133,7 +133,7 @@ spec.egress[].bind sidecar::scopes::egress_listeners_without_capture_are_dialed_
 spec.egress[].captureMode sidecar::scopes::egress_listeners_without_capture_are_dialed_by_the_workload
 spec.egress[].hosts sidecar::scopes::sidecar_of_the_workload_decides_which_hosts_it_reaches
 spec.outboundTrafficPolicy.mode sidecar::unknown_destinations_are_refused_under_registry_only
-spec.outboundTrafficPolicy.egressProxy sidecar::scopes::egress_proxy_takes_requests_for_nobody
+spec.outboundTrafficPolicy.egressProxy sidecar::scopes::egress_proxy_takes_requests_for_unknown_hosts
 spec.outboundTrafficPolicy.egressProxy.subset untested
 
 # VirtualService networking.istio.io

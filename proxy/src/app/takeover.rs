@@ -58,7 +58,7 @@ pub(super) fn predecessor(path: &Path) -> Result<Option<Predecessor>, StartError
     receive(stream).map(Some).map_err(failed(&what))
 }
 
-/// Whether nobody listens: there is no file, or a file that a process has left behind.
+/// Whether no process listens: there is no file, or a file that a process has left behind.
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, NotFound};
     matches!(error.kind(), ConnectionRefused | NotFound)
@@ -125,7 +125,7 @@ impl Predecessor {
 /// Waits for the process that takes over from this one.
 pub(super) struct Successors {
     listener: UnixListener,
-    /// What is handed over, besides listeners.
+    /// What is handed over in addition to listeners.
     pub(super) admin: Option<TcpListener>,
     pub(super) health: Option<TcpListener>,
 }

@@ -45,7 +45,7 @@ pub enum Action {
     Install(InstallArgs),
     /// Remove everything that `install` has added
     Remove,
-    /// Print the rules that `install` would add with these flags, and those that are installed
+    /// Print the rules that `install` would add with these flags, and the installed rules
     Show(ShowArgs),
 }
 

@@ -77,7 +77,7 @@ impl Inherited {
         Ok(Self { groups, workers })
     }
 
-    /// The sockets of a worker on an address; every socket belongs to one worker. None if nobody has opened the
+    /// The sockets of a worker on an address; every socket belongs to one worker. None if no process has opened the
     /// address.
     pub(super) fn take(&mut self, worker: usize, wanted: &ListenAddress) -> Option<Taken> {
         let address = self.find(wanted)?;

@@ -1,4 +1,4 @@
-//! A sidecar with live sockets. A PROXY header stands for the kernel: it says where a captured connection was going.
+//! A sidecar with live sockets. A PROXY header replaces the kernel: it says where a captured connection was going.
 
 mod mutual_tls;
 mod scopes;
@@ -158,7 +158,7 @@ fn requests_of_the_workload_go_by_host_and_those_of_nobody_where_they_were_sent(
         );
     }
     assert_eq!(api.seen().len(), 4);
-    // nobody has the host: the address that was dialed has it, and never DNS
+    // no service has the host: the address that was dialed has it, and never DNS
     let dialed = outside.address.to_string();
     let mut connection = sidecar.leaves(&dialed);
     assert_eq!(get(&mut connection, "outside.test").status, 200);
@@ -195,7 +195,7 @@ fn unknown_destinations_are_refused_under_registry_only() {
 #[test]
 fn server_that_speaks_first_is_heard_at_once_on_a_declared_port() {
     let db = Greeter::start();
-    // so long that only a connection that nobody looks into ends in time
+    // so long that only a connection that is not looked into ends in time
     let slow = ["--protocol-detection-timeout", "1h"];
     let sidecar = Sidecar::start(
         &slow,
@@ -206,7 +206,7 @@ fn server_that_speaks_first_is_heard_at_once_on_a_declared_port() {
     assert_eq!(read_line(&mut stream), "greeting\n");
     stream.write_all(b"query\n").unwrap();
     assert_eq!(read_line(&mut stream), "query\n");
-    // nobody has this address: it is not looked into either
+    // no service has this address: it is not looked into either
     let mut stream = sidecar.leaves(&db.address.to_string()).stream();
     assert_eq!(read_line(&mut stream), "greeting\n");
     let timeouts = "strait_protocol_detection_timeouts_total";

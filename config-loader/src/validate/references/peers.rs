@@ -1,4 +1,4 @@
-//! PeerAuthentications: those that count for no workload, ports that no service has, and DestinationRules that send plain
+//! PeerAuthentications: policies that count for no workload, ports that no service has, and DestinationRules that send plain
 //! text to workloads that refuse it.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Where a sidecar takes connections, and what becomes of traffic for nobody that it knows.
+//! Where a sidecar takes connections, and what becomes of traffic to unknown destinations.
 
 use std::net::SocketAddr;
 
@@ -91,7 +91,7 @@ impl SidecarArgs {
         }
     }
 
-    /// What becomes of traffic for nobody that is known.
+    /// What becomes of traffic to unknown destinations.
     pub fn unknown_destinations(&self) -> UnknownDestinations {
         match self.outbound_traffic_policy {
             OutboundTrafficPolicyArg::AllowAny => UnknownDestinations::AllowAny,

@@ -1,4 +1,4 @@
-//! The client: sends requests at a steady rate, and prints who has answered them.
+//! The client: sends requests at a steady rate, and prints which workloads answered them.
 
 use std::collections::BTreeMap;
 use std::io::Write;

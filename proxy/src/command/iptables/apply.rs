@@ -65,7 +65,7 @@ pub fn all_or_nothing(steps: &[Step]) -> Result<(), String> {
                 return Err(match stuck.is_empty() {
                     true => format!("{error}\nnothing was changed"),
                     false => format!(
-                        "{error}\nnot all of it could be taken back (`strait iptables remove` tries again): {}",
+                        "{error}\nnot all of it could be taken back (`strait iptables remove` can be run again): {}",
                         stuck.join("; ")
                     ),
                 });

@@ -255,7 +255,7 @@ fn cidr(text: &str) -> Result<IpNet, String> {
     Ok(network.trunc())
 }
 
-/// The kernel's limit for names of interfaces; `+` at the end stands for any rest.
+/// The kernel's limit for names of interfaces; `+` at the end means any rest.
 fn interface(text: &str) -> Result<String, String> {
     let fits =
         |char: char| char.is_ascii_graphic() && !matches!(char, '/' | '"' | '\'' | '!' | '\\');

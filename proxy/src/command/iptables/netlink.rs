@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_kernel_answers() {
-        // no table of this name: asking needs no rights in the own network namespace
+        // no table of this name: asking needs no rights in one's network namespace
         let mut ask = Message::new(0x0a01, 0, &[2, 0, 0, 0]);
         ask.text(1, "strait_no_such_table");
         let error = send(Subsystem::Netfilter, vec![ask], 0).unwrap_err();

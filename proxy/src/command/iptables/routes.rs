@@ -1,4 +1,4 @@
-//! What capture needs besides rules: a source address for IPv6, and routes for marked packets.
+//! What capture needs in addition to rules: a source address for IPv6, and routes for marked packets.
 
 use std::io;
 
@@ -16,7 +16,7 @@ const PRIORITY: u32 = 1337;
 /// Number of the loopback interface, in every network namespace.
 const LOOPBACK: u32 = 1;
 
-/// One setting besides the rules.
+/// One setting in addition to the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// The source address of connections from the proxy to the workload, which IPv4 has without being told.

@@ -18,10 +18,10 @@ use crate::registry::ClusterId;
 use crate::snapshot::Direction;
 use crate::upstream::Protocol;
 
-/// Where connections of the workload go that are for nobody that is known.
+/// Where connections of the workload to unknown destinations go.
 pub(in crate::compile) const PASSTHROUGH: &str = "PassthroughCluster";
 
-/// Where connections end that are for nobody that is known. It never has an endpoint.
+/// Where connections to unknown destinations end. It never has an endpoint.
 pub(in crate::compile) const BLACK_HOLE: &str = "BlackHoleCluster";
 
 /// Where connections to the workload go whose port no service has.
@@ -60,8 +60,8 @@ impl Clusters<'_> {
     /// The cluster of a port of the workload, `inbound|PORT||`.
     pub(in crate::compile) fn own_port(&mut self, own: &OwnPort<'_>) -> (Arc<str>, ClusterId) {
         let name = format!("inbound|{}||", own.number);
-        let nobody = || Draft::new(&name, "", &self.identity.namespace).finish();
-        let mut service = own.service.cloned().unwrap_or_else(nobody);
+        let unknown = || Draft::new(&name, "", &self.identity.namespace).finish();
+        let mut service = own.service.cloned().unwrap_or_else(unknown);
         let mut hasher = DefaultHasher::new();
         (service.fingerprint, own.number).hash(&mut hasher);
         format!("{:?} {:?} {:?}", own.endpoint, own.pool, own.protocol).hash(&mut hasher);

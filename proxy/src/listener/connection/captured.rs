@@ -1,4 +1,4 @@
-//! Connections that were captured on their way: for whom they are, and what they speak.
+//! Connections that were captured on their way: their destination, and what they speak.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -36,7 +36,7 @@ impl Ports {
         }
     }
 
-    /// Where the next connection arrives, and from whom.
+    /// Where the next connection arrives, and from which client.
     #[track_caller]
     fn next(&self) -> (Arrived, IpAddr) {
         let (index, stream, from) = arrival(&[&self.outbound, &self.inbound, &self.workload]);

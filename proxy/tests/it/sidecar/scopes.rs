@@ -81,7 +81,7 @@ fn egress_listeners_without_capture_are_dialed_by_the_workload() {
 }
 
 #[test]
-fn egress_proxy_takes_requests_for_nobody() {
+fn egress_proxy_takes_requests_for_unknown_hosts() {
     let (api, gateway) = (answering(), answering());
     let spec = "{outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: gateway.test, port: {number: 80}}}}";
     let sidecar = Sidecar::start(

@@ -177,7 +177,7 @@ fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Cluster
         (_, false) => captured_port(Intake::CapturedInbound, number),
     };
     let loopback = LocalEndpoint::Loopback([127, 0, 0, 1].into(), number);
-    // without capture, nobody knows where the client wanted to go
+    // without capture, where the client wanted to go is unknown
     let endpoint = entry.default_endpoint.as_ref();
     let endpoint = endpoint.or_else(|| has_socket.then_some(&loopback));
     let services = own_ports(made, clusters);

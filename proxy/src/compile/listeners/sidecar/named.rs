@@ -26,7 +26,7 @@ use super::unknown::Unknown;
 /// VirtualServices of the mesh by host, oldest first.
 pub(super) type ByHost<'a> = HostIndex<Vec<&'a Arc<Object<VirtualService>>>>;
 
-/// Indexes VirtualServices of the mesh, oldest first, by their hosts; those that `has` rules of the kind that matters.
+/// Indexes VirtualServices of the mesh, oldest first, by their hosts: all that `has` takes.
 pub(super) fn by_host<'a>(
     virtual_services: &[&'a Arc<Object<VirtualService>>],
     domain: &str,

@@ -1,4 +1,4 @@
-//! What becomes of a workload's traffic for nobody that the proxy knows.
+//! What becomes of a workload's traffic to unknown destinations.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::registry::ClusterId;
 use crate::route::{Conditions, Rule, Table};
 use crate::snapshot::{Destination, Route, VirtualHost};
 
-/// What becomes of traffic for nobody that is known.
+/// What becomes of traffic to unknown destinations.
 pub(super) struct Unknown<'a> {
     /// Whether it goes anywhere.
     is_allowed: bool,
@@ -81,7 +81,7 @@ impl<'a> Unknown<'a> {
         }
     }
 
-    /// The virtual host for requests whose host nobody has; that of the snapshot before if it is the same.
+    /// The virtual host for requests whose host no service has; that of the snapshot before if it is the same.
     pub(super) fn virtual_host(
         &self,
         port: u16,

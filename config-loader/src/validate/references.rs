@@ -29,6 +29,7 @@ mod routes;
 mod rules;
 mod served;
 mod shadowed;
+mod sidecars;
 
 use std::cell::OnceCell;
 
@@ -123,6 +124,19 @@ const OF_CLUSTERS: &[Kind] = &[
     Kind::ServiceImport,
 ];
 
+/// Sidecars, and the kinds that describe workloads and hosts.
+const OF_SIDECARS: &[Kind] = &[
+    Kind::Destination,
+    Kind::EndpointSlice,
+    Kind::MultiClusterService,
+    Kind::Service,
+    Kind::ServiceEntry,
+    Kind::ServiceImport,
+    Kind::Sidecar,
+    Kind::VirtualService,
+    Kind::WorkloadEntry,
+];
+
 const PARTS: &[Part] = &[
     Part {
         reads: &[Kind::VirtualService],
@@ -158,6 +172,13 @@ const PARTS: &[Part] = &[
             Kind::ServiceImport,
         ],
         check: |world, found| shadowed::check(world.set, world.clusters(), found),
+    },
+    Part {
+        reads: OF_SIDECARS,
+        check: |world, found| {
+            let root = (world.fleet.root_namespace(), world.domain);
+            sidecars::check(world.set, root, world.services, found);
+        },
     },
     Part {
         reads: OF_CLUSTERS,

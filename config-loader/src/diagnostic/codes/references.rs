@@ -46,4 +46,10 @@ codes! {
     X331 Warning "a port of portLevelMtls is a target port of a service of the workload";
     X332 Warning "a DestinationRule sends no plain text to workloads that require mutual TLS";
     X333 Warning "a PeerAuthentication with a selector is not in the root namespace";
+    X340 Warning "the workloadSelector of a Sidecar selects a workload";
+    X341 Warning "a workload is selected by one Sidecar of its namespace";
+    X342 Warning "a namespace has one Sidecar without workloadSelector";
+    X343 Warning "an egress host of a Sidecar matches a service or a VirtualService";
+    X344 Warning "the port of an egress listener is one of a service that its hosts match";
+    X345 Warning "the egressProxy of a Sidecar is a service that is known";
 }

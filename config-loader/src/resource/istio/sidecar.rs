@@ -13,6 +13,8 @@ pub struct Sidecar {
     /// The workloads of the resource's own namespace that it is for; none for all, and in the root namespace for all of
     /// the mesh.
     pub workload_selector: Option<BTreeMap<String, String>>,
+    /// Where the selector was written.
+    pub workload_selector_line: Line,
     /// What the workload accepts; empty for what its services say.
     pub ingress: Vec<IngressListener>,
     /// What the workload can reach by name; none for everything.

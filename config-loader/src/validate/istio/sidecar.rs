@@ -10,6 +10,7 @@ use super::{Check, shared};
 use crate::diagnostic::codes::istio::{SC222, SC246, SC247, SC248, SC301};
 use crate::raw::{self, Field};
 use crate::resource::istio::{OutboundPolicy, Sidecar};
+use crate::span::Line;
 use crate::validate::scalar;
 
 /// Checks a Sidecar.
@@ -32,6 +33,10 @@ pub fn sidecar(raw: &raw::istio::Sidecar, check: &mut Check<'_>) -> Sidecar {
         workload_selector: selector.map(|selector| {
             shared::selector(&selector.labels, raw.workload_selector.span(), check)
         }),
+        workload_selector_line: match selector {
+            Some(_) => check.line(raw.workload_selector.span()),
+            None => Line::default(),
+        },
         ingress: ingress::listeners(&raw.ingress, check),
         egress: has_egress.then_some(egress),
         outbound: outbound(&raw.outbound_traffic_policy, check),

@@ -73,6 +73,14 @@ const FILES: &[&[&str]] = &[
     &[
         "{kind: PeerAuthentication, apiVersion: security.istio.io/v1, metadata: {name: p, namespace: a}, spec: {mtls: {mode: STRICT}}}",
     ],
+    &[
+        "{kind: Sidecar, apiVersion: networking.istio.io/v1, metadata: {name: s, namespace: a}, spec: {workloadSelector: {labels: {app: x}}, egress: [{hosts: [./x.example, b/*]}]}}",
+        "{kind: Sidecar, apiVersion: networking.istio.io/v1, metadata: {name: s, namespace: a}, spec: {egress: [{port: {number: 81}, hosts: ['*/web.a.svc.cluster.local']}]}}",
+    ],
+    &[
+        "{kind: Sidecar, apiVersion: networking.istio.io/v1, metadata: {name: t, namespace: a}, spec: {workloadSelector: {labels: {version: v1}}, egress: [{hosts: ['*/*.example']}]}}",
+        "{kind: Sidecar, apiVersion: networking.istio.io/v1, metadata: {name: t, namespace: a}, spec: {outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: y.example, port: {number: 80}}}}}",
+    ],
 ];
 
 fn fleet(default_domain: DefaultDomain, namespace: Option<&str>) -> Fleet {

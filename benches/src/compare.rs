@@ -9,6 +9,7 @@
 //! | `load`, `generator` | wrk and h2load, and our own load where they lack control |
 //! | `probe` | whether a proxy does what it shall, before it is measured |
 //! | `configure` | equivalent configurations, as text |
+//! | `sidecars` | the same for a client's and a service's sidecar |
 //! | `bench` | what all scenarios share: a proxy that is up and answers |
 //! | `scenario` | the measurements |
 //! | `report`, `target` | the Markdown tables, and what Strait is held to |
@@ -35,6 +36,7 @@ pub mod process;
 mod progress;
 pub mod report;
 pub mod scenario;
+pub mod sidecars;
 pub mod statistics;
 pub mod target;
 pub mod tls;

@@ -201,6 +201,14 @@ impl Bench {
         Ok(Some(running))
     }
 
+    /// Starts a program on the core of the proxies. `name` must be new in this run.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start_proxy(&self, name: &str, line: &CommandLine) -> Result<Process, Failure> {
+        self.launcher.start(name, self.proxy_core, line)
+    }
+
     /// Runs a program beside the upstream, and returns what it printed.
     ///
     /// # Errors

@@ -33,6 +33,10 @@ pub enum Figure {
     CpuPlainBesideFeatures,
     /// CPU time per small request, in us.
     CpuSmall,
+    /// CPU time of a client's and a service's sidecar with mutual TLS between them, per request, in us.
+    CpuPair,
+    /// The same at a low steady rate.
+    CpuPairSteady,
     /// CPU time per GB of TCP, in ms.
     CpuTcp,
     /// CPU time per connection with a full TLS handshake, in us.
@@ -45,6 +49,10 @@ pub enum Figure {
     IdleKib,
     /// Memory with 5,000 routes, in KiB.
     LoadedKib,
+    /// What such a pair adds to the latency of 99 in 100 requests, in us.
+    PairAddedMicros,
+    /// Memory of the larger one of the pair, in KiB.
+    PairKib,
 }
 
 /// The figures of a run.

@@ -9,6 +9,7 @@ mod courses;
 mod loaded;
 mod name;
 mod notes;
+mod sidecars;
 mod slow;
 mod throughput;
 
@@ -32,6 +33,7 @@ impl Scenario {
             Self::H2 => courses::h2(),
             Self::Grpc => courses::grpc(),
             Self::Tcp => courses::tcp(),
+            Self::Sidecars => return sidecars::measure(bench, report),
             Self::Connections => return connections::measure(bench, report),
             Self::Slow => return slow::measure(bench, report),
             Self::Loaded => return loaded::measure(bench, report),

@@ -42,7 +42,7 @@ const fn envoy(what: &'static str, figure: Figure) -> Target {
     }
 }
 
-const TARGETS: [Target; 26] = [
+const TARGETS: [Target; 30] = [
     Target {
         what: "CPU per small request, to HAProxy",
         figure: Figure::CpuSmall,
@@ -101,6 +101,30 @@ const TARGETS: [Target; 26] = [
     envoy("CPU per call of gRPC, to Envoy", Figure::CpuGrpc),
     best_peer("CPU per GB of TCP, to the best", Figure::CpuTcp),
     envoy("CPU per GB of TCP, to Envoy", Figure::CpuTcp),
+    Target {
+        what: "CPU per request of a pair of sidecars, to Envoy",
+        figure: Figure::CpuPair,
+        limit: 0.35,
+        base: Base::Of(Figure::CpuPair, Proxy::Envoy),
+    },
+    Target {
+        what: "the same at 1,000 requests a second",
+        figure: Figure::CpuPairSteady,
+        limit: 0.35,
+        base: Base::Of(Figure::CpuPairSteady, Proxy::Envoy),
+    },
+    Target {
+        what: "p99 latency that a pair of sidecars adds, to Envoy",
+        figure: Figure::PairAddedMicros,
+        limit: 1.0,
+        base: Base::Of(Figure::PairAddedMicros, Proxy::Envoy),
+    },
+    Target {
+        what: "memory of a sidecar of the pair",
+        figure: Figure::PairKib,
+        limit: 15.0,
+        base: Base::Unit("MiB", 1024.0),
+    },
     Target {
         what: "CPU of a plain route beside plain ones, to alone",
         figure: Figure::CpuPlainBesidePlain,

@@ -125,7 +125,8 @@ pub struct ConfigFile {
 }
 
 impl ConfigFile {
-    pub(super) fn new(path: impl Into<PathBuf>, text: String) -> Self {
+    /// A file with this path and text.
+    pub fn new(path: impl Into<PathBuf>, text: String) -> Self {
         Self {
             path: path.into(),
             text,

@@ -27,6 +27,8 @@ pub enum Scenario {
     Grpc,
     /// Bytes through TCP connections.
     Tcp,
+    /// A pair of sidecars, with mutual TLS between them and without: CPU, memory, added latency.
+    Sidecars,
     /// Memory of an idle process, and per idle connection.
     Connections,
     /// Memory per slow reader, stalled upload and unanswered request.
@@ -37,7 +39,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Small,
         Self::Routes,
         Self::Features,
@@ -49,6 +51,7 @@ impl Scenario {
         Self::H2,
         Self::Grpc,
         Self::Tcp,
+        Self::Sidecars,
         Self::Connections,
         Self::Slow,
         Self::Loaded,
@@ -68,6 +71,7 @@ impl Scenario {
             Self::H2 => "h2",
             Self::Grpc => "grpc",
             Self::Tcp => "tcp",
+            Self::Sidecars => "sidecars",
             Self::Connections => "connections",
             Self::Slow => "slow",
             Self::Loaded => "loaded",

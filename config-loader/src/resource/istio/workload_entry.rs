@@ -13,8 +13,8 @@ pub struct WorkloadEntry {
     pub address: EndpointAddress,
     /// Its ports, by the names of the service's; a name that is missing keeps the service's.
     pub ports: BTreeMap<Arc<str>, u16>,
-    /// Its labels.
-    pub labels: BTreeMap<String, String>,
+    /// Its labels; endpoints of a ServiceEntry with the same labels share them.
+    pub labels: Arc<BTreeMap<String, String>>,
     /// Its network; empty for the proxy's own.
     pub network: Arc<str>,
     /// Where in the world it is. Empty if that was not written: then the label `istio-locality` may tell.
@@ -34,11 +34,11 @@ impl Default for WorkloadEntry {
         WorkloadEntry {
             address: EndpointAddress::Network,
             ports: BTreeMap::new(),
-            labels: BTreeMap::new(),
-            network: Arc::from(""),
+            labels: Arc::default(),
+            network: Arc::default(),
             locality: Locality::default(),
             weight: 1,
-            service_account: Arc::from(""),
+            service_account: Arc::default(),
             line: Line::default(),
         }
     }

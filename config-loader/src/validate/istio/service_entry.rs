@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use super::Check;
 use super::gateway::{is_partial_wildcard, known_protocol};
 use super::shared;
-use super::workload_entry::{Role, entry};
+use super::workload_entry::endpoints;
 use crate::diagnostic::codes::istio::{
     SE249, SE250, SE251, SE252, SE253, SE254, SE255, SE256, SE258, SE259, SE260, SE262, SE263,
     SE264, SE265, SE266, SE267, SE268, SE269, SE301, SE302, SE303, SE304,
@@ -179,17 +179,6 @@ fn number(raw: &raw::istio::ServicePort, around: Span, check: &mut Check<'_>) ->
             .help("write for example `number: 80`");
     }
     scalar::port(&raw.number, check)
-}
-
-fn endpoints(
-    field: &Field<Vec<Field<raw::istio::WorkloadEntry>>>,
-    check: &mut Check<'_>,
-) -> Vec<WorkloadEntry> {
-    let entries = scalar::items(field, check);
-    let endpoints = entries
-        .into_iter()
-        .map(|(location, raw)| entry(raw, location.span(), Role::Endpoint, check));
-    endpoints.collect()
 }
 
 /// The endpoints with the places of their addresses.

@@ -18,9 +18,38 @@ pub fn workload_entry(raw: &raw::istio::WorkloadEntry, check: &mut Check<'_>) ->
     entry(raw, check.body(), Role::Alone, check)
 }
 
+/// The endpoints of a ServiceEntry.
+pub(super) fn endpoints(
+    field: &Field<Vec<Field<raw::istio::WorkloadEntry>>>,
+    check: &mut Check<'_>,
+) -> Vec<WorkloadEntry> {
+    let entries = scalar::items(field, check);
+    let mut endpoints: Vec<WorkloadEntry> = Vec::with_capacity(entries.len());
+    for (location, raw) in entries {
+        let mut endpoint = entry(raw, location.span(), Role::Endpoint, check);
+        share_labels(&mut endpoint, &endpoints);
+        endpoints.push(endpoint);
+    }
+    endpoints
+}
+
+/// Endpoints before one that are looked at for the same labels.
+const LABELS_LOOKBACK: usize = 8;
+
+/// A map takes more memory than all else of an endpoint, and most endpoints have the labels of one shortly before them.
+fn share_labels(endpoint: &mut WorkloadEntry, before: &[WorkloadEntry]) {
+    let same = before.iter().rev().take(LABELS_LOOKBACK);
+    if let Some(same) = same
+        .map(|one| &one.labels)
+        .find(|labels| **labels == endpoint.labels)
+    {
+        endpoint.labels = Arc::clone(same);
+    }
+}
+
 /// Where an entry stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+enum Role {
     /// It is an object.
     Alone,
     /// It is an endpoint of a ServiceEntry.
@@ -28,7 +57,7 @@ pub(super) enum Role {
 }
 
 /// The entry that stands at `span`.
-pub(super) fn entry(
+fn entry(
     raw: &raw::istio::WorkloadEntry,
     span: Span,
     role: Role,
@@ -46,7 +75,7 @@ pub(super) fn entry(
     WorkloadEntry {
         address,
         ports: ports(&raw.ports, check),
-        labels: scalar::labels(&raw.labels, check),
+        labels: Arc::new(scalar::labels(&raw.labels, check)),
         network: shared::text_or_empty(&raw.network),
         locality: locality(&raw.locality, check),
         // 0 is what a missing number means.
@@ -160,6 +189,8 @@ fn locality(field: &Field<String>, check: &mut Check<'_>) -> Locality {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use crate::resource::istio::EndpointAddress;
     use crate::validate::istio::testing::{check, document, load};
 
@@ -192,6 +223,21 @@ mod tests {
             check("WorkloadEntry", &[(body, &expected)]);
         }
         check("WorkloadEntry", &[("network: n1", &["W WE303 5"])]);
+    }
+
+    #[test]
+    fn endpoints_with_the_same_labels_share_them() {
+        let endpoint = |n: u32| format!("{{address: 10.0.0.{n}, labels: {{version: v{}}}}}", n % 2);
+        let endpoints: Vec<_> = (1..5).map(endpoint).collect();
+        let body = format!(
+            "hosts: [a.com]\nports: [{{number: 80, name: http}}]\nresolution: STATIC\nendpoints: [{}]",
+            endpoints.join(", ")
+        );
+        let (set, _) = load(&document("ServiceEntry", &body));
+        let entry = set.service_entries.values().next().unwrap();
+        let labels = |index: usize| &entry.spec.endpoints[index].labels;
+        assert!(Arc::ptr_eq(labels(0), labels(2)) && Arc::ptr_eq(labels(1), labels(3)));
+        assert_eq!([&labels(0)["version"], &labels(1)["version"]], ["v1", "v0"]);
     }
 
     #[test]

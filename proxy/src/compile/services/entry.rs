@@ -148,8 +148,10 @@ fn are_alike(one: &WorkloadEntry, other: &WorkloadEntry) -> bool {
 
 /// What is known of an entry; its own labels go under those of its metadata.
 fn facts(entry: &WorkloadEntry, metadata: &BTreeMap<String, String>, namespace: &str) -> Facts {
-    let mut labels = entry.labels.clone();
-    labels.extend(metadata.clone());
+    let mut labels = Arc::clone(&entry.labels);
+    if !metadata.is_empty() {
+        Arc::make_mut(&mut labels).extend(metadata.clone());
+    }
     Facts {
         ports: entry
             .ports
@@ -159,7 +161,7 @@ fn facts(entry: &WorkloadEntry, metadata: &BTreeMap<String, String>, namespace: 
         locality: locality(entry, &labels),
         network: Arc::clone(&entry.network),
         account: account(&entry.service_account, namespace),
-        labels: Arc::new(labels),
+        labels,
         ..Facts::default()
     }
 }

@@ -8,6 +8,7 @@ pub mod pages;
 mod readiness;
 mod service_manager;
 mod settings;
+mod shutdown;
 mod signals;
 mod sources;
 mod start_error;
@@ -34,7 +35,7 @@ use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
 use crate::exchange::{Worker, WorkerParts};
 use crate::registry::{Registry, WakeSignal};
 use crate::runtime::admission::Admission;
-use crate::runtime::drain::{self, Stage, Trigger};
+use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
     AccessLog, AccessLogSettings, AccessLogTarget, LogControl, RequestLabels, Telemetry, WorkerId,
@@ -44,8 +45,9 @@ use crate::worker::{self, Workers};
 
 use self::admin_sockets::AdminSockets;
 use self::handover::{Ends, Inheritance};
-pub use self::settings::Settings;
 use self::settings::build_info;
+pub use self::settings::{OutboundDrain, Settings};
+use self::shutdown::Shutdown;
 use self::signals::{ReloadSignals, SignalAction, Signals};
 pub use self::sources::unreadable;
 pub use self::start_error::StartError;
@@ -116,9 +118,7 @@ fn look_after(control: Control, slot: &SnapshotSlot, admission: &Arc<Admission>)
 /// The running parts, as far as their end is concerned.
 struct App {
     workers: Workers,
-    drain: Trigger,
-    pre_drain: Duration,
-    drain_time: Duration,
+    shutdown: Shutdown,
     quit: Arc<Notify>,
     access_log: Arc<AccessLog>,
     signals: Signals,
@@ -172,6 +172,7 @@ impl App {
         let signals = signals.and_end()?;
         let workers = start_workers(&settings, &shared, (&slot, &registry), &access_log)?;
         look_after(control, &slot, &workers.admission);
+        let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission);
         let sources = pages::Sources {
             slot,
             certificates,
@@ -179,19 +180,17 @@ impl App {
             status_table,
             quarantine,
             found,
-            drain: trigger.clone(),
+            drain: trigger,
             quit: Arc::clone(&quit),
             telemetry,
             access_log: Arc::clone(&access_log),
-            settings: settings.clone(),
+            settings,
             logging,
         };
         let ends = inheritance.serve(sockets, sources);
         Ok(Self {
             workers,
-            drain: trigger,
-            pre_drain: settings.pre_drain,
-            drain_time: settings.drain_time,
+            shutdown,
             quit,
             access_log,
             signals,
@@ -212,18 +211,15 @@ impl App {
                 },
                 () = self.quit.notified() => break,
                 result = self.ends.next() => {
-                    // load balancers go on to reach the other process
-                    self.pre_drain = Duration::ZERO;
+                    self.shutdown.is_handed_over();
                     ended = result;
                     break;
                 }
             }
         }
         self.ends.stopping();
-        self.drain.leave();
-        tracing::info!(pre_drain = ?self.pre_drain, "shutting down: no longer ready");
         let cut_off = tokio::select! {
-            () = tokio::time::sleep(self.pre_drain) => self.drain().await,
+            () = self.shutdown.drain() => false,
             () = self.signals.end() => true,
         };
         if cut_off {
@@ -232,28 +228,11 @@ impl App {
                 "second signal: open connections are closed"
             );
         }
-        self.drain.stop();
-        debug_assert_eq!(self.drain.stage(), Stage::Stopped);
+        self.shutdown.stop();
         let joined = self.workers.join();
         self.access_log.shut_down(LOG_FLUSH_MAX);
         joined.map_err(|worker| broken("worker ended by a fault")(worker))?;
         ended
-    }
-}
-
-impl App {
-    /// Takes nothing new and lets what runs finish. Returns whether a second signal came first.
-    async fn drain(&mut self) -> bool {
-        tracing::info!(drain_time = ?self.drain_time, "draining: no new connections; waiting for in-flight requests");
-        self.drain.drain();
-        tokio::select! {
-            () = self.drain.finished() => tracing::info!("drained"),
-            () = tokio::time::sleep(self.drain_time) => {
-                tracing::warn!(connections = self.workers.admission.total(), "drain time is over: open connections are closed");
-            }
-            () = self.signals.end() => return true,
-        }
-        false
     }
 
     /// Reads all files again, changed or not, and reopens the access log.

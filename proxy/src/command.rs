@@ -15,6 +15,7 @@ pub mod completions;
 
 pub mod demo;
 
+mod duration;
 mod exit;
 
 pub mod explain;
@@ -25,6 +26,7 @@ pub mod imports;
 
 pub mod iptables;
 mod load;
+mod pod;
 
 pub mod run;
 
@@ -66,7 +68,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve, and follow every change of the configuration
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Check a configuration: every finding with its location and fix
     Check(check::CheckArgs),
     /// Show why a request goes where it goes

@@ -18,7 +18,9 @@ use crate::identity::Identity;
 use crate::listener::{ListenerStatus, ListenerStatusTable};
 use crate::registry::Journal;
 use crate::runtime::drain::{Stage, Trigger};
-use crate::snapshot::{HttpHosts, ListenAddress, Listener, Service, Snapshot, SnapshotSlot};
+use crate::snapshot::{
+    Direction, HttpHosts, ListenAddress, Listener, Service, Snapshot, SnapshotSlot,
+};
 use crate::telemetry::{
     AccessLog, ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry,
 };
@@ -164,7 +166,7 @@ fn listeners(
                 name: listener.key.address.to_string(),
                 address: bound.to_string(),
                 protocol: listener.protocols.join(","),
-                state: listener_state(status, stage),
+                state: listener_state(status, stage, listener.direction),
                 error: status.and_then(ListenerStatus::error).map(str::to_owned),
                 cx_active: 0,
                 hosts: hosts_of(listener),
@@ -219,9 +221,17 @@ fn active_connections(stats: &StatsRegistry) -> BTreeMap<String, u64> {
     active.filter(|(_, open)| *open > 0).collect()
 }
 
-fn listener_state(status: Option<&ListenerStatus>, stage: Stage) -> ListenerState {
+fn listener_state(
+    status: Option<&ListenerStatus>,
+    stage: Stage,
+    direction: Direction,
+) -> ListenerState {
+    let drains_from = match direction {
+        Direction::Inbound => Stage::DrainingInbound,
+        Direction::Gateway | Direction::Outbound => Stage::Draining,
+    };
     match status {
-        _ if stage >= Stage::Draining => ListenerState::Draining,
+        _ if stage >= drains_from => ListenerState::Draining,
         Some(status) if status.error().is_some() => ListenerState::Failed,
         Some(status) if status.is_open() => ListenerState::Open,
         _ => ListenerState::Starting,

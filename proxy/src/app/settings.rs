@@ -51,10 +51,21 @@ pub struct Settings {
     pub pre_drain: Duration,
     /// How long requests that run may take to finish in a drain.
     pub drain_time: Duration,
+    /// How a sidecar serves its workload while it drains; none for a gateway.
+    pub outbound_drain: Option<OutboundDrain>,
     /// Limits of downstream connections.
     pub codec: codec::Settings,
     /// Settings of the request path.
     pub exchange: ExchangeSettings,
+}
+
+/// How long outbound listeners of a sidecar go on after its inbound listeners have begun to drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutboundDrain {
+    /// At most.
+    pub time: Duration,
+    /// At least, also without any connection.
+    pub minimum: Duration,
 }
 
 /// The revision is whatever `STRAIT_REVISION` was in the environment of the build.

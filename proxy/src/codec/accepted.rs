@@ -17,7 +17,7 @@ use crate::exchange::tcp::DownstreamTcp;
 use crate::runtime::admission::AdmissionPermit;
 use crate::runtime::clock::Tick;
 use crate::runtime::interception::original_destination;
-use crate::snapshot::{Intake, ListenerKey, OpaqueRoutes, ProxyHeader, Service};
+use crate::snapshot::{Direction, Intake, ListenerKey, OpaqueRoutes, ProxyHeader, Service};
 use crate::telemetry::{ConnectionProtocol, Counter};
 
 /// Where a connection comes from, as far as the sockets know.
@@ -77,12 +77,15 @@ pub struct AcceptedConnection<A> {
 
 impl<A: Handler> AcceptedConnection<A> {
     /// What its listener does with connections now, and whether they begin with a PROXY header; see
-    /// [`Handler::listener`].
-    pub fn service(&self) -> Option<(Service, ProxyHeader)> {
+    /// [`Handler::listener`]. Counts the connection as outbound if that is its listener's direction.
+    pub fn service(&mut self) -> Option<(Service, ProxyHeader)> {
         let Downstream {
             listener, local, ..
         } = &*self.downstream;
         let listener = self.server.handler.listener(listener, *local)?;
+        if listener.direction == Direction::Outbound {
+            self.stream.count_outbound();
+        }
         Some((listener.service.clone(), listener.proxy_protocol))
     }
 

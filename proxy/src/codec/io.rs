@@ -253,6 +253,11 @@ impl Stream {
         self.counted = Some(counted);
     }
 
+    /// Counts the connection as outbound until it closes; see [`AdmissionPermit::count_outbound`].
+    pub fn count_outbound(&mut self) {
+        self.slot.count_outbound();
+    }
+
     /// Writes interim responses where they may go.
     pub fn pass_interim(&mut self, interim: &Arc<Waiting>) {
         self.interim = Some(Arc::clone(interim));

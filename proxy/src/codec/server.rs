@@ -18,7 +18,7 @@ use super::settings::Settings;
 use super::timeouts::Timeouts;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::task::Supervisor;
-use crate::snapshot::ListenerKey;
+use crate::snapshot::{Direction, ListenerKey};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 
 /// What one worker serves connections with.
@@ -101,6 +101,13 @@ impl<A: Handler> Server<A> {
     pub fn drain_listener(&self, listener: &ListenerKey) {
         self.stats.borrow_mut().remove(listener);
         self.connection_table.drain(listener);
+    }
+
+    /// Whose traffic a listener takes; `None` when it is not known here.
+    pub fn direction(&self, listener: &ListenerKey) -> Option<Direction> {
+        let address = listener.address.ip_or_loopback();
+        let found = self.handler.listener(listener, address)?;
+        Some(found.direction)
     }
 
     /// The listener was opened, possibly again.

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::admin_client::get;
 use super::args::socket_address;
-use super::run::duration;
+use super::duration::duration;
 use super::{EXIT_DONE, EXIT_INPUT, report};
 
 /// How long `strait wait` pauses between two questions.

@@ -11,6 +11,8 @@ use config_loader::ReadOptions;
 use ipnet::IpNet;
 
 use super::args::{ConfigArgs, IdentityArgs, socket_address};
+use super::duration::duration;
+use super::pod::PodArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts};
 use crate::app::{self, Settings};
@@ -37,7 +39,8 @@ Examples:
 
 Changes of the files take effect within milliseconds. A resource that does not validate keeps its last good
 version, and all others follow their files; so does the file of --clusters. SIGTERM drains: readiness fails, after
---pre-drain nothing new is accepted, what runs is finished, and the process exits with 0. A second signal exits at once.
+--pre-drain nothing new is accepted, what runs is finished, and the process exits with 0. A sidecar serves the connections
+of its workload for up to --termination-drain meanwhile. A second signal exits at once.
 SIGHUP reads all files and reopens the access log, SIGUSR1 only reopens the access log.")]
 pub struct RunArgs {
     /// Where configuration comes from.
@@ -49,6 +52,9 @@ pub struct RunArgs {
     /// How it serves.
     #[command(flatten)]
     pub serve: ServeArgs,
+    /// How it lives with its workload.
+    #[command(flatten)]
+    pub pod: PodArgs,
     /// Unix socket for upgrades: if a process listens there, this one gets its listening sockets, and it drains once this
     /// one is ready. The next process asks this one there
     #[arg(
@@ -234,6 +240,9 @@ impl RunArgs {
             .settings(self.config.paths.clone(), self.identity.identity())?;
         settings.takeover.clone_from(&self.takeover);
         settings.is_service = true;
+        if settings.identity.mode == Mode::Sidecar {
+            settings.outbound_drain = Some(self.pod.outbound_drain());
+        }
         settings.read = self.config.reading.options(&self.identity.ejection);
         settings
             .clusters
@@ -279,6 +288,7 @@ impl ServeArgs {
             log_level: self.log_level.clone(),
             pre_drain: self.pre_drain,
             drain_time: self.drain_time,
+            outbound_drain: None,
             codec: codec::Settings {
                 http1: http1::Settings {
                     http10: match self.http10 {
@@ -420,41 +430,8 @@ fn network(text: &str) -> Result<Option<IpNet>, String> {
     }
 }
 
-/// Parses `1h`, `1m30s`, `1.5s`, `10ms`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a duration; write for example 30s or 1m30s");
-    let mut rest = text;
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let number = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .ok_or_else(wrong)?;
-        let value: f64 = rest[..number].parse().map_err(|_| wrong())?;
-        rest = &rest[number..];
-        let unit = rest
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(rest.len());
-        total += value
-            * match &rest[..unit] {
-                "h" => 3_600.0,
-                "m" => 60.0,
-                "s" => 1.0,
-                "ms" => 0.001,
-                _ => return Err(wrong()),
-            };
-        rest = &rest[unit..];
-    }
-    if text.is_empty() {
-        Err(wrong())
-    } else {
-        Duration::try_from_secs_f64(total).map_err(|_| wrong())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn networks_are_parsed_with_a_prefix_or_as_one_address() {
         for (text, network) in [
@@ -478,26 +455,6 @@ mod tests {
         ] {
             let error = super::network(wrong).unwrap_err();
             assert!(error.contains(message), "{wrong}: {error}");
-        }
-    }
-
-    #[test]
-    fn durations_are_parsed_in_go_syntax() {
-        for (text, milliseconds) in [
-            ("30s", 30_000),
-            ("1m30s", 90_000),
-            ("1.5s", 1_500),
-            ("10ms", 10),
-            ("0s", 0),
-        ] {
-            assert_eq!(
-                duration(text).unwrap(),
-                Duration::from_millis(milliseconds),
-                "{text}"
-            );
-        }
-        for wrong in ["", "30", "s", "1x", "1s2", "-1s"] {
-            assert!(duration(wrong).is_err(), "{wrong:?}");
         }
     }
 }

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::ListenerContext;
 use super::acceptor::Acceptor;
 use crate::codec::Handler;
-use crate::runtime::drain;
-use crate::snapshot::ListenerKey;
+use crate::runtime::drain::{self, Stage};
+use crate::snapshot::{Direction, ListenerKey};
 
 /// The listeners to have, as control publishes them; sent after the snapshot that serves them is in effect.
 pub type Wanted = watch::Receiver<Arc<BTreeSet<ListenerKey>>>;
@@ -48,7 +48,8 @@ enum Listener {
     Open(Vec<Acceptor>),
 }
 
-/// Keeps the listeners that `wanted` names open until a drain begins, then closes them all.
+/// Keeps the listeners that `wanted` names open until a drain begins, then closes them all. Inbound listeners close
+/// before that, at [`Stage::DrainingInbound`].
 ///
 /// When it returns, what the kernel had queued is accepted and the sockets are closed.
 pub async fn run<A: Handler>(
@@ -59,6 +60,11 @@ pub async fn run<A: Handler>(
     let mut listeners = BTreeMap::new();
     loop {
         let keys = Arc::clone(&wanted.borrow_and_update());
+        let drains_inbound = drain.stage() >= Stage::DrainingInbound;
+        let keys = match drains_inbound {
+            true => Arc::new(without_inbound(&context, &keys)),
+            false => keys,
+        };
         // Acceptors that are no longer wanted end by themselves when dropped.
         drop(fit(&context, &mut listeners, &keys));
         let again = retry_at(&listeners);
@@ -69,6 +75,7 @@ pub async fn run<A: Handler>(
                 break;
             },
             () = drain.soft() => break,
+            () = drain.inbound(), if !drains_inbound => {}
             () = sleep_until(again) => retry(&context, &mut listeners),
         }
     }
@@ -77,6 +84,16 @@ pub async fn run<A: Handler>(
     for acceptor in acceptors {
         acceptor.stopped().await;
     }
+}
+
+/// The listeners that are not inbound ones of a sidecar.
+fn without_inbound<A: Handler>(
+    context: &ListenerContext<A>,
+    wanted: &BTreeSet<ListenerKey>,
+) -> BTreeSet<ListenerKey> {
+    let is_inbound = |key: &ListenerKey| context.codec.direction(key) == Some(Direction::Inbound);
+    let others = wanted.iter().filter(|key| !is_inbound(key));
+    others.cloned().collect()
 }
 
 /// Opens what is missing; removes and returns what is no longer wanted.

@@ -13,8 +13,18 @@ use super::sync::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct Admission {
     total: CachePadded<AtomicUsize>,
+    emptied: Notify,
+    outbound: CachePadded<Outbound>,
     workers: Box<[CachePadded<WorkerCount>]>,
     connections_max: usize,
+}
+
+/// Connections of a sidecar's workload, to others.
+#[derive(Debug)]
+struct Outbound {
+    open: AtomicUsize,
+    /// All since the start; wraps around.
+    admitted: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -47,6 +57,11 @@ impl Admission {
     pub fn new(workers: usize, connections_max: usize) -> Arc<Self> {
         Arc::new(Self {
             total: CachePadded::new(AtomicUsize::new(0)),
+            emptied: Notify::new(),
+            outbound: CachePadded::new(Outbound {
+                open: AtomicUsize::new(0),
+                admitted: AtomicUsize::new(0),
+            }),
             workers: (0..workers)
                 .map(|_| CachePadded::new(WorkerCount::new()))
                 .collect(),
@@ -66,6 +81,7 @@ impl Admission {
         Some(AdmissionPermit {
             admission: Arc::clone(self),
             worker,
+            is_outbound: false,
         })
     }
 
@@ -84,6 +100,23 @@ impl Admission {
     /// Connections of all workers.
     pub fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed)
+    }
+
+    /// Waits until no worker has a connection. Meant for one waiter.
+    pub async fn all_emptied(&self) {
+        while self.total() > 0 {
+            self.emptied.notified().await;
+        }
+    }
+
+    /// Open connections of a sidecar's workload, to others.
+    pub fn outbound(&self) -> usize {
+        self.outbound.open.load(Ordering::Relaxed)
+    }
+
+    /// A number that changes with each connection that a sidecar's workload opens.
+    pub fn outbound_admitted(&self) -> usize {
+        self.outbound.admitted.load(Ordering::Relaxed)
     }
 
     /// The worker that a connection just admitted to `own` had better go to: the one with the fewest connections, if
@@ -105,9 +138,19 @@ impl Admission {
 pub struct AdmissionPermit {
     admission: Arc<Admission>,
     worker: usize,
+    is_outbound: bool,
 }
 
 impl AdmissionPermit {
+    /// Counts the connection as one of a sidecar's workload, to others.
+    pub fn count_outbound(&mut self) {
+        if !std::mem::replace(&mut self.is_outbound, true) {
+            let outbound = &self.admission.outbound;
+            outbound.open.fetch_add(1, Ordering::Relaxed);
+            outbound.admitted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Counts the connection with another worker from now on.
     pub fn move_to(&mut self, worker: usize) {
         let workers = &self.admission.workers;
@@ -119,8 +162,14 @@ impl AdmissionPermit {
 
 impl Drop for AdmissionPermit {
     fn drop(&mut self) {
+        if self.is_outbound {
+            let open = &self.admission.outbound.open;
+            open.fetch_sub(1, Ordering::Relaxed);
+        }
         self.admission.workers[self.worker].release();
-        self.admission.total.fetch_sub(1, Ordering::Release);
+        if self.admission.total.fetch_sub(1, Ordering::Release) == 1 {
+            self.admission.emptied.notify_one();
+        }
     }
 }
 
@@ -165,6 +214,19 @@ mod tests {
             let (admission, _slots) = admission(counts);
             assert_eq!(admission.better_than(0), expected, "{counts:?}");
         }
+    }
+
+    #[test]
+    fn outbound_connections_are_counted_while_they_are_open() {
+        let (admission, mut slots) = admission(&[2]);
+        slots[0].count_outbound();
+        slots[0].count_outbound();
+        assert_eq!((admission.outbound(), admission.total()), (1, 2));
+        drop(slots);
+        assert_eq!(
+            (admission.outbound(), admission.outbound_admitted()),
+            (0, 1)
+        );
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub enum Stage {
     Serving,
     /// Serve as before, and say that others should be asked from now on.
     Leaving,
+    /// A sidecar only: inbound listeners drain, outbound listeners serve as before.
+    DrainingInbound,
     /// Take nothing new, finish what runs, ask peers to go elsewhere.
     Draining,
     /// Stop now, whatever runs.
@@ -54,6 +56,11 @@ impl Trigger {
     /// Says that the drain is near.
     pub fn leave(&self) {
         self.raise(Stage::Leaving);
+    }
+
+    /// Begins to drain the inbound listeners of a sidecar.
+    pub fn drain_inbound(&self) {
+        self.raise(Stage::DrainingInbound);
     }
 
     /// Begins to drain; does nothing when that has begun already.
@@ -106,6 +113,11 @@ impl Watch {
     /// How far it has come.
     pub fn stage(&self) -> Stage {
         *self.stage.borrow()
+    }
+
+    /// Waits for [`Stage::DrainingInbound`] or later.
+    pub async fn inbound(&self) {
+        self.at_least(Stage::DrainingInbound).await;
     }
 
     /// Waits for [`Stage::Draining`] or later.

@@ -2,6 +2,7 @@
 
 mod mutual_tls;
 mod scopes;
+mod termination;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

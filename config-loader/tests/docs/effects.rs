@@ -126,7 +126,7 @@ spec.ingress[].defaultEndpoint sidecar::default_endpoint_takes_requests_to_its_p
 spec.ingress[].connectionPool sidecar::scopes::limits_of_connections_to_the_workload_hold
 spec.inboundConnectionPool sidecar::scopes::limits_of_connections_to_the_workload_hold
 spec.egress[].port sidecar::scopes::egress_listeners_without_capture_are_dialed_by_the_workload
-spec.egress[].port.protocol untested
+spec.egress[].port.protocol sidecar::scopes::egress_listeners_carry_the_protocol_that_they_declare
 spec.egress[].port.name accepted
 spec.egress[].port.targetPort accepted
 spec.egress[].bind sidecar::scopes::egress_listeners_without_capture_are_dialed_by_the_workload
@@ -134,7 +134,7 @@ spec.egress[].captureMode sidecar::scopes::egress_listeners_without_capture_are_
 spec.egress[].hosts sidecar::scopes::sidecar_of_the_workload_decides_which_hosts_it_reaches
 spec.outboundTrafficPolicy.mode sidecar::unknown_destinations_are_refused_under_registry_only
 spec.outboundTrafficPolicy.egressProxy sidecar::scopes::egress_proxy_takes_requests_for_unknown_hosts
-spec.outboundTrafficPolicy.egressProxy.subset untested
+spec.outboundTrafficPolicy.egressProxy.subset sidecar::scopes::egress_proxy_can_be_a_subset_of_its_service
 
 # VirtualService networking.istio.io
 spec.hosts routing::request_host_selects_the_virtual_host

@@ -8,6 +8,7 @@ mod inbound;
 mod made;
 mod named;
 mod outbound;
+mod sorted;
 mod tcp;
 mod unknown;
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 
-use super::{Sidecar, answering, get, service};
+use super::{Greeter, Sidecar, answering, get, read_line, service};
 use crate::support::DEADLINE;
 use crate::support::proxy::free_address;
 use crate::support::raw::Raw;
@@ -108,6 +108,61 @@ fn egress_proxy_takes_requests_for_unknown_hosts() {
         .map(|seen| seen.host().to_owned())
         .collect();
     assert_eq!(hosts, ["outside.test", "bytes.test"]);
+}
+
+#[test]
+fn egress_proxy_can_be_a_subset_of_its_service() {
+    let (old, new) = (answering(), answering());
+    let endpoints = [("v1", old.address), ("v2", new.address)].map(|(version, address)| {
+        let (ip, port) = (address.ip(), address.port());
+        format!("{{address: {ip}, ports: {{http: {port}}}, labels: {{version: {version}}}}}")
+    });
+    let gateway = format!(
+        "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: gateway}}\nspec:\n  hosts: [gateway.test]\n  \
+         resolution: STATIC\n  ports: [{{number: 80, name: http, protocol: HTTP}}]\n  endpoints: [{}]\n",
+        endpoints.join(", ")
+    );
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: gateway}\nspec:\n  host: gateway.test\n  \
+                subsets: [{name: new, labels: {version: v2}}]\n";
+    let spec = "{outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: gateway.test, subset: new, port: {number: 80}}}}";
+    let resources = [gateway, rule.to_owned(), resource("s", spec)];
+    let sidecar = Sidecar::start(&[], resources);
+    for _ in 0..4 {
+        let reply = get(&mut sidecar.leaves("192.0.2.7:80"), "outside.test");
+        assert_eq!(reply.status, 200);
+    }
+    assert_eq!((old.seen().len(), new.seen().len()), (0, 4));
+}
+
+/// The protocol of the Sidecar counts before that of the service: so a server that speaks first is heard at once, although
+/// its service declares HTTP, and a service that declares bytes is found by its host.
+#[test]
+fn egress_listeners_carry_the_protocol_that_they_declare() {
+    let (db, api) = (Greeter::start(), answering());
+    // so long that only a connection that is not looked into ends in time
+    let slow = ["--protocol-detection-timeout", "1h"];
+    let (dialed, captured) = (free_address(), "10.96.0.3:3307");
+    let listeners = format!(
+        "{{port: {{number: {}, protocol: MYSQL, name: dialed}}, bind: {}, captureMode: NONE, hosts: ['./*']}}, \
+         {{port: {{number: 3307, protocol: MYSQL, name: captured}}, hosts: ['./*']}}, \
+         {{port: {{number: 8082, protocol: HTTP, name: api}}, hosts: ['./*']}}",
+        dialed.port(),
+        dialed.ip()
+    );
+    let spec = format!("{{{REGISTRY_ONLY}, egress: [{listeners}]}}");
+    let resources = [
+        service("db", "10.96.0.2", ("http", dialed.port()), db.address),
+        service("captured", "10.96.0.3", ("http", 3307), db.address),
+        service("api", "10.96.0.4", ("tcp", 8082), api.address),
+        resource("s", &spec),
+    ];
+    let sidecar = Sidecar::start(&slow, resources);
+    let mut stream = Raw::connect(dialed).stream();
+    assert_eq!(read_line(&mut stream), "greeting\n");
+    let mut stream = sidecar.leaves(captured).stream();
+    assert_eq!(read_line(&mut stream), "greeting\n");
+    let status = |host: &str| get(&mut sidecar.leaves("10.96.0.4:8082"), host).status;
+    assert_eq!((status("api"), status("nobody.test")), (200, 502));
 }
 
 #[test]

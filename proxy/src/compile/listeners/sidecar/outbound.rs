@@ -1,7 +1,7 @@
 //! What the workload reaches: a listener for each port of the services that its Sidecar lets it see, and one for all others.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use config_loader::catalog::hostname;
@@ -13,7 +13,6 @@ use crate::compile::clusters::Clusters;
 use crate::compile::listeners::opaque::{Compiled, assemble};
 use crate::compile::service::Service as Host;
 use crate::compile::service::port::{Carries, Port};
-use crate::compile::service::workload::{Workload, WorkloadHost};
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
@@ -23,7 +22,8 @@ use crate::snapshot::{
 };
 
 use super::made::{Made, Wanted, captured_port};
-use super::named::{ByHost, MESH, NamedHosts, addresses, by_host};
+use super::named::{ByHost, MESH, NamedHosts, by_host};
+use super::sorted::Sorted;
 use super::tcp::{ConnectionRules, rest};
 use super::unknown::Unknown;
 
@@ -46,7 +46,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
     for entry in egress.into_iter().flatten() {
         if let Some(port) = &entry.port {
             for key in keys(made, Some(entry), port.number) {
-                placed.entry(key).or_default().line = entry.line.0;
+                placed.entry(key).or_default().ask(entry);
             }
         }
     }
@@ -113,6 +113,29 @@ struct OnPort {
     services: Vec<(Arc<Host>, Port)>,
     /// Line of the Sidecar's entry; 0 if none says anything of the port.
     line: u32,
+    /// What the Sidecar's entry for this port declares; none if no entry names the port.
+    asked: Option<Carries>,
+}
+
+impl OnPort {
+    fn ask(&mut self, entry: &EgressListener) {
+        self.line = entry.line.0;
+        self.asked = declared(entry);
+    }
+
+    /// Whether requests are told from bytes.
+    fn has_http(&self, number: u16, sorted: &Sorted) -> bool {
+        match self.asked {
+            Some(carries) => matches!(carries, Carries::Detect | Carries::Http),
+            None => !sorted.http.is_empty() || number == 80,
+        }
+    }
+}
+
+/// What an entry declares of its port.
+fn declared(entry: &EgressListener) -> Option<Carries> {
+    let port = entry.port.as_ref()?;
+    Some(Carries::of_protocol(port.protocol))
 }
 
 /// The entry of `egress` that services of a port belong to: the one for the port, else the one for all others.
@@ -136,8 +159,14 @@ fn place(
     let mut put = |entry: Option<&EgressListener>| {
         for key in keys(made, entry, port.number) {
             let on_port = placed.entry(key).or_default();
-            on_port.services.push((Arc::clone(service), port.clone()));
-            on_port.line = entry.map_or(0, |entry| entry.line.0);
+            let mut port = port.clone();
+            if let Some(entry) = entry {
+                on_port.ask(entry);
+                // what the Sidecar declares counts before what the service does
+                let declared = declared(entry).filter(|carries| *carries != Carries::Detect);
+                port.carries = declared.unwrap_or(port.carries);
+            }
+            on_port.services.push((Arc::clone(service), port));
         }
     };
     let Some(egress) = egress else {
@@ -190,15 +219,14 @@ fn add(
     clusters: &mut Clusters<'_>,
 ) {
     let before = made.before(&key);
-    let sorted = Sorted::of(&on_port.services, clusters);
+    let sorted = Sorted::of(&on_port.services, key.has_socket(), clusters);
     let connections = ConnectionRules {
         inputs: made.inputs,
         key: &key,
         tcp: &rules.tcp,
         tls: &rules.tls,
     };
-    let has_http = !sorted.http.is_empty() || key.address.port() == 80 || on_port.line > 0;
-    let http = has_http.then(|| {
+    let http = on_port.has_http(key.address.port(), &sorted).then(|| {
         let hosts = NamedHosts {
             inputs: made.inputs,
             key: &key,
@@ -234,7 +262,11 @@ fn add(
         protocols: protocols(&on_port.services),
         provenance,
         skipped: Vec::new(),
-        service: detected(port_wide, before),
+        service: match (&port_wide.http, &port_wide.tls) {
+            // nothing of a connection has to be looked at
+            (None, TlsBytes::Opaque) => Service::Opaque(port_wide.opaque),
+            _ => detected(port_wide, before),
+        },
     };
     made.add(key, wanted);
 }
@@ -311,80 +343,6 @@ fn bytes(
         }
     };
     (tls, assemble(bytes, None, before.and_then(opaque_of)))
-}
-
-/// The services of a port by how their connections are told apart.
-#[derive(Default)]
-struct Sorted {
-    /// Requests, by host.
-    http: Vec<(Arc<Host>, Port)>,
-    /// TLS, by SNI, else by address.
-    tls: Vec<(Arc<Host>, u16, Vec<IpNet>)>,
-    /// By address: it has a listener of its own, since nothing has to be looked at.
-    exact: Vec<(IpAddr, Arc<Host>, Port)>,
-    /// By blocks of addresses.
-    nets: Vec<(Arc<Host>, u16, Vec<IpNet>)>,
-    /// Connections to any address, as the service has none.
-    anywhere: Vec<(Arc<Host>, u16)>,
-    /// Addresses of services whose clients speak first.
-    client_first: Vec<IpAddr>,
-}
-
-impl Sorted {
-    fn of(services: &[(Arc<Host>, Port)], clusters: &Clusters<'_>) -> Self {
-        let mut sorted = Self::default();
-        for (service, port) in services {
-            sorted.put(service, port, clusters);
-        }
-        sorted
-    }
-
-    fn put(&mut self, service: &Arc<Host>, port: &Port, clusters: &Clusters<'_>) {
-        let dialed = match service.is_headless {
-            true => endpoints(service, port),
-            false => addresses(service, clusters),
-        };
-        let is_single = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
-        let (single, nets): (Vec<IpNet>, Vec<IpNet>) =
-            dialed.iter().partition(|net| is_single(net));
-        let single = single.iter().map(IpNet::addr);
-        match port.carries {
-            Carries::Http => {
-                self.http.push((Arc::clone(service), port.clone()));
-                self.client_first.extend(single);
-            }
-            Carries::Tls => {
-                self.tls
-                    .push((Arc::clone(service), port.number, dialed.clone()));
-                self.client_first.extend(single);
-            }
-            Carries::Detect | Carries::Bytes => {
-                if port.carries == Carries::Detect {
-                    self.http.push((Arc::clone(service), port.clone()));
-                }
-                let own = single.map(|address| (address, Arc::clone(service), port.clone()));
-                self.exact.extend(own);
-                if !nets.is_empty() {
-                    self.nets.push((Arc::clone(service), port.number, nets));
-                }
-                if dialed.is_empty() && !service.is_headless && port.carries == Carries::Bytes {
-                    self.anywhere.push((Arc::clone(service), port.number));
-                }
-            }
-        }
-    }
-}
-
-/// Addresses of the endpoints of a headless service that take connections on the number of its port.
-fn endpoints(service: &Host, port: &Port) -> Vec<IpNet> {
-    let of = |workload: &Workload| match workload.host {
-        WorkloadHost::Ip(ip) if workload.port(port) == Some(port.number) => Some(IpNet::from(ip)),
-        _ => None,
-    };
-    let mut found: Vec<_> = service.endpoints.iter().filter_map(of).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
 }
 
 /// Adds the listener for connections to ports that no service has.

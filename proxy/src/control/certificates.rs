@@ -3,22 +3,23 @@
 //! Files are read again every few seconds and when something happens in their directory; whether anything changed, the
 //! store tells by their contents. What it keeps in effect is its matter, see `tls::Store`.
 
+mod file;
+
 mod findings;
+
+mod system;
 
 mod watch;
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use config_loader::resource::core::Secret;
 use config_loader::{Diagnostic, Name, ResourceSet};
-use rustix::fs::OFlags;
 
+use file::file;
 pub use findings::{findings, of_another_workload};
 pub use watch::Directories;
 
@@ -30,22 +31,6 @@ use crate::tls::material::UnixSeconds;
 use crate::tls::spiffe::Workload;
 use crate::tls::store::{AuthorityBytes, IdentityBytes, Named, Read};
 use crate::tls::{AuthoritySource, IdentitySource, Problem, ProblemKind, Store};
-
-/// The most bytes that a certificate file may have.
-const FILE_BYTES_MAX: u64 = 1 << 20;
-
-/// Names the file of the authorities that the operating system trusts, as with OpenSSL.
-const SYSTEM_VARIABLE: &str = "SSL_CERT_FILE";
-
-/// Where systems have that file: Debian and Alpine, Fedora and RHEL, openSUSE, and others.
-const SYSTEM_FILES: [&str; 6] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/pki/tls/cacert.pem",
-    "/etc/ssl/cert.pem",
-];
 
 /// Keys of a secret under which a value may be, the first one that is there counts.
 const CHAIN_KEYS: [&str; 2] = ["cert", Secret::TLS_CERTIFICATE];
@@ -224,7 +209,7 @@ impl Reader<'_> {
                 is_lenient: false,
             }),
             AuthoritySource::System { revoked } => Ok(AuthorityBytes {
-                authorities: system()?,
+                authorities: system::authorities()?,
                 revoked: revoked.as_ref().map(file).transpose()?,
                 is_lenient: true,
             }),
@@ -319,61 +304,6 @@ fn value(secret: &Secret, keys: &[&str], place: &str, kind: ProblemKind) -> Resu
         None => {
             let text = format!("it has none of the keys {}", keys.join(", "));
             Err(Problem::new(kind, place, text))
-        }
-    }
-}
-
-fn file(path: &Arc<str>) -> Result<Named, Problem> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        // A pipe is no file either, and opening one would wait for its writer.
-        let file = File::options()
-            .read(true)
-            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-            .open(&**path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a file"));
-        }
-        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            let text = format!("it has more than {FILE_BYTES_MAX} bytes");
-            return Err(io::Error::other(text));
-        }
-        Ok(bytes)
-    };
-    match read() {
-        Ok(bytes) => Ok((Arc::clone(path), bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let text = "there is no such file";
-            Err(Problem::new(ProblemKind::Missing, Arc::clone(path), text))
-        }
-        Err(error) => {
-            let text = format!("it cannot be read: {error}");
-            Err(Problem::new(
-                ProblemKind::Unreadable,
-                Arc::clone(path),
-                text,
-            ))
-        }
-    }
-}
-
-/// The authorities that the operating system trusts, in one file.
-fn system() -> Result<Named, Problem> {
-    let told = std::env::var(SYSTEM_VARIABLE).ok();
-    let told = told.filter(|path| !path.is_empty());
-    let found = match &told {
-        Some(path) => Some(path.as_str()),
-        None => SYSTEM_FILES
-            .into_iter()
-            .find(|path| Path::new(path).exists()),
-    };
-    match found {
-        Some(path) => file(&path.into()),
-        None => {
-            let text = format!("no file of CA certificates is found: name it in {SYSTEM_VARIABLE}");
-            let place = "the operating system's CAs";
-            Err(Problem::new(ProblemKind::Missing, place, text))
         }
     }
 }

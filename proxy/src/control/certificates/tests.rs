@@ -1,6 +1,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use super::file::FILE_BYTES_MAX;
 use super::*;
 use crate::compile::certificates::Fields;
 use crate::tls::ServerSettings;

@@ -1,0 +1,92 @@
+//! The authorities that the operating system trusts; where it has no file of them, those that Mozilla trusts.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
+
+use super::file::file;
+use crate::tls::Problem;
+use crate::tls::store::Named;
+
+/// Names the file, as with OpenSSL.
+const VARIABLE: &str = "SSL_CERT_FILE";
+
+/// Where systems have the file: Debian and Alpine, Fedora and RHEL, openSUSE, and others.
+const FILES: [&str; 6] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/tls/cacert.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// What errors and pages call the certificates in the binary.
+const BUILT_IN: &str = "the built-in CA certificates";
+
+/// The certificates in the file that the environment names, else in the first file that is there, else in the binary.
+pub(super) fn authorities() -> Result<Named, Problem> {
+    let named = std::env::var(VARIABLE).ok();
+    let named = named.filter(|path| !path.is_empty());
+    find(named.as_deref(), &FILES)
+}
+
+fn find(named: Option<&str>, files: &[&str]) -> Result<Named, Problem> {
+    let mut present = files.iter().filter(|path| Path::new(path).exists());
+    match named.or_else(|| present.next().copied()) {
+        Some(path) => file(&path.into()),
+        // as in an image that has nothing but the binary
+        None => Ok((BUILT_IN.into(), built_in())),
+    }
+}
+
+/// The certificates in the binary, as a file has them.
+fn built_in() -> Vec<u8> {
+    let mut pem = String::new();
+    for certificate in TLS_SERVER_ROOT_CERTS {
+        pem.push_str("-----BEGIN CERTIFICATE-----\n");
+        STANDARD.encode_string(certificate, &mut pem);
+        pem.push_str("\n-----END CERTIFICATE-----\n");
+    }
+    pem.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::ProblemKind;
+    use crate::tls::material::{Authorities, AuthoritiesPem};
+
+    #[test]
+    fn built_in_certificates_are_used_where_the_system_has_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        let (there, lost) = (path("there"), path("lost"));
+        std::fs::write(&there, "of the system").unwrap();
+        let place = |named, files: &[&str]| find(named, files).map(|(place, _)| place.to_string());
+        assert_eq!(place(None, &[&lost]).unwrap(), BUILT_IN);
+        assert_eq!(place(None, &[&lost, &there]).unwrap(), there);
+        assert_eq!(place(Some(&there), &[]).unwrap(), there);
+        // a file that somebody asked for is not replaced
+        assert_eq!(
+            place(Some(&lost), &[&there]).unwrap_err().kind,
+            ProblemKind::Missing
+        );
+    }
+
+    #[test]
+    fn every_built_in_certificate_is_trusted() {
+        let bytes = built_in();
+        let pem = AuthoritiesPem {
+            authorities: (BUILT_IN, &bytes),
+            revoked: None,
+            // an error if there is one that cannot be used
+            is_lenient: false,
+        };
+        let read = Authorities::read(pem).unwrap();
+        assert_eq!(read.facts.len(), TLS_SERVER_ROOT_CERTS.len());
+        assert!(read.facts.len() > 100);
+    }
+}

@@ -309,6 +309,8 @@ fn failure(
             let why = "it is where the client dialled, which a gateway does not know";
             ("nowhere", Kind::NoOriginalDestination, why.to_owned())
         }
+        // its endpoint is the address that the client dialed
+        Some(cluster) if cluster.dialed.is_some() => return None,
         // where the policy gives nothing to anybody, the local cluster's endpoints are there still
         Some(cluster) if cluster.is_deserted() || cluster.absence.is_some() => {
             let why = match cluster.absence {

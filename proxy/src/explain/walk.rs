@@ -191,7 +191,8 @@ fn choose_listener<'s>(
                     || "the URL names no port".to_owned(),
                     |port| format!("none has the URL's port {port}"),
                 );
-                match all().find(serves) {
+                let leaving = all().filter(|listener| listener.direction != Direction::Inbound);
+                match leaving.chain(all()).find(serves) {
                     _ if snapshot.listeners.len() == 1 => {
                         (all().next()?, format!("the only one; {why}"))
                     }

@@ -1,5 +1,7 @@
 //! Every example is valid, runs, and does what its README says.
 
+mod sidecar;
+
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -352,6 +354,7 @@ fn every_example_is_run_by_a_test() {
         "mirror",
         "quickstart",
         "redirect-and-rewrite",
+        "sidecar",
         "tcp",
         "tls-passthrough",
     ];

@@ -198,11 +198,11 @@ impl<A: Handler> AcceptedConnection<A> {
             local: self.downstream.local,
             dialed: (!listener.has_socket()).then_some(self.downstream.local),
             server_name: server_name.map(Arc::from),
+            tls: self.tls.take(),
             routes,
         };
         // Boxed, so that the memory that connecting takes goes when that is done.
         let opened = Box::pin(self.server.handler.open(asked)).await;
-        self.tls = None;
         let Some(opened) = opened else { return };
         let (transport, ahead, _slot) = self.stream.into_parts();
         let limits = (&self.server.settings.opaque, &self.server.timeouts);

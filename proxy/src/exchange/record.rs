@@ -5,7 +5,7 @@
 
 pub mod health;
 pub mod log;
-mod peer;
+pub mod peer;
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -386,7 +386,8 @@ impl Record {
             request_messages: self.progress.as_ref().map_or(0, |one| one.messages()),
             response_messages: self.messages.count(),
         };
-        let of_peer = peer::stats(&self.connection, stats, &worker.telemetry.stats);
+        let handshake = self.connection.tls.as_deref();
+        let of_peer = peer::stats(handshake, stats, &worker.telemetry.stats);
         of_peer.as_ref().unwrap_or(stats).record(worker.id, &record);
         if let Some(stats) = &self.route_stats {
             stats.record(worker.id, record.code);

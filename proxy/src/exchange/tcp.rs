@@ -15,9 +15,10 @@ use tokio::time::Instant;
 use crate::balance::{HashKey, of_address};
 use crate::cluster::{Ask, Outcome};
 use crate::error::{Error, Kind};
+use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::message::local_reply::LocalReply;
-use crate::exchange::record::health;
 use crate::exchange::record::log::host;
+use crate::exchange::record::{health, peer};
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::registry::{Address, ConnectionPermit, EndpointState};
@@ -37,6 +38,8 @@ pub struct DownstreamTcp {
     pub dialed: Option<SocketAddr>,
     /// The name that a TLS client asked for.
     pub server_name: Option<Arc<str>>,
+    /// The result of the TLS handshake, if TLS ends here.
+    pub tls: Option<Box<Handshake>>,
     /// The rules of the server that it came to; none when no server is for it.
     pub routes: Option<Arc<OpaqueRoutes>>,
 }
@@ -60,7 +63,8 @@ pub struct Opened {
 /// Finds the destination of a connection, and connects to it. `None` if there is none; that has been logged then.
 pub async fn open(worker: &Rc<Worker>, asked: DownstreamTcp) -> Option<Opened> {
     let snapshot = worker.snapshot();
-    let mut record = Record::begin(worker, &asked);
+    let mut asked = asked;
+    let mut record = Record::begin(worker, &mut asked);
     match target(worker, &snapshot, &asked, &mut record) {
         Ok((target, tunnel)) => connect(worker, &target, tunnel, record).await,
         Err(End { flags, details }) => {
@@ -235,6 +239,8 @@ pub struct Record {
     started: Instant,
     client: Client,
     server_name: Option<Arc<str>>,
+    /// Kept until the statistics are known.
+    tls: Option<Box<Handshake>>,
     cluster: Option<Arc<str>>,
     /// Key and tier of the member that it goes to, where several serve it; else its name.
     member: Option<(Arc<str>, Option<u8>)>,
@@ -255,7 +261,7 @@ pub struct Record {
 }
 
 impl Record {
-    fn begin(worker: &Rc<Worker>, asked: &DownstreamTcp) -> Self {
+    fn begin(worker: &Rc<Worker>, asked: &mut DownstreamTcp) -> Self {
         Self {
             worker: Rc::clone(worker),
             start: SystemTime::now(),
@@ -265,6 +271,7 @@ impl Record {
                 destination: asked.local,
             },
             server_name: asked.server_name.clone(),
+            tls: asked.tls.take(),
             cluster: None,
             member: None,
             attempts: 0,
@@ -298,7 +305,10 @@ impl Record {
         self.attempts += 1;
         picked.attempted(0, &self.worker);
         if !self.counted {
-            self.stats = Arc::clone(&endpoint.stats);
+            let (handshake, base) = (self.tls.take(), &endpoint.stats);
+            let registry = &self.worker.telemetry.stats;
+            let of_peer = peer::stats(handshake.as_deref(), base, registry);
+            self.stats = of_peer.unwrap_or_else(|| Arc::clone(base));
             self.stats.tcp().opened(self.worker.id);
             self.counted = true;
         }

@@ -21,13 +21,12 @@ pub(super) fn security(connection: &Connection, reporter: Reporter) -> Security 
 
 /// The statistics with the labels of `base` and what the client's certificate says; none if it says nothing, or if the
 /// sending side reports.
-pub(super) fn stats(
-    connection: &Connection,
+pub fn stats(
+    handshake: Option<&Handshake>,
     base: &Arc<RequestStats>,
     registry: &StatsRegistry,
 ) -> Option<Arc<RequestStats>> {
     let labels = base.labels();
-    let handshake = connection.tls.as_deref();
     let handshake = handshake.filter(|_| labels.reporter == Reporter::Destination)?;
     let find = || {
         let labels = with_principals(labels, handshake);

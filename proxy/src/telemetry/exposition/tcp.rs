@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::flags::ResponseFlags;
-use super::super::labels::RequestLabels;
+use super::super::labels::{Reporter, RequestLabels, UNKNOWN};
 use super::super::names::{self, Family, label};
 use super::super::requests::{RequestStats, Security};
 use super::super::tcp::TcpTotals;
@@ -46,7 +46,7 @@ pub(super) fn text(handles: &[Arc<RequestStats>], format: TextFormat) -> Vec<u8>
                 append_party_labels(&mut text, labels);
                 append_label(&mut text, label::REQUEST_PROTOCOL, "tcp");
                 append_label(&mut text, label::RESPONSE_FLAGS, &flags.to_string());
-                let security = Security::Unknown.as_str();
+                let security = security(labels).as_str();
                 append_label(&mut text, label::CONNECTION_SECURITY_POLICY, security);
                 append_line(
                     &mut out,
@@ -57,4 +57,14 @@ pub(super) fn text(handles: &[Arc<RequestStats>], format: TextFormat) -> Vec<u8>
         }
     }
     out
+}
+
+/// How connections with these labels are secured, as the side that receives them reports it: only a client that is known by
+/// its certificate has a principal.
+fn security(labels: &RequestLabels) -> Security {
+    match labels.reporter {
+        Reporter::Source => Security::Unknown,
+        Reporter::Destination if &*labels.source.principal == UNKNOWN => Security::None,
+        Reporter::Destination => Security::MutualTls,
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Sidecar, answering, get};
+use super::{Greeter, Sidecar, answering, get, read_line};
 use crate::support::mesh::documents;
 use crate::support::pki::Authority;
 use crate::support::proxy::{Proxy, Start, free_address};
@@ -138,4 +138,55 @@ fn workload_of_another_authority_is_refused() {
     let client = Sidecar::start(&flags, resources);
     assert_eq!(get(&mut client.leaves("10.96.0.1:80"), "api").status, 503);
     assert_eq!(app.seen().len(), 0);
+}
+
+#[test]
+fn metrics_of_connections_name_the_identities_of_both_workloads() {
+    let directory = tempfile::tempdir().unwrap();
+    let ca = Authority::new("mesh");
+    let db = Greeter::start();
+    let at = free_address();
+    let (ip, port) = (at.ip(), at.port());
+    let ingress = format!(
+        "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {{name: s}}\nspec:\n  ingress:\n  - port: {{number: \
+         {port}, protocol: TCP, name: tcp}}\n    bind: {ip}\n    captureMode: NONE\n    defaultEndpoint: {}\n",
+        db.address
+    );
+    let server = Start::new()
+        .args(["--mode", "sidecar", "--outbound-listener", "off"])
+        .args(["--inbound-listener", "off"])
+        .args(identity(directory.path(), &ca, "db"))
+        .file("mesh.yaml", ingress)
+        .start();
+    let flags = identity(directory.path(), &ca, "client");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let resources = [
+        super::service("db", "10.96.0.2", ("tcp", 3306), at),
+        mutual("db.default.svc.cluster.local"),
+    ];
+    let client = Sidecar::start(&flags, resources);
+    let mut stream = client.leaves("10.96.0.2:3306").stream();
+    assert_eq!(read_line(&mut stream), "greeting\n");
+    let labels = [
+        ("reporter", "destination"),
+        (
+            "source_principal",
+            "spiffe://cluster.local/ns/default/sa/client",
+        ),
+        (
+            "destination_principal",
+            "spiffe://cluster.local/ns/default/sa/db",
+        ),
+        ("connection_security_policy", "mutual_tls"),
+    ];
+    let opened = "istio_tcp_connections_opened_total";
+    assert_eq!(server.metric(opened, &labels), 1.0);
+    // a client in plain text has no identity
+    let mut plain = Raw::connect(at).stream();
+    assert_eq!(read_line(&mut plain), "greeting\n");
+    let labels = [
+        ("source_principal", "unknown"),
+        ("connection_security_policy", "none"),
+    ];
+    assert_eq!(server.metric(opened, &labels), 1.0);
 }

@@ -12,46 +12,17 @@ use crate::compare::sidecars::{Identities, PROXIES};
 use crate::compare::tool::Tool;
 use crate::compare::{accounting, say};
 
+mod entrant;
 mod load;
 mod pair;
 mod table;
 
-use load::{Load, Measured};
+use entrant::{Entrant, TITLE, Turn};
+use load::Load;
 use pair::Pair;
-
-const TITLE: &str = "A pair of sidecars";
 
 /// Length of the turns before the rounds, which fill pools and caches and are not counted.
 const WARM_UP: Duration = Duration::from_secs(1);
-
-/// Who has turns: a pair, or the upstream without proxies.
-struct Entrant {
-    label: String,
-    pair: Option<Pair>,
-    flat_out: Vec<Turn>,
-    steady: Vec<Turn>,
-    /// Resident memory of the larger one of the two after the load, in KiB.
-    kib: Option<u64>,
-}
-
-/// What one turn gave.
-struct Turn {
-    measured: Measured,
-    /// CPU time of both proxies.
-    cpu: Duration,
-    elapsed: Duration,
-}
-
-impl Turn {
-    /// CPU time per request, in us.
-    fn cpu_each(&self) -> f64 {
-        self.cpu.as_secs_f64() * 1e6 / self.measured.requests.max(1) as f64
-    }
-
-    fn per_second(&self) -> f64 {
-        self.measured.requests as f64 / self.elapsed.as_secs_f64()
-    }
-}
 
 /// Puts the load on every pair in turn, and adds the table.
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! What the pairs gave, as a table.
 
+use super::entrant::{Entrant, TITLE, Turn};
 use super::load::{CONNECTIONS, RATE};
-use super::{Entrant, TITLE, Turn};
 use crate::compare::configure::Proxy;
 use crate::compare::report::{Figure, Figures, Section, number, ratio};
 use crate::compare::statistics::median;

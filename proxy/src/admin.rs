@@ -4,6 +4,7 @@
 //! the closures of [`AdminState`], which the composition root fills, so this module knows neither snapshot nor workers.
 
 mod accepts;
+mod app_probers;
 mod certs;
 mod cluster_views;
 mod clusters;
@@ -27,6 +28,7 @@ mod state;
 mod stats;
 pub mod view;
 
+pub use app_probers::AppProbers;
 pub use cluster_views::{clusters as cluster_views, remote_cluster_states};
 pub use dump::{DumpedResources, dump};
 pub use events::views as event_views;

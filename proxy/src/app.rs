@@ -13,6 +13,7 @@ mod signals;
 mod sources;
 mod start_error;
 mod takeover;
+mod workload;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -52,6 +53,8 @@ use self::signals::{ReloadSignals, SignalAction, Signals};
 pub use self::sources::unreadable;
 pub use self::start_error::StartError;
 use self::start_error::{broken, failed};
+use self::workload::Workload;
+pub use self::workload::WorkloadProcess;
 
 /// How long the access log may take to write what waits when the process ends.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
@@ -122,6 +125,8 @@ struct App {
     quit: Arc<Notify>,
     access_log: Arc<AccessLog>,
     signals: Signals,
+    /// When the workload ends.
+    workload: Workload,
     /// When another process takes over.
     ends: Ends,
     /// End the watching of files when they are dropped.
@@ -135,6 +140,7 @@ impl App {
         quit: Arc<Notify>,
     ) -> Result<Self, StartError> {
         let signals = ReloadSignals::listen()?;
+        let workload = Workload::find(settings.exit_with.as_ref())?;
         let telemetry = Telemetry::new(settings.workers.get(), build_info());
         let access_log = Arc::new(open_access_log(&settings)?);
         let mut inheritance = Inheritance::of(&settings)?;
@@ -172,7 +178,6 @@ impl App {
         let signals = signals.and_end()?;
         let workers = start_workers(&settings, &shared, (&slot, &registry), &access_log)?;
         look_after(control, &slot, &workers.admission);
-        let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission);
         let sources = pages::Sources {
             slot,
             certificates,
@@ -180,20 +185,21 @@ impl App {
             status_table,
             quarantine,
             found,
-            drain: trigger,
+            drain: trigger.clone(),
             quit: Arc::clone(&quit),
             telemetry,
             access_log: Arc::clone(&access_log),
-            settings,
+            settings: settings.clone(),
             logging,
         };
         let ends = inheritance.serve(sockets, sources);
         Ok(Self {
+            shutdown: Shutdown::new(&settings, trigger, &workers.admission),
             workers,
-            shutdown,
             quit,
             access_log,
             signals,
+            workload,
             ends,
             watches,
         })
@@ -210,6 +216,10 @@ impl App {
                     SignalAction::Reopen => self.access_log.reopen(),
                 },
                 () = self.quit.notified() => break,
+                () = self.workload.ended() => {
+                    self.shutdown.workload_has_ended();
+                    break;
+                }
                 result = self.ends.next() => {
                     self.shutdown.is_handed_over();
                     ended = result;

@@ -8,6 +8,7 @@ pub mod buffers;
 pub mod connect;
 pub mod counts;
 pub mod failure;
+pub mod grpc_health;
 pub mod http1;
 pub mod http2;
 mod protocol;

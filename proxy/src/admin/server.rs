@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use tokio::task::JoinError;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::accepts::Accepts;
+use super::app_probers::Asked;
 use super::guests::{Activity, Guests};
 use super::page::Offer;
 use super::pages;
@@ -123,9 +125,10 @@ struct Connection {
 impl Connection {
     async fn serve(self, stream: TcpStream, mut stopped: watch::Receiver<bool>) {
         let limits = self.limits;
+        let local = stream.local_addr().ok();
         let service = service_fn(move |request| {
             let connection = self.clone();
-            async move { Ok::<_, Infallible>(connection.answer(request).await) }
+            async move { Ok::<_, Infallible>(connection.answer(request, local).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -149,7 +152,11 @@ impl Connection {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        local: Option<SocketAddr>,
+    ) -> Response<ReplyBody> {
         self.activity.note();
         let (head, body) = request.into_parts();
         if self.offer == Offer::All
@@ -172,6 +179,17 @@ impl Connection {
         {
             let reason = "no page takes a body\n";
             return Reply::text(StatusCode::PAYLOAD_TOO_LARGE, reason).into_response();
+        }
+        if let Some(local) = local.filter(|_| head.method == Method::GET) {
+            let asked = Asked {
+                path: head.uri.path(),
+                headers: &head.headers,
+                pod: local.ip().to_canonical(),
+                port: local.port(),
+            };
+            if let Some(reply) = self.state.app_probers.answer(asked).await {
+                return reply.into_response();
+            }
         }
         let text = head.uri.query().unwrap_or_default();
         let query = Query::new(text, Accepts::of(&head.headers));

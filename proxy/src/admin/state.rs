@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::app_probers::AppProbers;
 use super::hosts::AdminHosts;
 use super::view::{
     CertificateView, ClusterView, EventView, ListenerView, QuarantineView, Readiness,
@@ -45,6 +46,8 @@ pub struct AdminState {
     pub stats: Exposition,
     /// Log level.
     pub logging: LogControl,
+    /// Probes of the workload's containers.
+    pub app_probers: AppProbers,
     /// Host names that the admin server accepts.
     pub hosts: AdminHosts,
 }

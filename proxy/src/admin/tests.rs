@@ -154,6 +154,7 @@ fn state(
         quit: count(quits),
         stats: Exposition::new(telemetry, Arc::new(AccessLog::off())),
         logging,
+        app_probers: AppProbers::default(),
         hosts: AdminHosts::default(),
     }
 }

@@ -133,6 +133,7 @@ impl Sources {
                 .with_members(remote_clusters)
                 .with_log(self.logging.clone()),
             logging: self.logging,
+            app_probers: self.settings.app_probers,
             hosts: self.settings.admin_hosts,
         }
     }

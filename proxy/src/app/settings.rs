@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use config_loader::ReadOptions;
 
-use crate::admin::AdminHosts;
+use super::workload::WorkloadProcess;
+use crate::admin::{AdminHosts, AppProbers};
 use crate::codec;
 use crate::control::members::ClustersFile;
 use crate::exchange::settings::ExchangeSettings;
@@ -53,6 +54,10 @@ pub struct Settings {
     pub drain_time: Duration,
     /// How a sidecar serves its workload while it drains; none for a gateway.
     pub outbound_drain: Option<OutboundDrain>,
+    /// The process whose end ends the proxy.
+    pub exit_with: Option<WorkloadProcess>,
+    /// Probes of the workload's containers.
+    pub app_probers: AppProbers,
     /// Limits of downstream connections.
     pub codec: codec::Settings,
     /// Settings of the request path.

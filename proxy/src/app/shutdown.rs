@@ -46,6 +46,14 @@ impl Shutdown {
         self.outbound = None;
     }
 
+    /// The workload opens no connection any more.
+    pub(super) fn workload_has_ended(&mut self) {
+        tracing::info!("the process of the workload has ended (--exit-with-pid)");
+        if let Some(outbound) = &mut self.outbound {
+            outbound.minimum = Duration::ZERO;
+        }
+    }
+
     /// Drains until nothing is open any more, or the time for it is over.
     pub(super) async fn drain(&self) {
         self.drain.leave();

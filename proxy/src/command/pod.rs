@@ -1,11 +1,16 @@
 //! How a sidecar lives and ends with its workload.
 
+use std::env;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::duration::duration;
-use crate::app::OutboundDrain;
+use crate::admin::AppProbers;
+use crate::app::{OutboundDrain, WorkloadProcess};
+
+/// Where Istio's injector puts the probes that it has rewritten.
+const ISTIO_APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
 
 /// What only a sidecar in a pod, or beside a process, has.
 #[derive(Clone, Debug, Args)]
@@ -18,6 +23,24 @@ pub struct PodArgs {
     /// Minimum of that time, also without a connection: a workload that shuts down may open new ones
     #[arg(long, value_name = "DURATION", default_value = "5s", env = "STRAIT_TERMINATION_DRAIN_MINIMUM", value_parser = duration)]
     pub termination_drain_minimum: Duration,
+    /// Process of a job, by number or by a file that the job writes its number to: the proxy drains and exits with 0 once
+    /// it has ended. In a pod this needs shareProcessNamespace
+    #[arg(
+        long,
+        value_name = "PID|FILE",
+        env = "STRAIT_EXIT_WITH_PID",
+        value_parser = WorkloadProcess::parse
+    )]
+    pub exit_with_pid: Option<WorkloadProcess>,
+    /// Probes of the workload's containers by path (/app-health/CONTAINER/livez), which --admin and --health answer by asking
+    /// the container; default: $ISTIO_KUBE_APP_PROBERS, which Istio's probe rewrite sets
+    #[arg(
+        long,
+        value_name = "JSON",
+        env = "STRAIT_APP_PROBERS",
+        hide_env_values = true
+    )]
+    pub app_probers: Option<String>,
 }
 
 impl PodArgs {
@@ -27,5 +50,18 @@ impl PodArgs {
             time: self.termination_drain,
             minimum: self.termination_drain_minimum.min(self.termination_drain),
         }
+    }
+
+    /// The probes that the proxy answers.
+    pub(super) fn app_probers(&self) -> Result<AppProbers, String> {
+        let (name, json) = match (&self.app_probers, env::var(ISTIO_APP_PROBERS)) {
+            (Some(json), _) => ("--app-probers", json.clone()),
+            (None, Ok(json)) => (ISTIO_APP_PROBERS, json),
+            (None, Err(_)) => return Ok(AppProbers::default()),
+        };
+        if json.trim().is_empty() {
+            return Ok(AppProbers::default());
+        }
+        AppProbers::parse(&json).map_err(|error| format!("{name}: {error}"))
     }
 }

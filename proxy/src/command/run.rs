@@ -14,7 +14,7 @@ use super::args::{ConfigArgs, IdentityArgs, socket_address};
 use super::duration::duration;
 use super::pod::PodArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
-use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts};
+use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts, AppProbers};
 use crate::app::{self, Settings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
@@ -240,6 +240,8 @@ impl RunArgs {
             .settings(self.config.paths.clone(), self.identity.identity())?;
         settings.takeover.clone_from(&self.takeover);
         settings.is_service = true;
+        settings.exit_with.clone_from(&self.pod.exit_with_pid);
+        settings.app_probers = self.pod.app_probers()?;
         if settings.identity.mode == Mode::Sidecar {
             settings.outbound_drain = Some(self.pod.outbound_drain());
         }
@@ -289,6 +291,8 @@ impl ServeArgs {
             pre_drain: self.pre_drain,
             drain_time: self.drain_time,
             outbound_drain: None,
+            exit_with: None,
+            app_probers: AppProbers::default(),
             codec: codec::Settings {
                 http1: http1::Settings {
                     http10: match self.http10 {

@@ -312,7 +312,7 @@ fn tcp_checks_connect_to_the_port() {
 }
 
 /// A gRPC server whose health service says this status, by the name that it is asked for.
-fn grpc_origin(name: &'static str, status: &Arc<AtomicU16>) -> Origin {
+pub(crate) fn grpc_origin(name: &'static str, status: &Arc<AtomicU16>) -> Origin {
     let now = Arc::clone(status);
     Origin::start(Back::H2, move |request| {
         let status = now.load(Ordering::Relaxed) as u8;

@@ -1,5 +1,8 @@
 //! A sidecar with live sockets. A PROXY header replaces the kernel: it says where a captured connection was going.
 
+mod app_health;
+mod job;
+mod load;
 mod mutual_tls;
 mod scopes;
 mod termination;

@@ -10,9 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{Empty, Full};
 use hyper::body::Body;
-use hyper::header::{
-    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TE, USER_AGENT,
-};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, TE, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 
 use crate::balance::EndpointIdx;
@@ -24,17 +22,11 @@ use crate::registry::Address;
 use crate::upstream::http1::Message;
 use crate::upstream::{
     Alternates, Buffers, Client, Connected, Counts, Host, Protocol, Reach, Sender, TlsTarget,
-    connect, http2,
+    connect, grpc_health, http2,
 };
 
 /// What servers see in their logs.
 const AGENT: HeaderValue = HeaderValue::from_static("strait-health-check");
-
-/// The method of the standard health service.
-const GRPC_CHECK: &str = "/grpc.health.v1.Health/Check";
-
-/// Most bytes of a gRPC answer that are looked at; a health status takes seven.
-const GRPC_ANSWER_BYTES_MAX: usize = 1_024;
 
 /// The addresses in a header of the PROXY protocol: none for two families, as the protocol defines for connections
 /// that the proxy makes for itself.
@@ -240,9 +232,9 @@ async fn grpc(
         return Ok((false, "no HTTP/2".to_owned()));
     };
     let is_tls = cluster.tls(endpoint).is_some();
-    let mut request = Request::new(Full::new(grpc_question(service)));
+    let mut request = Request::new(Full::new(grpc_health::question(service)));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = absolute(is_tls, host, GRPC_CHECK)?;
+    *request.uri_mut() = absolute(is_tls, host, grpc_health::METHOD)?;
     let headers = request.headers_mut();
     headers.insert(USER_AGENT, AGENT);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -254,122 +246,12 @@ async fn grpc(
     let mut answer = BytesMut::new();
     while let Some(frame) = poll_fn(|cx| body.poll_frame(cx)).await {
         match frame?.into_data() {
-            Ok(data) if answer.len() + data.len() <= GRPC_ANSWER_BYTES_MAX => {
+            Ok(data) if answer.len() + data.len() <= grpc_health::ANSWER_BYTES_MAX => {
                 answer.extend_from_slice(&data);
             }
             Ok(_) => return Ok((false, "too long an answer".to_owned())),
             Err(frame) => headers.extend(frame.into_trailers().unwrap_or_default()),
         }
     }
-    const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-    match headers.get(GRPC_STATUS).map(HeaderValue::as_bytes) {
-        Some(b"0") => {}
-        Some(b"5") => return Ok((false, "unknown service".to_owned())),
-        Some(other) => {
-            let other = String::from_utf8_lossy(other);
-            return Ok((false, format!("grpc-status {other}")));
-        }
-        None => return Ok((false, "no grpc-status".to_owned())),
-    }
-    Ok(match grpc_answer(&answer) {
-        Some(1) => (true, "SERVING".to_owned()),
-        Some(2) => (false, "NOT_SERVING".to_owned()),
-        Some(3) => (false, "SERVICE_UNKNOWN".to_owned()),
-        Some(other) => (false, format!("health status {other}")),
-        None => (false, "not a health status".to_owned()),
-    })
-}
-
-/// `HealthCheckRequest{service = 1}` in gRPC's framing: five bytes, then the message.
-fn grpc_question(service: &str) -> Bytes {
-    let mut message = Vec::new();
-    if !service.is_empty() {
-        message.push(1 << 3 | 2);
-        varint(service.len() as u64, &mut message);
-        message.extend_from_slice(service.as_bytes());
-    }
-    let mut framed = vec![0];
-    framed.extend_from_slice(&(message.len() as u32).to_be_bytes());
-    framed.extend_from_slice(&message);
-    framed.into()
-}
-
-fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// The status of a `HealthCheckResponse{status = 1}` in gRPC's framing; 0 when it is left out, as protobuf does. Other
-/// fields are passed over.
-fn grpc_answer(framed: &[u8]) -> Option<u64> {
-    let (head, mut rest) = framed.split_at_checked(5)?;
-    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
-    if head[0] != 0 || length as usize != rest.len() {
-        return None;
-    }
-    let mut status = 0;
-    while !rest.is_empty() {
-        let tag = take_varint(&mut rest)?;
-        match (tag >> 3, tag & 7) {
-            (1, 0) => status = take_varint(&mut rest)?,
-            (_, 0) => drop(take_varint(&mut rest)?),
-            (_, 1) => rest = rest.get(8..)?,
-            (_, 2) => {
-                let length = usize::try_from(take_varint(&mut rest)?).ok()?;
-                rest = rest.get(length..)?;
-            }
-            (_, 5) => rest = rest.get(4..)?,
-            _ => return None,
-        }
-    }
-    Some(status)
-}
-
-fn take_varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, after) = rest.split_first()?;
-        *rest = after;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn grpc_health_request_is_framed_protobuf() {
-        assert_eq!(&*grpc_question(""), [0, 0, 0, 0, 0]);
-        assert_eq!(&*grpc_question("ab"), [0, 0, 0, 0, 4, 10, 2, b'a', b'b']);
-        let long = grpc_question(&"x".repeat(300));
-        assert_eq!(long[..8], [0, 0, 0, 1, 47, 10, 0xac, 2]);
-    }
-
-    #[test]
-    fn grpc_health_response_is_parsed_and_invalid_bytes_are_none() {
-        let framed = |message: &[u8]| [&[0, 0, 0, 0, message.len() as u8], message].concat();
-        for (message, status) in [
-            (&[8, 1][..], Some(1)),
-            (&[], Some(0)),
-            (&[8, 2], Some(2)),
-            (&[18, 1, 7, 8, 1], Some(1)), // an unknown field before it
-            (&[8], None),
-            (&[18, 200, 1], None),
-            (&[8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255], None),
-            (&[11], None),
-        ] {
-            assert_eq!(grpc_answer(&framed(message)), status, "{message:?}");
-        }
-        assert_eq!(grpc_answer(&[0, 0, 0, 0, 9, 8, 1]), None);
-        assert_eq!(grpc_answer(&[1, 0, 0, 0, 2, 8, 1]), None);
-        assert_eq!(grpc_answer(&[]), None);
-    }
+    Ok(grpc_health::verdict(&headers, &answer))
 }

@@ -10,7 +10,7 @@ use crate::support::raw::Raw;
 use crate::support::tls::files;
 
 /// Flags for an identity in the mesh, whose files are put into this directory.
-fn identity(directory: &Path, ca: &Authority, account: &str) -> Vec<String> {
+pub(super) fn identity(directory: &Path, ca: &Authority, account: &str) -> Vec<String> {
     let id = format!("spiffe://cluster.local/ns/default/sa/{account}");
     let pair = ca.server(&[&id]);
     let name = |kind: &str| format!("{account}.{kind}");
@@ -33,7 +33,7 @@ fn identity(directory: &Path, ca: &Authority, account: &str) -> Vec<String> {
 }
 
 /// A sidecar whose workload is at `app`; it takes connections without capture at the returned address.
-fn server(
+pub(super) fn server(
     flags: &[String],
     app: std::net::SocketAddr,
     mode: &str,
@@ -58,7 +58,7 @@ fn server(
     (proxy, at)
 }
 
-fn mutual(host: &str) -> String {
+pub(super) fn mutual(host: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: m}}\nspec:\n  host: {host}\n  trafficPolicy: \
          {{tls: {{mode: ISTIO_MUTUAL}}}}\n"

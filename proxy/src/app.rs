@@ -4,6 +4,7 @@ mod admin_sockets;
 mod certificates;
 mod dumped_resources;
 mod handover;
+mod names;
 pub mod pages;
 mod readiness;
 mod service_manager;
@@ -337,6 +338,7 @@ fn start_workers(
         service: Arc::default(),
     });
     let exchange = settings.exchange.clone();
+    let resolve = names::resolver(settings)?;
     let (slot, registry, telemetry, access_log) = (
         Arc::clone(slot),
         Arc::clone(registry),
@@ -352,6 +354,7 @@ fn start_workers(
             access_log: access_log.logger(id),
             registry: Arc::clone(&registry),
             settings: exchange.clone(),
+            resolve: resolve.clone(),
             seed: rand::random(),
         };
         let worker = Rc::new(Worker::new(parts));

@@ -41,6 +41,9 @@ pub mod split;
 
 pub mod warmup;
 
+/// Name of the cluster where traffic of a workload ends that is for nobody that is known. It never has an endpoint.
+pub const BLACK_HOLE: &str = "BlackHoleCluster";
+
 pub use affinity::Stay;
 pub use check::{HealthCheck, Probe};
 pub use compiled::Cluster;

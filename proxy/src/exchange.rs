@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod body;
+pub mod connect;
 pub mod downstream;
 pub mod early;
 pub mod forward;
@@ -43,11 +44,22 @@ pub async fn run(
     connection: &Rc<Connection>,
     mut request: Request<DownstreamBody>,
 ) -> Response<ReplyBody> {
-    worker.count(Counter::RequestsStarted);
     let snapshot = worker.snapshot();
+    if connect::is_for(&request, &snapshot, connection) {
+        let response = Box::pin(connect::run(worker, &snapshot, connection, request)).await;
+        return finish_head(worker, connection, response);
+    }
+    worker.count(Counter::RequestsStarted);
     let origin = Origin::of(connection, worker.settings.trusted_hops, request.headers());
     let mut record = Record::begin(worker, connection, &origin, &request);
     let found = find_route::find_route(&snapshot, connection, origin.scheme, &mut request);
+    let found = match found {
+        Ok(found) if found.lacks_address(&snapshot) => {
+            // boxed: few requests are for a host that only DNS knows
+            Box::pin(found.with_address(&worker.names, &snapshot)).await
+        }
+        found => found,
+    };
     let response = match found {
         Err(refusal) => {
             let response = record.reply(&refusal);

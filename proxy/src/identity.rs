@@ -112,6 +112,8 @@ pub struct SidecarSockets {
     /// Whether connections to the workload are intercepted in its place and keep the client's address. Flag
     /// `--interception-mode`, default `REDIRECT`, which does not.
     pub is_transparent: bool,
+    /// Requests of clients that use the sidecar as their HTTP proxy. Flag `--http-proxy-listener`, default none.
+    pub http_proxy: Option<SocketAddr>,
 }
 
 impl Default for SidecarSockets {
@@ -122,6 +124,7 @@ impl Default for SidecarSockets {
             inbound: all(15006),
             proxy_header: false,
             is_transparent: false,
+            http_proxy: None,
         }
     }
 }

@@ -201,7 +201,7 @@ impl Listener {
         let (plain, chains) = match &self.service {
             Service::Http(hosts) => (Some(hosts), &[][..]),
             Service::Detected(detected) => (detected.http.as_ref(), &[][..]),
-            Service::Captured(_) | Service::Opaque(_) => (None, &[][..]),
+            Service::Captured(_) | Service::HttpProxy | Service::Opaque(_) => (None, &[][..]),
             Service::Tls(chains) => (None, &chains.chains[..]),
         };
         let inside = chains.iter().filter_map(|chain| match &chain.handling {
@@ -278,6 +278,12 @@ impl Snapshot {
             .map(|one| ListenerKey::captured(intake, one))
             .into_iter();
         keys.find_map(|key| self.listeners.get(&key))
+    }
+
+    /// The listener for requests to the HTTP proxy of a sidecar that name this port: that of the port, else that of everything.
+    pub fn proxied(&self, port: u16) -> Option<&Arc<Listener>> {
+        let named = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
+        self.captured(Intake::HttpProxy, named)
     }
 
     /// Keeps what the snapshot before had and this one does not, for connections that are open: each listener for this

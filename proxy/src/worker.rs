@@ -177,7 +177,7 @@ impl<A: Handler> Handler for Recorded<A> {
 
     fn open(&self, asked: DownstreamTcp) -> impl Future<Output = Option<Opened>> + 'static {
         let worker = Rc::clone(&self.worker);
-        async move { tcp::open(&worker, asked).await }
+        async move { tcp::open(&worker, asked).await.ok() }
     }
 
     fn refused(&self, connection: &Connection, unserved: &Unserved<'_>) {

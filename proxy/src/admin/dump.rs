@@ -87,6 +87,7 @@ fn listener(listener: &Listener) -> Value {
     match &listener.service {
         Service::Captured(intake) => out["captures"] = intake.name().into(),
         Service::Detected(detected) => detected_protocols(detected, &mut out),
+        Service::HttpProxy => out["captures"] = "http_proxy".into(),
         Service::Http(hosts) => out["virtual_hosts"] = virtual_hosts(hosts),
         Service::Opaque(routes) => out["routes"] = opaque_routes(routes),
         Service::Tls(chains) => out["filter_chains"] = chains.chains.iter().map(chain).collect(),

@@ -198,7 +198,7 @@ fn hosts_of(listener: &Listener) -> Vec<String> {
     match &listener.service {
         Service::Http(hosts) => names_of(hosts),
         Service::Detected(detected) => detected.http.as_deref().map_or_else(Vec::new, names_of),
-        Service::Captured(_) | Service::Opaque(_) => Vec::new(),
+        Service::Captured(_) | Service::HttpProxy | Service::Opaque(_) => Vec::new(),
         Service::Tls(chains) => {
             let names = chains.chains.iter().flat_map(|chain| &chain.names);
             names.map(|name| name.to_string()).collect()

@@ -200,6 +200,7 @@ impl<A: Handler> AcceptedConnection<A> {
             server_name: server_name.map(Arc::from),
             tls: self.tls.take(),
             routes,
+            connect: None,
         };
         // Boxed, so that the memory that connecting takes goes when that is done.
         let opened = Box::pin(self.server.handler.open(asked)).await;

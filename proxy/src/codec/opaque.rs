@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::connection_table::ConnectionHandle;
 use super::timeouts::Timeouts;
 use super::transport::Transport;
-use crate::exchange::tcp::{Opened, Record, Side, broken};
+use crate::exchange::tcp::{IDLE_TIMEOUT, Opened, Record, Side, broken};
 use crate::runtime::clock::Tick;
 use crate::telemetry::ResponseFlags;
 use crate::upstream::stream::Stream as Upstream;
@@ -47,7 +47,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            idle_timeout: Duration::from_secs(3600),
+            idle_timeout: IDLE_TIMEOUT,
         }
     }
 }

@@ -6,4 +6,5 @@ pub mod dialed;
 mod federation;
 pub mod find_route;
 pub mod pick;
+pub mod proxied;
 pub mod target;

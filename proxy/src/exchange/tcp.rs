@@ -10,21 +10,24 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use http::uri::Authority;
+use hyper::header::HeaderValue;
 use tokio::time::Instant;
 
 use crate::balance::{HashKey, of_address};
-use crate::cluster::{Ask, Outcome};
+use crate::cluster::{Ask, BLACK_HOLE, Outcome};
 use crate::error::{Error, Kind};
 use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::record::log::host;
 use crate::exchange::record::{health, peer};
+use crate::exchange::select::proxied::NamedHost;
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::registry::{Address, ConnectionPermit, EndpointState};
 use crate::route::OpaqueHead;
 use crate::snapshot::{Destination, Federated, OpaqueRoutes};
-use crate::telemetry::{Counter, Entry, RequestStats, ResponseFlags};
+use crate::telemetry::{Counter, Entry, HttpVersion, RequestStats, ResponseFlags};
 use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 
 /// A downstream TCP connection to proxy.
@@ -42,7 +45,25 @@ pub struct DownstreamTcp {
     pub tls: Option<Box<Handshake>>,
     /// The rules of the server that it came to; none when no server is for it.
     pub routes: Option<Arc<OpaqueRoutes>>,
+    /// The request that asked for the connection, of a client of the HTTP proxy.
+    pub connect: Option<Box<ConnectRequest>>,
 }
+
+/// A CONNECT of a client that uses the sidecar as its HTTP proxy.
+#[derive(Clone, Debug)]
+pub struct ConnectRequest {
+    /// The host that it names, or the reply to one that names none.
+    pub named: Result<NamedHost, LocalReply>,
+    /// The same as the client wrote it.
+    pub authority: Option<Authority>,
+    /// The HTTP version that the client speaks.
+    pub version: HttpVersion,
+    /// Its `user-agent`.
+    pub user_agent: Option<HeaderValue>,
+}
+
+/// Time without a byte in either direction after which a connection is closed, where no policy says another.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// A connection that was made for one from downstream.
 pub struct Opened {
@@ -60,25 +81,68 @@ pub struct Opened {
     pub record: Record,
 }
 
-/// Finds the destination of a connection, and connects to it. `None` if there is none; that has been logged then.
-pub async fn open(worker: &Rc<Worker>, asked: DownstreamTcp) -> Option<Opened> {
+/// Finds the destination of a connection, and connects to it.
+///
+/// # Errors
+///
+/// Why there is none, as a reply to who asked by a request; it has been logged then.
+pub async fn open(worker: &Rc<Worker>, asked: DownstreamTcp) -> Result<Opened, LocalReply> {
     let snapshot = worker.snapshot();
     let mut asked = asked;
     let mut record = Record::begin(worker, &mut asked);
-    match target(worker, &snapshot, &asked, &mut record) {
-        Ok((target, tunnel)) => connect(worker, &target, tunnel, record).await,
-        Err(End { flags, details }) => {
-            record.details = Some(details);
-            record.finish(flags, None);
-            None
-        }
+    let end = match find(worker, &snapshot, &asked, &mut record).await {
+        Ok((target, tunnel)) => match connect(worker, &target, tunnel, &mut record).await {
+            Ok(made) => {
+                record.status = u16::from(record.connect.is_some()) * 200;
+                return Ok(made.opened(record));
+            }
+            Err(end) => end,
+        },
+        Err(end) => end,
+    };
+    let End { reply, flags } = end;
+    record.details = (!reply.details.is_empty()).then_some(reply.details);
+    if record.connect.is_some() {
+        record.status = reply.status.as_u16();
     }
+    record.finish(flags, None);
+    Err(reply)
 }
 
 /// How a connection ends that leads nowhere.
 struct End {
+    /// To who asked by a request.
+    reply: LocalReply,
     flags: ResponseFlags,
-    details: &'static str,
+}
+
+impl From<LocalReply> for End {
+    fn from(reply: LocalReply) -> Self {
+        let flags = reply.flags;
+        Self { reply, flags }
+    }
+}
+
+/// The destination of a connection, with the address that its client dialed or named.
+async fn find(
+    worker: &Worker,
+    snapshot: &SnapshotRef,
+    asked: &DownstreamTcp,
+    record: &mut Record,
+) -> Result<(Target, Option<Arc<Tunnel>>), End> {
+    let Some(request) = asked.connect.as_deref() else {
+        return target(worker, snapshot, asked, record);
+    };
+    let named = request.named.as_ref().map_err(|reply| reply.clone())?;
+    let (target, tunnel) = target(worker, snapshot, asked, record)?;
+    if target.cluster().dialed.is_none() {
+        return match &**target.cluster().name() {
+            BLACK_HOLE => Err(LocalReply::NOT_IN_REGISTRY.into()),
+            _ => Ok((target, tunnel)),
+        };
+    }
+    let address = named.address(&worker.names, snapshot).await?;
+    Ok((target.dialed(Some(address), worker), tunnel))
 }
 
 fn target(
@@ -87,15 +151,24 @@ fn target(
     asked: &DownstreamTcp,
     record: &mut Record,
 ) -> Result<(Target, Option<Arc<Tunnel>>), End> {
-    let no_route = || End {
-        flags: ResponseFlags::NR,
-        details: "filter_chain_not_found",
-    };
+    let no_route = || End::from(LocalReply::NO_CONNECTION_RULE);
     let routes = asked.routes.as_ref().ok_or_else(no_route)?;
-    let head = OpaqueHead {
-        sni: asked.server_name.as_deref(),
-        destination: Some(asked.local.ip()),
-        source: Some(asked.remote.ip()),
+    let source = Some(asked.remote.ip());
+    let named = asked
+        .connect
+        .as_ref()
+        .and_then(|one| one.named.as_ref().ok());
+    let head = match named {
+        None => OpaqueHead {
+            sni: asked.server_name.as_deref(),
+            destination: Some(asked.local.ip()),
+            source,
+        },
+        Some(named) => OpaqueHead {
+            sni: named.literal().is_none().then_some(&*named.name),
+            destination: named.literal(),
+            source,
+        },
     };
     let Some(rule) = routes.table.find(&head) else {
         if let Some(known) = &routes.federated {
@@ -107,10 +180,8 @@ fn target(
     let split = route.split.as_ref().ok_or_else(no_route)?;
     let destination: &Destination = worker.random(|rng| split.pick(rng));
     record.cluster = Some(Arc::clone(&destination.name));
-    let target = Target::find(snapshot, destination.cluster).ok_or_else(|| {
-        let LocalReply { flags, details, .. } = Target::unknown(snapshot, destination.cluster);
-        End { flags, details }
-    })?;
+    let target = Target::find(snapshot, destination.cluster)
+        .ok_or_else(|| Target::unknown(snapshot, destination.cluster))?;
     record.stats = Arc::clone(&target.cluster().stats);
     let target = target.dialed(asked.dialed, worker);
     Ok((target, route.tunnel.clone()))
@@ -146,15 +217,38 @@ fn tell_unknown(worker: &Worker, asked: &DownstreamTcp, known: &Federated) {
 /// Shortest interval between two log lines about unknown names.
 const UNKNOWN_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A connection that was made, but for its record.
+struct Made {
+    upstream: Dialed,
+    preface: Bytes,
+    idle_timeout: Option<Duration>,
+    ends_at: Option<Instant>,
+    permit: ConnectionPermit,
+}
+
+impl Made {
+    fn opened(self, record: Record) -> Opened {
+        Opened {
+            upstream: self.upstream,
+            preface: self.preface,
+            idle_timeout: self.idle_timeout,
+            ends_at: self.ends_at,
+            permit: self.permit,
+            record,
+        }
+    }
+}
+
 /// Connects to an endpoint, and to others when that fails.
 async fn connect(
     worker: &Rc<Worker>,
     target: &Target,
     tunnel: Option<Arc<Tunnel>>,
-    mut record: Record,
-) -> Option<Opened> {
+    record: &mut Record,
+) -> Result<Made, End> {
     let mut tried = Vec::new();
-    let asking = target.clone().asking(ask(target, &record));
+    let mut last = None;
+    let asking = target.clone().asking(ask(target, record));
     let visit = target.visit(record.client.source.ip(), record.started);
     while let Some(picked) = asking.pick_for_connection(worker, visit, &mut tried) {
         record.goes_to(&picked);
@@ -164,9 +258,7 @@ async fn connect(
             ConnectionPermit::acquire_strictly(pool_target.cluster, pool_target.state.id)
         else {
             counts.add(Counter::OverflowConnections, 1);
-            record.details = Some("upstream_reset_before_response_started{overflow}");
-            record.finish(ResponseFlags::UO, None);
-            return None;
+            return Err(LocalReply::from_kind(Kind::Overflow).into());
         };
         let made = Instant::now();
         let mut settings = pool_target.connect_settings();
@@ -176,7 +268,7 @@ async fn connect(
             Ok(upstream) => {
                 picked.report(Outcome::Connected);
                 record.ends = Some(Rc::clone(&upstream.ends));
-                return Some(Opened {
+                return Ok(Made {
                     upstream,
                     preface: announced.map(|who| who.header()).unwrap_or_default(),
                     idle_timeout: pool_target.settings.tcp_idle_timeout,
@@ -185,7 +277,6 @@ async fn connect(
                         .connection_duration_max
                         .map(|max| made + max),
                     permit,
-                    record,
                 });
             }
             Err(error) => {
@@ -196,17 +287,20 @@ async fn connect(
                     picked.report(outcome);
                 }
                 record.failure = Some(failure(&error));
+                last = Some(LocalReply::from_error(&error));
             }
         }
     }
-    if tried.is_empty() {
-        let reply = target.no_endpoint_reply();
-        record.details = Some(reply.details);
-        record.finish(reply.flags, None);
-    } else {
-        record.finish(ResponseFlags::UF.union(ResponseFlags::URX), None);
-    }
-    None
+    Err(match last {
+        None => target.no_endpoint_reply().into(),
+        Some(reply) => End {
+            reply: LocalReply {
+                details: "",
+                ..reply
+            },
+            flags: ResponseFlags::UF.union(ResponseFlags::URX),
+        },
+    })
 }
 
 /// Why a connection could not be made, for the log.
@@ -241,6 +335,10 @@ pub struct Record {
     server_name: Option<Arc<str>>,
     /// Kept until the statistics are known.
     tls: Option<Box<Handshake>>,
+    /// The request that asked for it.
+    connect: Option<Box<ConnectRequest>>,
+    /// Status of the response to that; 0 if there is none.
+    status: u16,
     cluster: Option<Arc<str>>,
     /// Key and tier of the member that it goes to, where several serve it; else its name.
     member: Option<(Arc<str>, Option<u8>)>,
@@ -272,6 +370,8 @@ impl Record {
             },
             server_name: asked.server_name.clone(),
             tls: asked.tls.take(),
+            connect: asked.connect.clone(),
+            status: 0,
             cluster: None,
             member: None,
             attempts: 0,
@@ -334,8 +434,16 @@ impl Record {
             (None, None) => None,
         };
         let member = self.member.as_ref();
+        let request = self.connect.as_deref();
+        let authority = request.and_then(|request| request.authority.as_ref());
+        let user_agent = request.and_then(|request| request.user_agent.as_ref());
         self.worker.access_log.log(&Entry {
             start: self.start,
+            method: request.map(|_| "CONNECT"),
+            version: request.map(|request| request.version),
+            response_code: self.status,
+            authority: authority.map(|authority| authority.as_str().as_bytes()),
+            user_agent: user_agent.map(HeaderValue::as_bytes),
             flags: self.flags,
             response_code_details: self.details,
             connection_termination_details: self.termination,

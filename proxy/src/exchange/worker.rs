@@ -11,6 +11,7 @@ use rand::rngs::SmallRng;
 use super::body::feed::Mirroring;
 use super::body::replay::ReplayBudget;
 use super::select::dialed::DialedEndpoints;
+use super::select::proxied::{Names, ResolveName};
 use super::settings::ExchangeSettings;
 use crate::pool::Pools;
 use crate::registry::Registry;
@@ -34,6 +35,8 @@ pub struct WorkerParts {
     pub registry: Arc<Registry>,
     /// Settings of the request path.
     pub settings: ExchangeSettings,
+    /// How names are resolved that clients of the HTTP proxy name and no resource has; none for not at all.
+    pub resolve: Option<ResolveName>,
     /// Seed of the worker's random numbers.
     pub seed: u64,
 }
@@ -62,6 +65,8 @@ pub struct Worker {
     pub mirroring: Rc<Mirroring>,
     /// Addresses that clients dialed, as endpoints.
     pub(super) dialed: DialedEndpoints,
+    /// Names that clients of the HTTP proxy named, with their addresses.
+    pub(super) names: Names,
     /// When an unknown name was logged last.
     pub(super) told_unknown: Cell<Option<tokio::time::Instant>>,
     snapshot: RefCell<Cached>,
@@ -100,6 +105,7 @@ impl Worker {
             replay,
             mirroring: Rc::default(),
             dialed: DialedEndpoints::new(parts.registry),
+            names: Names::new(parts.resolve),
             told_unknown: Cell::default(),
             snapshot: RefCell::new(Cached { cache, current }),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),

@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 
+use http::Method;
+
 use super::answer::{Condition, Explanation, Note, Outcome, RuleTried};
 use super::cluster;
 use crate::compile::Survey;
 use crate::route::{OpaqueHead, OpaqueRule, RuleIdx};
 use crate::snapshot::{
-    Chain, Chains, Handling, Listener, OpaqueRoutes, Service, Snapshot, Then, TlsBytes,
+    Chain, Chains, Handling, Intake, Listener, OpaqueRoutes, Service, Snapshot, Then, TlsBytes,
 };
 
 /// Most names that are listed when no server has the one that is asked for.
@@ -28,8 +30,14 @@ pub(super) fn explain(
             text: format!("server is not used: {}", skipped.reason),
         });
     }
+    let address = name.parse::<IpAddr>().ok();
+    let is_connect = answer.request.method == Method::CONNECT.as_str();
     let (routes, sni) = match &listener.service {
-        Service::Http(_) => return false,
+        Service::Http(_) | Service::HttpProxy => return false,
+        // a tunnel goes by the host that the client names
+        Service::Detected(detected) if is_connect && is_proxied(listener) => {
+            (&detected.opaque, address.is_none().then_some(name))
+        }
         Service::Detected(detected) if detected.http.is_some() => return false,
         Service::Detected(detected) => match &detected.tls {
             TlsBytes::ByName(routes) => (routes, Some(name)),
@@ -44,7 +52,7 @@ pub(super) fn explain(
         }
         Service::Opaque(routes) => (routes, None),
         Service::Tls(chains) => {
-            let sni = name.parse::<std::net::IpAddr>().is_err().then_some(name);
+            let sni = address.is_none().then_some(name);
             let Some(chain) = chains.find(sni) else {
                 answer.outcome = closed(format!("no TLS server has the name {name}"));
                 answer.hints.push(names(chains));
@@ -60,8 +68,18 @@ pub(super) fn explain(
             }
         }
     };
-    rules(answer, routes, (sni, client), (snapshot, survey));
+    let head = OpaqueHead {
+        sni,
+        destination: address.filter(|_| is_proxied(listener)),
+        source: None,
+    };
+    rules(answer, routes, (head, client), (snapshot, survey));
     true
+}
+
+/// Whether the listener is for what clients ask of the HTTP proxy.
+fn is_proxied(listener: &Listener) -> bool {
+    listener.key.intake == Intake::HttpProxy
 }
 
 fn closed(reason: String) -> Outcome {
@@ -105,13 +123,9 @@ fn names(chains: &Chains) -> Note {
 fn rules(
     answer: &mut Explanation,
     routes: &OpaqueRoutes,
-    (sni, client): (Option<&str>, Option<IpAddr>),
+    (head, client): (OpaqueHead<'_>, Option<IpAddr>),
     (snapshot, survey): (&Snapshot, &Survey<'_>),
 ) {
-    let head = OpaqueHead {
-        sni,
-        ..OpaqueHead::default()
-    };
     let won = routes.table.find(&head);
     let all = routes.table.rules();
     let tried = all.iter().zip(0..).filter(|(rule, number)| {
@@ -129,7 +143,7 @@ fn rules(
         })
         .collect();
     let Some(won) = won else {
-        let asked = sni.unwrap_or("a connection without SNI");
+        let asked = head.sni.unwrap_or("a connection without SNI");
         answer.outcome = closed(format!("no rule matches {asked}"));
         return;
     };

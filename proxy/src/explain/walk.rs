@@ -112,9 +112,11 @@ fn downstream(listener: &Listener, name: &str, address: Option<IpAddr>) -> Conne
             server_name: Some(name.into()),
             ..Handshake::default()
         }),
-        Service::Captured(_) | Service::Detected(_) | Service::Http(_) | Service::Opaque(_) => {
-            connection
-        }
+        Service::Captured(_)
+        | Service::Detected(_)
+        | Service::Http(_)
+        | Service::HttpProxy
+        | Service::Opaque(_) => connection,
     }
 }
 
@@ -201,6 +203,14 @@ fn choose_listener<'s>(
                 }
             }
         },
+    };
+    let (listener, reason) = match (&listener.service, question.port.unwrap_or(80)) {
+        (Service::HttpProxy, port) => {
+            let of_port = snapshot.proxied(port)?;
+            let reason = format!("{reason}; of the HTTP proxy, the one for port {port}");
+            (of_port, reason)
+        }
+        _ => (listener, reason),
     };
     let others = all().filter(|other| other.key != listener.key);
     let choice = ListenerChoice {

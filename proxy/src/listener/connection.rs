@@ -36,7 +36,7 @@ pub(super) async fn serve<A: Handler>(mut connection: AcceptedConnection<A>) {
         }
     }
     match service {
-        None | Some(Service::Http(_)) => {}
+        None | Some(Service::Http(_) | Service::HttpProxy) => {}
         // captured connections were told apart above
         Some(Service::Captured(_)) => return connection.refuse(Counter::NotCaptured),
         Some(Service::Detected(detected)) => {

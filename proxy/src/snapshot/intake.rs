@@ -13,6 +13,8 @@ pub enum Intake {
     CapturedInbound,
     /// From the socket for captured connections of the workload; the address as for [`Self::CapturedInbound`].
     CapturedOutbound,
+    /// Requests to the HTTP proxy of a sidecar. The address has the port that the client named, port 0 for all others.
+    HttpProxy,
 }
 
 impl Intake {
@@ -22,6 +24,7 @@ impl Intake {
             Self::Socket | Self::TransparentSocket => "socket",
             Self::CapturedInbound => "inbound",
             Self::CapturedOutbound => "outbound",
+            Self::HttpProxy => "http_proxy",
         }
     }
 }

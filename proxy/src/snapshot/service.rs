@@ -20,6 +20,9 @@ pub enum Service {
     Detected(Arc<Detected>),
     /// HTTP in plain text.
     Http(Arc<HttpHosts>),
+    /// Requests of clients that use the sidecar as their HTTP proxy: the port that each names tells which listener of
+    /// [`Intake::HttpProxy`] it is for.
+    HttpProxy,
     /// Raw TCP bytes.
     Opaque(Arc<OpaqueRoutes>),
     /// TLS; the SNI tells which server it is for.
@@ -33,6 +36,7 @@ impl Service {
             (Self::Captured(a), Self::Captured(b)) => a == b,
             (Self::Detected(a), Self::Detected(b)) => Arc::ptr_eq(a, b),
             (Self::Http(a), Self::Http(b)) => Arc::ptr_eq(a, b),
+            (Self::HttpProxy, Self::HttpProxy) => true,
             (Self::Opaque(a), Self::Opaque(b)) => Arc::ptr_eq(a, b),
             (Self::Tls(a), Self::Tls(b)) => Arc::ptr_eq(a, b),
             _ => false,

@@ -1,6 +1,7 @@
 //! A sidecar with live sockets. A PROXY header replaces the kernel: it says where a captured connection was going.
 
 mod app_health;
+mod http_proxy;
 mod job;
 mod load;
 mod mutual_tls;

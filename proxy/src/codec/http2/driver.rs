@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use http::header::{CONTENT_LENGTH, DATE, EXPECT};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Body;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -336,7 +336,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     fn on_request(&mut self, place: usize, head: Box<head::Request>, end: bool) {
         self.begun = self.begun.wrapping_add(1);
         self.slot(place);
-        let connects = head.protocol.is_some();
+        let connects = head.protocol.is_some() || head.method == Method::CONNECT;
         let slot = &mut self.slots[place];
         slot.connects = connects;
         if !end || connects {

@@ -30,6 +30,16 @@ pub struct SidecarArgs {
         value_parser = listener
     )]
     pub inbound_listener: SidecarListener,
+    /// Where the workload's clients with `http_proxy` send their requests, which then need no capture: absolute-form
+    /// requests and CONNECT, by the routes of the mesh; 127.0.0.1:15007 is the usual address; off: nowhere
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "off",
+        env = "STRAIT_HTTP_PROXY_LISTENER",
+        value_parser = listener
+    )]
+    pub http_proxy_listener: SidecarListener,
     /// Where redirected connections say which address the client dialed
     #[arg(long, value_enum, default_value_t = OriginalDestinationArg::Socket, env = "STRAIT_ORIGINAL_DESTINATION")]
     pub original_destination: OriginalDestinationArg,
@@ -81,12 +91,14 @@ impl SidecarArgs {
                 inbound: None,
                 proxy_header: false,
                 is_transparent: false,
+                http_proxy: None,
             },
             Mode::Sidecar => SidecarSockets {
                 outbound: self.outbound_listener.0,
                 inbound: self.inbound_listener.0,
                 proxy_header: self.original_destination == OriginalDestinationArg::ProxyHeader,
                 is_transparent: self.interception_mode == InterceptionMode::Transparent,
+                http_proxy: self.http_proxy_listener.0,
             },
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use config_loader::resource::istio::{ConnectionPool, LocalEndpoint};
 
+pub(in crate::compile) use crate::cluster::BLACK_HOLE;
 use crate::compile::clusters::{Clusters, Dials, Making, StandsFor};
 use crate::compile::service::Service;
 use crate::compile::service::port::{Carries, Port};
@@ -20,9 +21,6 @@ use crate::upstream::Protocol;
 
 /// Where connections of the workload to unknown destinations go.
 pub(in crate::compile) const PASSTHROUGH: &str = "PassthroughCluster";
-
-/// Where connections to unknown destinations end. It never has an endpoint.
-pub(in crate::compile) const BLACK_HOLE: &str = "BlackHoleCluster";
 
 /// Where connections to the workload go whose port no service has.
 pub(in crate::compile) const INBOUND_PASSTHROUGH: &str = "InboundPassthroughCluster";

@@ -1,9 +1,10 @@
 //! Listeners of a sidecar: what the workload reaches (outbound), and what reaches the workload (inbound).
 //!
 //! One listener has the socket for captured connections of each direction. The address that the client dialed chooses the
-//! listener that serves a connection; those have no socket. Entries of a Sidecar with `captureMode: NONE` have a socket of
+//! listener that serves a connection; those have no socket. So does the port that a request to the HTTP proxy names. Entries of a Sidecar with `captureMode: NONE` have a socket of
 //! their own.
 
+mod http_proxy;
 mod inbound;
 mod made;
 mod named;
@@ -41,6 +42,7 @@ pub(super) fn compile(
         listeners: BTreeMap::new(),
     };
     capture_sockets(&mut made);
+    http_proxy::add_socket(&mut made);
     outbound::compile(&mut made, routes, clusters);
     inbound::compile(&mut made, clusters);
     made.listeners

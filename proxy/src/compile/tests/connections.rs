@@ -64,7 +64,9 @@ fn connect(world: &World, port: u16, sni: &str, host: &str) -> String {
         ..OpaqueHead::default()
     };
     match &listener.service {
-        Service::Captured(_) | Service::Detected(_) => panic!("a gateway has none"),
+        Service::Captured(_) | Service::Detected(_) | Service::HttpProxy => {
+            panic!("a gateway has none")
+        }
         Service::Http(_) => ask_host(world, listener, Security::Plain, host),
         Service::Opaque(routes) => carried(routes, &head),
         Service::Tls(chains) => match chains.find(sni).map(|chain| &chain.handling) {

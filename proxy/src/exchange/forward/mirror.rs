@@ -84,8 +84,7 @@ fn pick(context: &RequestContext<'_>, mirror: &Destination) -> Option<PickedEndp
         return None;
     }
     let target = Target::find(context.snapshot, mirror.cluster);
-    let picked =
-        target.and_then(|target| target.dialed_by(context.connection, worker).pick(worker));
+    let picked = target.and_then(|target| context.dialed(target).pick(worker));
     if picked.is_none() {
         worker.count(Counter::MirrorsWithoutUpstream);
     }

@@ -124,9 +124,7 @@ fn pick<B>(
     };
     record.target(&target);
     let Affinity { ask, cookie, visit } = Affinity::of(context, &target, request, record.started());
-    let target = target
-        .asking(ask)
-        .dialed_by(context.connection, context.worker);
+    let target = context.dialed(target.asking(ask));
     let was_sent = || request.headers().contains_key(X_STRAIT_FROM_CLUSTER);
     if target.cluster().federation.is_some() && was_sent() {
         let at_home = target.at_home(context.worker);

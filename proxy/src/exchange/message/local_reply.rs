@@ -125,6 +125,54 @@ impl LocalReply {
         "loop_detected",
     );
 
+    /// No rule takes a raw TCP connection.
+    pub const NO_CONNECTION_RULE: Self = Self::new(
+        StatusCode::NOT_FOUND,
+        ResponseFlags::NR,
+        "",
+        "filter_chain_not_found",
+    );
+
+    /// A client of the HTTP proxy sends an https URL in plain text.
+    pub const HTTPS_WITHOUT_CONNECT: Self = Self::new(
+        StatusCode::BAD_REQUEST,
+        ResponseFlags::NONE,
+        "the proxy reaches https URLs by CONNECT",
+        "https_without_connect",
+    );
+
+    /// CONNECT without a host and a port.
+    pub const BAD_CONNECT: Self = Self::new(
+        StatusCode::BAD_REQUEST,
+        ResponseFlags::NONE,
+        "CONNECT needs HOST:PORT with a port from 1 to 65535",
+        "invalid_connect_target",
+    );
+
+    /// A client of the HTTP proxy wants to go to the proxy itself.
+    pub const PROXY_ITSELF: Self = Self::new(
+        StatusCode::LOOP_DETECTED,
+        ResponseFlags::NONE,
+        "the address is that of the proxy itself",
+        "loop_detected",
+    );
+
+    /// A client of the HTTP proxy names a host that no resource and no DNS server knows.
+    pub const NO_ADDRESS: Self = Self::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        ResponseFlags::DF,
+        "no service has the host, and DNS has no address for it",
+        "dns_resolution_failure",
+    );
+
+    /// CONNECT to a host that no resource has, where only those may be reached.
+    pub const NOT_IN_REGISTRY: Self = Self::new(
+        StatusCode::BAD_GATEWAY,
+        ResponseFlags::UH,
+        "no service has the host and port, and the policy for outbound traffic is REGISTRY_ONLY",
+        "no_healthy_upstream",
+    );
+
     /// The reply to a request that a fault aborts.
     pub const fn fault(status: StatusCode) -> Self {
         Self::new(

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::find_route::Found;
+use super::target::Target;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
 use crate::exchange::worker::{SnapshotRef, Worker};
@@ -19,4 +20,14 @@ pub struct RequestContext<'a> {
     pub snapshot: &'a SnapshotRef,
     /// The route that took it.
     pub found: &'a Found,
+}
+
+impl RequestContext<'_> {
+    /// A target with the address that the client dialed, or named to us as its HTTP proxy.
+    pub fn dialed(&self, target: Target) -> Target {
+        match self.found.dialed() {
+            None => target.dialed_by(self.connection, self.worker),
+            named => target.dialed(named, self.worker),
+        }
+    }
 }

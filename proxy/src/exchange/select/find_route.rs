@@ -1,6 +1,7 @@
 //! From a request's head to the route that takes it.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,21 +9,64 @@ use http::uri::PathAndQuery;
 use hyper::header::{HOST, LOCATION};
 use hyper::{Method, Request, Response, Uri};
 
+use crate::cluster::Split;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
 use crate::exchange::message::local_reply::LocalReply;
+use crate::exchange::select::proxied::{NamedHost, Names};
 use crate::exchange::worker::SnapshotRef;
 use crate::filter::{Redirect, RedirectRequest, Scheme};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
-use crate::snapshot::{HttpHosts, Listener, Route, Security, VirtualHost};
+use crate::snapshot::{HttpHosts, Listener, Route, Security, Service, VirtualHost};
 
 /// The rule that took a request.
 pub struct Found {
     virtual_host: Arc<VirtualHost>,
     rule: RuleIdx,
+    /// What the client named, if it uses us as its HTTP proxy.
+    named: Option<Box<NamedHost>>,
+    /// Its address, once that is known.
+    dialed: Option<SocketAddr>,
 }
 
 impl Found {
+    /// Whether the client uses us as its HTTP proxy and a destination is the address of the host that it names.
+    pub fn lacks_address(&self, snapshot: &SnapshotRef) -> bool {
+        self.named.is_some() && self.needs_address(snapshot)
+    }
+
+    /// The address of what the client named.
+    pub fn dialed(&self) -> Option<SocketAddr> {
+        self.dialed
+    }
+
+    /// The same route, with the address of what the client named.
+    ///
+    /// # Errors
+    ///
+    /// The reply for a host without an address, or with one of the proxy's own.
+    pub async fn with_address(
+        self,
+        names: &Names,
+        snapshot: &SnapshotRef,
+    ) -> Result<Self, LocalReply> {
+        let dialed = match &self.named {
+            Some(named) => Some(named.address(names, snapshot).await?),
+            None => None,
+        };
+        Ok(Self { dialed, ..self })
+    }
+
+    /// Whether a destination is the address that the client dialed.
+    fn needs_address(&self, snapshot: &SnapshotRef) -> bool {
+        let split = self.route().split.as_ref();
+        let mut destinations = split.into_iter().flat_map(Split::entries);
+        destinations.any(|(_, one)| {
+            let cluster = snapshot.cluster(one.cluster);
+            cluster.is_some_and(|cluster| cluster.dialed.is_some())
+        })
+    }
+
     /// The virtual host that serves the request.
     pub fn virtual_host(&self) -> &VirtualHost {
         &self.virtual_host
@@ -59,6 +103,14 @@ pub fn find_route<B>(
     let listener = snapshot
         .listener(&connection.listener, connection.client.destination)
         .ok_or(LocalReply::NO_ROUTE)?;
+    let (listener, proxied) = match listener.service {
+        Service::HttpProxy => {
+            let named = NamedHost::of_request(request, authority)?;
+            let listener = snapshot.proxied(named.port);
+            (listener.ok_or(LocalReply::NO_ROUTE)?, Some(Box::new(named)))
+        }
+        _ => (listener, None),
+    };
     let hosts = listener
         .http(connection.security())
         .ok_or(LocalReply::NO_ROUTE)?;
@@ -81,6 +133,8 @@ pub fn find_route<B>(
         Some((virtual_host, rule)) => Ok(Found {
             virtual_host: Arc::clone(virtual_host),
             rule,
+            named: proxied,
+            dialed: None,
         }),
         None if own.is_none() && is_misdirected(listener, connection, &host) => {
             Err(LocalReply::MISDIRECTED)

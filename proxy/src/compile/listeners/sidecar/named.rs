@@ -284,7 +284,7 @@ pub(super) fn addresses(service: &Service, clusters: &Clusters<'_>) -> Vec<ipnet
 }
 
 /// `NAME` in the workload's namespace, `NAME.NAMESPACE` and `NAME.NAMESPACE.svc` for a service of the cluster's domain.
-fn short_names(host: &str, domain: &str, namespace: &str) -> Vec<String> {
+pub(super) fn short_names(host: &str, domain: &str, namespace: &str) -> Vec<String> {
     let Some((name, of)) = hostname::service_of(host, domain) else {
         return Vec::new();
     };

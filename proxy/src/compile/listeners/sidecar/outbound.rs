@@ -21,6 +21,7 @@ use crate::snapshot::{
     TlsBytes,
 };
 
+use super::http_proxy::Named;
 use super::made::{Made, Wanted, captured_port};
 use super::named::{ByHost, MESH, NamedHosts, by_host};
 use super::sorted::Sorted;
@@ -50,9 +51,8 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
             }
         }
     }
-    if made.inputs.identity.sockets.outbound.is_some() {
-        let http = captured_port(Intake::CapturedOutbound, 80);
-        placed.entry(http).or_default();
+    for intake in outbound_intakes(made) {
+        placed.entry(captured_port(intake, 80)).or_default();
     }
     let mut by_entry: BTreeMap<Option<usize>, Rules> = BTreeMap::new();
     for (key, on_port) in placed {
@@ -64,9 +64,21 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
         add(made, key, &on_port, (rules, &unknown, routes), clusters);
     }
     add_rest(made, &unknown, clusters);
+    if identity.sockets.http_proxy.is_some() {
+        let rest = captured_port(Intake::HttpProxy, 0);
+        let nothing = Rules::default();
+        add(
+            made,
+            rest,
+            &OnPort::default(),
+            (&nothing, &unknown, routes),
+            clusters,
+        );
+    }
 }
 
 /// VirtualServices that count for an entry of `egress`, by the kind of their rules.
+#[derive(Default)]
 struct Rules<'a> {
     http: ByHost<'a>,
     tcp: ByHost<'a>,
@@ -166,7 +178,11 @@ fn place(
                 let declared = declared(entry).filter(|carries| *carries != Carries::Detect);
                 port.carries = declared.unwrap_or(port.carries);
             }
-            on_port.services.push((Arc::clone(service), port));
+            // several entries may lead to the HTTP proxy
+            let last = on_port.services.last();
+            if last.is_none_or(|(last, _)| !Arc::ptr_eq(last, service)) {
+                on_port.services.push((Arc::clone(service), port));
+            }
         }
     };
     let Some(egress) = egress else {
@@ -186,12 +202,21 @@ fn place(
     }
 }
 
-/// The listeners of an entry for a port: a socket where the application dials it, else what is captured.
+/// How connections of the workload come to listeners without a socket.
+fn outbound_intakes(made: &Made<'_>) -> impl Iterator<Item = Intake> + use<> {
+    let sockets = made.inputs.identity.sockets;
+    let captured = sockets.outbound.map(|_| Intake::CapturedOutbound);
+    let proxied = sockets.http_proxy.map(|_| Intake::HttpProxy);
+    captured.into_iter().chain(proxied)
+}
+
+/// The listeners of an entry for a port: a socket where the application dials it, else what is captured; and the HTTP
+/// proxy.
 fn keys(made: &Made<'_>, entry: Option<&EgressListener>, port: u16) -> Vec<ListenerKey> {
     let is_captured = made.inputs.identity.sockets.outbound.is_some();
     let Some(entry) = entry else {
-        let key = captured_port(Intake::CapturedOutbound, port);
-        return is_captured.then_some(key).into_iter().collect();
+        let intakes = outbound_intakes(made);
+        return intakes.map(|intake| captured_port(intake, port)).collect();
     };
     let has_socket = match entry.capture {
         CaptureMode::None => true,
@@ -207,7 +232,9 @@ fn keys(made: &Made<'_>, entry: Option<&EgressListener>, port: u16) -> Vec<Liste
             ListenerKey::captured(Intake::CapturedOutbound, SocketAddr::new(*ip, port))
         }
     };
-    vec![key]
+    let proxied = made.inputs.identity.sockets.http_proxy;
+    let proxied = proxied.map(|_| captured_port(Intake::HttpProxy, port));
+    [key].into_iter().chain(proxied).collect()
 }
 
 /// Adds the listener for all services of a port, and those for single addresses of some.
@@ -226,7 +253,9 @@ fn add(
         tcp: &rules.tcp,
         tls: &rules.tls,
     };
-    let http = on_port.has_http(key.address.port(), &sorted).then(|| {
+    let is_proxied = key.intake == Intake::HttpProxy;
+    let has_http = is_proxied || on_port.has_http(key.address.port(), &sorted);
+    let http = has_http.then(|| {
         let hosts = NamedHosts {
             inputs: made.inputs,
             key: &key,
@@ -237,9 +266,16 @@ fn add(
         };
         hosts.compile(&sorted.http, clusters)
     });
-    let (tls, opaque) = bytes(&sorted, &connections, (unknown, before), clusters);
+    let (tls, opaque) = match is_proxied {
+        false => bytes(&sorted, &connections, (unknown, before), clusters),
+        true => {
+            let named = Named::new(&on_port.services, &sorted.tls, &connections);
+            let routes = named.routes((unknown, before.and_then(opaque_of)), clusters);
+            (TlsBytes::Opaque, routes)
+        }
+    };
     let provenance = made.at(on_port.line);
-    if !key.has_socket() {
+    if key.intake == Intake::CapturedOutbound {
         add_exact(
             made,
             &sorted,

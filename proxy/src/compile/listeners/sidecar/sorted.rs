@@ -47,10 +47,7 @@ impl Sorted {
     }
 
     fn put(&mut self, service: &Arc<Host>, port: &Port, clusters: &Clusters<'_>) {
-        let dialed = match service.is_headless {
-            true => endpoints(service, port),
-            false => addresses(service, clusters),
-        };
+        let dialed = dialed(service, port, clusters);
         let is_single = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
         let (single, nets): (Vec<IpNet>, Vec<IpNet>) =
             dialed.iter().partition(|net| is_single(net));
@@ -79,6 +76,14 @@ impl Sorted {
                 }
             }
         }
+    }
+}
+
+/// Addresses that clients of a service dial on this port.
+pub(super) fn dialed(service: &Host, port: &Port, clusters: &Clusters<'_>) -> Vec<IpNet> {
+    match service.is_headless {
+        true => endpoints(service, port),
+        false => addresses(service, clusters),
     }
 }
 

@@ -1,0 +1,254 @@
+//! CONNECT of a client that uses the sidecar as its HTTP proxy: a tunnel to the host and port that it names.
+//!
+//! The tunnel goes by the rules for raw TCP connections and is counted and logged as one; 200 is sent once the connection
+//! to the endpoint is there.
+
+use std::cell::Cell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
+use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional_with_sizes};
+use tokio::time::{Instant, sleep_until};
+
+use super::downstream::body::DownstreamBody;
+use super::downstream::connection::{Connection, DownstreamProtocol};
+use super::forward::reply_body::ReplyBody;
+use super::forward::upgrade::Switch;
+use super::message::local_reply::LocalReply;
+use super::select::proxied::NamedHost;
+use super::tcp::{self, ConnectRequest, DownstreamTcp, IDLE_TIMEOUT, Opened, Record, Side, broken};
+use super::worker::{SnapshotRef, Worker};
+use crate::snapshot::{Listener, Service};
+use crate::telemetry::{Gauge, HttpVersion, ResponseFlags};
+
+/// Size of the copy buffer of each direction.
+const BUFFER_BYTES: usize = 16 * 1024;
+
+/// Whether a request is a CONNECT on a listener that takes them.
+pub fn is_for<B>(request: &Request<B>, snapshot: &SnapshotRef, connection: &Connection) -> bool {
+    let takes = |listener: &Listener| matches!(listener.service, Service::HttpProxy);
+    *request.method() == Method::CONNECT
+        && snapshot
+            .listener(&connection.listener, connection.client.destination)
+            .is_some_and(|listener| takes(listener))
+}
+
+/// Connects, answers, and leaves the tunnel to a task of its own.
+pub async fn run(
+    worker: &Rc<Worker>,
+    snapshot: &SnapshotRef,
+    connection: &Rc<Connection>,
+    mut request: Request<DownstreamBody>,
+) -> Response<ReplyBody> {
+    let named = NamedHost::of_connect(&request);
+    let routes =
+        named
+            .as_ref()
+            .ok()
+            .and_then(|named| match &snapshot.proxied(named.port)?.service {
+                Service::Detected(detected) => Some(Arc::clone(&detected.opaque)),
+                _ => None,
+            });
+    let user_agent = request.headers().get(USER_AGENT);
+    let asked = DownstreamTcp {
+        remote: connection.client.source,
+        local: connection.client.destination,
+        dialed: None,
+        server_name: None,
+        tls: None,
+        routes,
+        connect: Some(Box::new(ConnectRequest {
+            named,
+            authority: request.uri().authority().cloned(),
+            version: version(request.version()),
+            user_agent: user_agent.cloned(),
+        })),
+    };
+    let is_http1 = connection.protocol == DownstreamProtocol::Http1;
+    match tcp::open(worker, asked).await {
+        Ok(opened) => {
+            connection.tunnels.set(connection.tunnels.get() + 1);
+            let switch = Switch::of(&mut request);
+            tunnel(worker, switch, opened);
+            let mut response = Response::new(ReplyBody::Empty);
+            if !is_http1 {
+                // what the codec makes a tunnel of, as of an extended CONNECT
+                *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            }
+            response
+        }
+        Err(reply) => refuse(&reply, is_http1),
+    }
+}
+
+/// Answers a CONNECT that leads nowhere. What an HTTP/1 client may have sent for the other side already is not read.
+fn refuse(reply: &LocalReply, is_http1: bool) -> Response<ReplyBody> {
+    let mut response: Response<Bytes> = reply.response(false);
+    if is_http1 {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
+    response.map(ReplyBody::from)
+}
+
+fn version(version: Version) -> HttpVersion {
+    match version {
+        Version::HTTP_2 => HttpVersion::Http2,
+        Version::HTTP_10 => HttpVersion::Http10,
+        _ => HttpVersion::Http11,
+    }
+}
+
+/// Carries bytes both ways in a task of its own, until both sides have ended.
+fn tunnel(worker: &Rc<Worker>, downstream: Switch, opened: Opened) {
+    let worker = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        worker.raise(Gauge::UpgradesActive);
+        match downstream {
+            // a client that is gone leaves a record that says so
+            Switch::Http1(downstream) => {
+                if let Ok(downstream) = downstream.await {
+                    carry(TokioIo::new(downstream), opened).await;
+                }
+            }
+            Switch::Http2(tunnel) => carry(tunnel, opened).await,
+        }
+        worker.lower(Gauge::UpgradesActive);
+    });
+}
+
+async fn carry(downstream: impl AsyncRead + AsyncWrite + Unpin, opened: Opened) {
+    let Opened {
+        upstream,
+        preface,
+        idle_timeout,
+        ends_at,
+        permit,
+        record,
+    } = opened;
+    // dropped after the sockets
+    let _counted = (upstream.counted, permit);
+    let mut upstream = upstream.stream;
+    if let Err(error) = upstream.write_all(&preface).await {
+        return record.finish(broken(Side::Upstream, &error), None);
+    }
+    let moved = Cell::new(Instant::now());
+    let mut downstream = Counted {
+        stream: downstream,
+        record,
+        moved: &moved,
+        is_broken: false,
+    };
+    let sides = (&mut downstream, &mut upstream);
+    let copying = copy_bidirectional_with_sizes(sides.0, sides.1, BUFFER_BYTES, BUFFER_BYTES);
+    let ended = tokio::select! {
+        copied = copying => Ended::Copied(copied),
+        () = idle(&moved, idle_timeout.unwrap_or(IDLE_TIMEOUT)) => Ended::Idle,
+        () = end(ends_at) => Ended::Expired,
+    };
+    let Counted {
+        record, is_broken, ..
+    } = downstream;
+    match ended {
+        Ended::Copied(Ok(_)) => record.finish(ResponseFlags::NONE, None),
+        Ended::Copied(Err(error)) => {
+            let side = match is_broken {
+                true => Side::Downstream,
+                false => Side::Upstream,
+            };
+            record.finish(broken(side, &error), None);
+        }
+        Ended::Expired => record.finish(ResponseFlags::DT, Some("max_duration_timeout")),
+        Ended::Idle => record.finish(ResponseFlags::SI, Some("tcp_session_idle_timeout")),
+    }
+}
+
+/// How a tunnel came to its end.
+enum Ended {
+    Copied(io::Result<(u64, u64)>),
+    Expired,
+    Idle,
+}
+
+/// Waits until nothing has moved for this long.
+async fn idle(moved: &Cell<Instant>, limit: Duration) {
+    loop {
+        let due = moved.get() + limit;
+        if Instant::now() >= due {
+            return;
+        }
+        sleep_until(due).await;
+    }
+}
+
+async fn end(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The downstream side of a tunnel, which counts its bytes as they move.
+struct Counted<'a, S> {
+    stream: S,
+    record: Record,
+    moved: &'a Cell<Instant>,
+    /// Whether this is the side that failed.
+    is_broken: bool,
+}
+
+impl<S> Counted<'_, S> {
+    fn carried(&mut self, received: usize, sent: usize) {
+        if received + sent > 0 {
+            self.record.carried(received as u64, sent as u64);
+            self.moved.set(Instant::now());
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<'_, S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = space.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, space);
+        let received = space.filled().len() - before;
+        self.carried(received, 0);
+        self.is_broken |= matches!(polled, Poll::Ready(Err(_)));
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<'_, S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        match &polled {
+            Poll::Ready(Ok(sent)) => self.carried(0, *sent),
+            Poll::Ready(Err(_)) => self.is_broken = true,
+            Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

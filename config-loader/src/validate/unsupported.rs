@@ -66,7 +66,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
     ),
     (Kind::EndpointSlice, &["endpoints[].hints"]),
     (Kind::Service, &["spec.externalIPs"]),
-    (Kind::Sidecar, &["spec.ingress[].tls"]),
 ];
 
 /// Fields that say nothing to a data plane: they are for people, for a cluster's own controllers, or for what made the

@@ -1,4 +1,4 @@
-//! Which certificates the servers of Gateways want, and how they are to be used. Names only: bytes are in `tls::Store`.
+//! Which certificates the servers of Gateways and Sidecars want, and how they are to be used. Names only: bytes are in `tls::Store`.
 //! Those towards endpoints are `client_tls`' matter.
 
 use std::path::Path;
@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use config_loader::catalog::sidecars::sidecar_of;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
-    Certificates, Gateway, Protocol, Server, ServerTls, ServerTlsMode, TlsVersion,
+    Certificates, Gateway, IngressListener, Protocol, Server, ServerTls, ServerTlsMode, Sidecar,
+    TlsVersion,
 };
 use config_loader::{ObjectRef, ResourceSet};
 
-use crate::compile::applies::selects;
-use crate::identity::Identity;
+use crate::compile::applies::{selects, workload as workload_of};
+use crate::identity::{Identity, Mode};
 use crate::tls::{
     Alpn, AuthoritySource, Clients, IdentitySource, ServerSettings, Version, digest::Sha256,
     spiffe::Workload,
@@ -65,7 +67,7 @@ impl<'a> Scope<'a> {
 /// A server that terminates TLS, and with what.
 #[derive(Clone, Debug)]
 pub struct Use {
-    /// Its Gateway.
+    /// Its Gateway or Sidecar.
     pub object: ObjectRef,
     /// The file that it was written in.
     pub file: Arc<str>,
@@ -95,12 +97,13 @@ pub struct Fields {
 }
 
 impl Fields {
-    fn new(gateway: &Object<Gateway>, index: usize, tls: &ServerTls) -> Self {
+    /// Those of the `tls` at this path of an object.
+    fn new<T>(object: &Object<T>, path: String, tls: &ServerTls) -> Self {
         let lines = tls.places.iter();
-        let lines = lines.map(|place| (Arc::clone(&place.value), gateway.line_of(place.line)));
+        let lines = lines.map(|place| (Arc::clone(&place.value), object.line_of(place.line)));
         Self {
-            tls: format!("spec.servers[{index}].tls"),
-            line: gateway.line_of(tls.line),
+            tls: path,
+            line: object.line_of(tls.line),
             lines: lines.collect(),
             identities: identity_fields(tls),
             authorities: authority_field(tls),
@@ -169,12 +172,38 @@ pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<Use> {
     let gateways = resources.gateways.values();
     let selected =
         gateways.filter(|gateway| scope.is_of_all() || selects(gateway, scope.identity()));
-    selected
-        .flat_map(|gateway| {
-            let servers = gateway.spec.servers.iter().enumerate();
-            servers.filter_map(move |(index, server)| one_use(gateway, index, server, scope))
-        })
-        .collect()
+    let servers = selected.flat_map(|gateway| {
+        let servers = gateway.spec.servers.iter().enumerate();
+        servers.filter_map(move |(index, server)| one_use(gateway, index, server, scope))
+    });
+    let own = sidecar_of(resources, workload_of(scope.identity()));
+    let sidecars = resources.sidecars.values().filter(|sidecar| {
+        let is_own = own.is_some_and(|own| own.id == sidecar.id);
+        scope.is_of_all() || (is_own && scope.identity().mode == Mode::Sidecar)
+    });
+    let entries = sidecars.flat_map(|sidecar| {
+        let entries = sidecar.spec.ingress.iter().enumerate();
+        entries.filter_map(move |(index, entry)| ingress_use(sidecar, index, entry, scope))
+    });
+    servers.chain(entries).collect()
+}
+
+fn ingress_use(
+    sidecar: &Arc<Object<Sidecar>>,
+    index: usize,
+    entry: &IngressListener,
+    scope: Scope<'_>,
+) -> Option<Use> {
+    let settings = ingress_settings(entry, scope)?;
+    let tls = entry.tls.as_deref()?;
+    Some(Use {
+        object: sidecar.id.clone(),
+        file: Arc::clone(&sidecar.provenance.file),
+        fields: Fields::new(sidecar, format!("spec.ingress[{index}].tls"), tls),
+        hosts: Vec::new(),
+        settings,
+        mode: tls.mode.as_str(),
+    })
 }
 
 fn one_use(
@@ -188,7 +217,7 @@ fn one_use(
     Some(Use {
         object: gateway.id.clone(),
         file: Arc::clone(&gateway.provenance.file),
-        fields: Fields::new(gateway, index, tls),
+        fields: Fields::new(gateway, format!("spec.servers[{index}].tls"), tls),
         hosts: server
             .hosts
             .iter()
@@ -201,7 +230,18 @@ fn one_use(
 
 /// How a server terminates TLS; `None` for one that does not, or whose identity only a proxy has.
 pub fn settings(server: &Server, scope: Scope<'_>) -> Option<ServerSettings> {
-    let tls = server.tls.as_deref().filter(|tls| tls.mode.terminates())?;
+    of_tls(server.tls.as_deref()?, server.protocol, scope)
+}
+
+/// How an ingress listener of a Sidecar terminates TLS; `None` for one that does not.
+pub fn ingress_settings(entry: &IngressListener, scope: Scope<'_>) -> Option<ServerSettings> {
+    of_tls(entry.tls.as_deref()?, entry.port.protocol, scope)
+}
+
+fn of_tls(tls: &ServerTls, protocol: Protocol, scope: Scope<'_>) -> Option<ServerSettings> {
+    if !tls.mode.terminates() {
+        return None;
+    }
     let namespace = scope.namespace();
     let (identities, authorities) = if tls.mode == ServerTlsMode::IstioMutual {
         let (own, root) = mesh(scope.mesh()?);
@@ -220,7 +260,7 @@ pub fn settings(server: &Server, scope: Scope<'_>) -> Option<ServerSettings> {
             .map(|suite| suite.as_str().into())
             .collect(),
         groups: tls.ecdh_curves.clone(),
-        alpn: match server.protocol {
+        alpn: match protocol {
             Protocol::Https => Alpn::Http,
             _ => Alpn::None,
         },

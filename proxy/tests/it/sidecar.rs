@@ -2,6 +2,7 @@
 
 mod app_health;
 mod http_proxy;
+mod ingress_tls;
 mod job;
 mod load;
 mod mutual_tls;

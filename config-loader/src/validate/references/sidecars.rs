@@ -1,4 +1,5 @@
-//! Sidecars: selectors that select no workload, several Sidecars for one workload, and egress hosts that match nothing.
+//! Sidecars: selectors that select no workload, several Sidecars for one workload, egress hosts that match nothing, and
+//! TLS settings that the mesh's TLS displaces.
 
 mod reach;
 mod workloads;
@@ -9,10 +10,10 @@ use reach::Reach;
 use workloads::Workloads;
 
 use super::finding::{location, warning};
-use crate::catalog::Services;
-use crate::diagnostic::codes::references::{X340, X341, X342, X343, X344, X345};
+use crate::catalog::{PeerPolicy, Services, Workload};
+use crate::diagnostic::codes::references::{X340, X341, X342, X343, X344, X345, X346};
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::resource::istio::{EgressHost, EgressListener, EgressNamespace, Sidecar};
+use crate::resource::istio::{EgressHost, EgressListener, EgressNamespace, MutualTls, Sidecar};
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
@@ -41,6 +42,7 @@ pub(super) fn check(
         }
         check_egress(sidecar, &reach, found);
         check_egress_proxy(sidecar, services, found);
+        check_ingress(sidecar, set, root_namespace, found);
         older.push(sidecar);
     }
 }
@@ -144,6 +146,53 @@ fn check_egress(sidecar: &Object<Sidecar>, reach: &Reach<'_>, found: &mut Vec<Di
             diagnostic.help("write a port of a service, or remove `port` to mean all ports");
             found.push(diagnostic);
         }
+    }
+}
+
+/// Settings of TLS count where the mesh's mutual TLS is off for the port, as a PeerAuthentication says it. A default of the
+/// whole mesh is for workloads with policies of their own.
+fn check_ingress(
+    sidecar: &Object<Sidecar>,
+    set: &ResourceSet,
+    root_namespace: &str,
+    found: &mut Vec<Diagnostic>,
+) {
+    let (namespace, none) = (&*sidecar.id.namespace, Labels::new());
+    let selector = sidecar.spec.workload_selector.as_ref();
+    if selector.is_none() && namespace == root_namespace {
+        return;
+    }
+    let ingress = sidecar.spec.ingress.iter().enumerate();
+    for (index, entry) in ingress {
+        let Some(tls) = entry.tls.as_ref().filter(|tls| tls.mode.terminates()) else {
+            continue;
+        };
+        let workload = Workload {
+            namespace,
+            labels: selector.unwrap_or(&none),
+            root_namespace,
+        };
+        let policy = PeerPolicy::of(set, workload);
+        let accepted = policy.of_port(entry.port.number);
+        if accepted.mode == MutualTls::Disable {
+            continue;
+        }
+        let (number, mode) = (entry.port.number, accepted.mode.as_str());
+        let by = match &accepted.by {
+            Some(by) => format!("{by} says {mode}"),
+            None => format!("{mode} is the default"),
+        };
+        let message =
+            format!("port {number} has the mutual TLS of the mesh ({by}), not these settings");
+        let field = format!("spec.ingress[{index}].tls");
+        let mut diagnostic = warning(sidecar, X346, tls.line, field, message);
+        diagnostic.help(match selector {
+            Some(_) => format!(
+                "write a PeerAuthentication with the selector of the Sidecar and `portLevelMtls: {{{number}: {{mode: DISABLE}}}}`"
+            ),
+            None => "write a PeerAuthentication with `mtls: {mode: DISABLE}`".to_owned(),
+        });
+        found.push(diagnostic);
     }
 }
 

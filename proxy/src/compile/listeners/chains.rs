@@ -150,7 +150,7 @@ impl ChainCompiler<'_> {
     }
 }
 
-fn opaque_routes(handling: &Handling) -> Option<&Arc<OpaqueRoutes>> {
+pub(super) fn opaque_routes(handling: &Handling) -> Option<&Arc<OpaqueRoutes>> {
     match handling {
         Handling::AutoPassthrough(routes)
         | Handling::Passthrough(routes)
@@ -165,7 +165,7 @@ fn opaque_routes(handling: &Handling) -> Option<&Arc<OpaqueRoutes>> {
     }
 }
 
-fn http_hosts(handling: &Handling) -> Option<&Arc<HttpHosts>> {
+pub(super) fn http_hosts(handling: &Handling) -> Option<&Arc<HttpHosts>> {
     match handling {
         Handling::Terminate {
             then: Then::Http(hosts),
@@ -176,7 +176,7 @@ fn http_hosts(handling: &Handling) -> Option<&Arc<HttpHosts>> {
 }
 
 /// Whether two servers are the same and what they lead to is kept by `Arc`.
-fn is_same(a: &Chain, b: &Chain) -> bool {
+pub(super) fn is_same(a: &Chain, b: &Chain) -> bool {
     let tables = |handling: &Handling| {
         (
             opaque_routes(handling).map(Arc::as_ptr),

@@ -9,6 +9,7 @@ mod inbound;
 mod made;
 mod named;
 mod outbound;
+mod own_tls;
 mod sorted;
 mod tcp;
 mod unknown;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{Greeter, Sidecar, answering, get, read_line};
+use crate::support::eventually;
 use crate::support::mesh::documents;
 use crate::support::pki::Authority;
 use crate::support::proxy::{Proxy, Start, free_address};
@@ -32,6 +33,24 @@ pub(super) fn identity(directory: &Path, ca: &Authority, account: &str) -> Vec<S
     .collect()
 }
 
+/// A Sidecar that takes connections to the workload at `app` without capture, and a PeerAuthentication.
+fn resources(
+    (at, app): (std::net::SocketAddr, std::net::SocketAddr),
+    protocol: &str,
+    mode: &str,
+) -> String {
+    let (ip, port) = (at.ip(), at.port());
+    documents([
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {{name: s}}\nspec:\n  ingress:\n  - port: {{number: \
+             {port}, protocol: {protocol}, name: own}}\n    bind: {ip}\n    captureMode: NONE\n    defaultEndpoint: {app}\n"
+        ),
+        format!(
+            "apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {{name: p}}\nspec:\n  mtls: {{mode: {mode}}}\n"
+        ),
+    ])
+}
+
 /// A sidecar whose workload is at `app`; it takes connections without capture at the returned address.
 pub(super) fn server(
     flags: &[String],
@@ -39,21 +58,11 @@ pub(super) fn server(
     mode: &str,
 ) -> (Proxy, std::net::SocketAddr) {
     let at = free_address();
-    let (ip, port) = (at.ip(), at.port());
-    let resources = documents([
-        format!(
-            "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {{name: s}}\nspec:\n  ingress:\n  - port: {{number: \
-             {port}, protocol: HTTP, name: http}}\n    bind: {ip}\n    captureMode: NONE\n    defaultEndpoint: {app}\n"
-        ),
-        format!(
-            "apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {{name: p}}\nspec:\n  mtls: {{mode: {mode}}}\n"
-        ),
-    ]);
     let proxy = Start::new()
         .args(["--mode", "sidecar", "--outbound-listener", "off"])
         .args(["--inbound-listener", "off"])
         .args(flags.iter().cloned())
-        .file("mesh.yaml", resources)
+        .file("mesh.yaml", resources((at, app), "HTTP", mode))
         .start();
     (proxy, at)
 }
@@ -189,4 +198,57 @@ fn metrics_of_connections_name_the_identities_of_both_workloads() {
         ("connection_security_policy", "none"),
     ];
     assert_eq!(server.metric(opened, &labels), 1.0);
+}
+
+/// The status of a request in plain text on a connection of its own; none where the connection is closed.
+fn plain(at: std::net::SocketAddr) -> Option<u16> {
+    let mut connection = Raw::connect(at);
+    connection.send("GET / HTTP/1.1\r\nHost: web\r\n\r\n");
+    connection
+        .try_reply()
+        .ok()
+        .flatten()
+        .map(|reply| reply.status)
+}
+
+#[test]
+fn open_plaintext_connection_carries_no_request_once_the_policy_is_strict() {
+    let directory = tempfile::tempdir().unwrap();
+    let ca = Authority::new("mesh");
+    let app = answering();
+    let flags = identity(directory.path(), &ca, "web");
+    let (proxy, at) = server(&flags, app.address, "PERMISSIVE");
+    let mut open = Raw::connect(at);
+    assert_eq!(get(&mut open, "web").status, 200);
+    proxy.write("mesh.yaml", resources((at, app.address), "HTTP", "STRICT"));
+    eventually("plain text is refused", || plain(at).is_none());
+    let before = app.seen().len();
+    assert_eq!(get(&mut open, "web").status, 404);
+    assert_eq!(app.seen().len(), before);
+}
+
+#[test]
+fn open_plaintext_bytes_flow_on_once_the_policy_is_strict() {
+    let directory = tempfile::tempdir().unwrap();
+    let ca = Authority::new("mesh");
+    let app = Greeter::start();
+    let flags = identity(directory.path(), &ca, "web");
+    let at = free_address();
+    let proxy = Start::new()
+        .args(["--mode", "sidecar", "--outbound-listener", "off"])
+        .args(["--inbound-listener", "off"])
+        .args(flags)
+        .file(
+            "mesh.yaml",
+            resources((at, app.address), "TCP", "PERMISSIVE"),
+        )
+        .start();
+    let mut open = Raw::connect(at);
+    assert_eq!(open.read(9), b"greeting\n");
+    proxy.write("mesh.yaml", resources((at, app.address), "TCP", "STRICT"));
+    eventually("plain text is refused", || {
+        Raw::connect(at).send("query\n").try_read(9).is_none()
+    });
+    open.send("query\n");
+    assert_eq!(open.read(6), b"query\n");
 }

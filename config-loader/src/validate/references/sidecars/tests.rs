@@ -39,6 +39,9 @@ fn document(text: &str) -> String {
              metadata: {{{metadata}, labels: {spec}}}\naddressType: IPv4\n\
              endpoints: [{{addresses: [10.0.0.1]}}]\nports: [{{port: 80}}]\n"
         ),
+        "PeerAuthentication" => format!(
+            "apiVersion: security.istio.io/v1\nkind: {kind}\nmetadata: {{{metadata}}}\nspec: {spec}\n"
+        ),
         _ => format!(
             "apiVersion: networking.istio.io/v1\nkind: {kind}\nmetadata: {{{metadata}}}\nspec: {spec}\n"
         ),
@@ -257,4 +260,30 @@ fn egress_proxy_that_is_no_known_service_is_reported() {
              unknown destinations will fail = write the full name of a service, or add a ServiceEntry for it"
         ]
     );
+}
+
+#[test]
+fn ingress_tls_beside_mutual_tls_is_reported() {
+    let sidecar = "Sidecar shop/s {workloadSelector: {labels: {app: web}}, ingress: [{port: {number: 8443, \
+                   protocol: HTTPS, name: own}, tls: {mode: SIMPLE, serverCertificate: /c, privateKey: /k}}]}";
+    let policy = |mode: &str| {
+        format!(
+            "PeerAuthentication shop/p {{selector: {{matchLabels: {{app: web}}}}, portLevelMtls: {{8443: {{mode: {mode}}}}}}}"
+        )
+    };
+    let with = |policy: &str| match policy {
+        "" => found(&[WEB, SLICE, sidecar]),
+        policy => found(&[WEB, SLICE, sidecar, policy]),
+    };
+    assert!(with(&policy("DISABLE")).is_empty());
+    let fix = "write a PeerAuthentication with the selector of the Sidecar and `portLevelMtls: {8443: {mode: DISABLE}}`";
+    for (policy, why) in [
+        (String::new(), "PERMISSIVE is the default"),
+        (policy("STRICT"), "PeerAuthentication/shop/p says STRICT"),
+    ] {
+        let expected = format!(
+            "X346 spec.ingress[0].tls: port 8443 has the mutual TLS of the mesh ({why}), not these settings = {fix}"
+        );
+        assert_eq!(with(&policy), [expected]);
+    }
 }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use config_loader::resource::istio::{Bind, CaptureMode, IngressListener, LocalEndpoint};
+use config_loader::resource::istio::{Bind, CaptureMode, IngressListener, LocalEndpoint, Protocol};
 
 use crate::cluster::Split;
 use crate::compile::applies::workload;
@@ -23,10 +23,11 @@ use crate::snapshot::{
     Route, Service, TlsBytes, VirtualHost,
 };
 use crate::tls::Alpn;
-use crate::upstream::Protocol;
+use crate::upstream::Protocol as Speaks;
 
 use super::made::{Made, Wanted, captured_port};
 use super::outbound::{detected, http_of, name_of, opaque_of};
+use super::own_tls::OwnTls;
 use super::tcp::to;
 
 /// Adds the inbound listeners.
@@ -46,6 +47,7 @@ pub(super) fn compile(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
             to: clusters.special(INBOUND_PASSTHROUGH),
             port: 0,
             carries: Carries::Detect,
+            own_tls: None,
             provenance: made.at(0),
             at: sidecar_or(made, None),
         };
@@ -61,6 +63,8 @@ struct Inbound {
     /// The port of the workload; 0 for those of which nothing is known.
     port: u16,
     carries: Carries,
+    /// TLS that ends here by the Sidecar's own settings.
+    own_tls: Option<OwnTls>,
     /// What the listener was made from.
     provenance: Vec<Provenance>,
     /// Where its route comes from.
@@ -90,6 +94,7 @@ fn of_services(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
             to: clusters.own_port(&own),
             port: number,
             carries: port.carries,
+            own_tls: None,
             provenance: vec![at.clone()],
             at,
         };
@@ -100,7 +105,7 @@ fn of_services(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
 /// A service's port, as the workload has it.
 struct OfService {
     carries: Carries,
-    protocol: Protocol,
+    protocol: Speaks,
 }
 
 /// The ports that the workload takes connections on, as the services say that select it; of several for one port, the
@@ -185,12 +190,18 @@ fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Cluster
     let sidecar = made.sidecar.map(|sidecar| &sidecar.spec);
     let pool = entry.connection_pool.as_deref();
     let pool = pool.or_else(|| sidecar?.inbound_connection_pool.as_deref());
+    let own_tls = OwnTls::of(made, entry);
+    let carries = match (&own_tls, entry.port.protocol) {
+        (None, protocol) => Carries::of_protocol(protocol),
+        (Some(_), Protocol::Https) => Carries::Http,
+        (Some(_), _) => Carries::Bytes,
+    };
     let own = OwnPort {
         service: service.map(|service| &**service),
-        carries: Carries::of_protocol(entry.port.protocol),
+        carries,
         protocol: match entry.port.protocol.is_http2() {
-            true => Protocol::Http2,
-            false => Protocol::Http1,
+            true => Speaks::Http2,
+            false => Speaks::Http1,
         },
         number,
         endpoint,
@@ -203,6 +214,7 @@ fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Cluster
         to: clusters.own_port(&own),
         port: number,
         carries: own.carries,
+        own_tls,
         at: at.unwrap_or_else(|| sidecar_or(made, None)),
         provenance,
     };
@@ -229,6 +241,7 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
         to: (name, cluster),
         port,
         carries,
+        own_tls,
         provenance,
         at,
     } = inbound;
@@ -243,6 +256,16 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
     let http = is_http.then(|| hosts(&destination, before.and_then(http_of), clusters));
     let compiled = vec![to(destination, OpaqueConditions::default())];
     let opaque = assemble(compiled, None, before.and_then(opaque_of));
+    if let Some(own) = own_tls {
+        let wanted = Wanted {
+            direction: Direction::Inbound,
+            protocols: vec![own.protocol],
+            skipped: Vec::new(),
+            service: own.service((http, opaque), &provenance, before),
+            provenance,
+        };
+        return made.add(key, wanted);
+    }
     let alpn = if is_http { Alpn::Http } else { Alpn::None };
     let tls = match made.peers.on_port(port, alpn) {
         // without a certificate there is no TLS between workloads, and all else passes unless it is required

@@ -10,6 +10,7 @@ use config_loader::resource::istio::{Bind, CaptureMode, EgressListener, VirtualS
 use ipnet::IpNet;
 
 use crate::compile::clusters::Clusters;
+use crate::compile::listeners::chains::{http_hosts, opaque_routes};
 use crate::compile::listeners::opaque::{Compiled, assemble};
 use crate::compile::service::Service as Host;
 use crate::compile::service::port::{Carries, Port};
@@ -416,6 +417,7 @@ pub(super) fn detected(now: Detected, before: Option<&Service>) -> Service {
 pub(super) fn http_of(before: &Service) -> Option<&Arc<HttpHosts>> {
     match before {
         Service::Detected(before) => before.http.as_ref(),
+        Service::Tls(before) => http_hosts(&before.chains.first()?.handling),
         _ => None,
     }
 }
@@ -424,6 +426,7 @@ pub(super) fn opaque_of(before: &Service) -> Option<&Arc<OpaqueRoutes>> {
     match before {
         Service::Detected(before) => Some(&before.opaque),
         Service::Opaque(before) => Some(before),
+        Service::Tls(before) => opaque_routes(&before.chains.first()?.handling),
         _ => None,
     }
 }

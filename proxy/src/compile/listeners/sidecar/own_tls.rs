@@ -1,0 +1,80 @@
+//! TLS of clients outside of the mesh that ends at a sidecar, by `ingress[].tls`.
+
+use std::sync::Arc;
+
+use config_loader::resource::istio::{IngressListener, Protocol};
+
+use crate::compile::certificates::{Scope, ingress_settings};
+use crate::compile::listeners::chains::is_same;
+use crate::provenance::Provenance;
+use crate::snapshot::{Chain, Chains, Handling, HttpHosts, OpaqueRoutes, Service, Then};
+use crate::tls::{Alpn, ServerTls};
+
+use super::made::Made;
+
+/// TLS that ends at an ingress listener.
+pub(super) struct OwnTls {
+    id: Arc<str>,
+    /// `HTTPS` or `TLS`.
+    pub(super) protocol: &'static str,
+    /// What to handshake with; none without a usable certificate, so that every handshake fails.
+    tls: Option<Arc<ServerTls>>,
+}
+
+impl OwnTls {
+    /// That of an entry of `ingress`. None where the mesh's own TLS counts for the port, which no Sidecar changes.
+    pub(super) fn of(made: &Made<'_>, entry: &IngressListener) -> Option<Self> {
+        let settings = ingress_settings(entry, Scope::Proxy(made.inputs.identity))?;
+        if made.peers.on_port(entry.port.number, Alpn::None).is_some() {
+            return None;
+        }
+        let sidecar = &made.sidecar?.id;
+        let number = entry.port.number;
+        Some(Self {
+            id: format!("{}/{}/{number}", sidecar.namespace, sidecar.name).into(),
+            protocol: match entry.port.protocol {
+                Protocol::Https => "HTTPS",
+                _ => "TLS",
+            },
+            tls: made.inputs.certificates.server(&settings),
+        })
+    }
+
+    /// What the listener does: the one server takes every name. That of the snapshot before if it is the same.
+    pub(super) fn service(
+        self,
+        (http, opaque): (Option<Arc<HttpHosts>>, Arc<OpaqueRoutes>),
+        provenance: &[Provenance],
+        before: Option<&Service>,
+    ) -> Service {
+        let chain = Chain {
+            id: self.id,
+            names: Box::new(["*".into()]),
+            protocol: self.protocol,
+            provenance: provenance.first().cloned().unwrap_or_else(nowhere),
+            handling: Handling::Terminate {
+                tls: self.tls,
+                then: http.map_or(Then::Opaque(opaque), Then::Http),
+            },
+        };
+        match before {
+            Some(Service::Tls(before))
+                if before
+                    .chains
+                    .first()
+                    .is_some_and(|one| is_same(one, &chain)) =>
+            {
+                Service::Tls(Arc::clone(before))
+            }
+            _ => Service::Tls(Arc::new(Chains::new(vec![chain]))),
+        }
+    }
+}
+
+fn nowhere() -> Provenance {
+    Provenance {
+        object: "".into(),
+        file: "".into(),
+        line: 0,
+    }
+}

@@ -17,6 +17,11 @@ pub struct Reader<'a> {
     found: RefCell<Vec<Diagnostic>>,
 }
 
+/// The fix for a value of another type than this.
+fn write_instead(expected: &str) -> String {
+    format!("write {expected}, or remove the field")
+}
+
 impl<'a> Reader<'a> {
     /// A reader of the document that `locator` knows.
     pub fn new(locator: Locator<'a>) -> Reader<'a> {
@@ -58,7 +63,10 @@ impl<'a> Reader<'a> {
     /// Records an error that is not recorded yet.
     pub(super) fn settle(&self, error: Error, span: Span) {
         if let Error::Custom(message) = error {
-            self.record(Diagnostic::at(Severity::Error, CM022, span, message));
+            let expected = message.strip_prefix("expected ");
+            let expected = expected.and_then(|rest| rest.split_once(", found "));
+            let help = expected.map(|(expected, _)| write_instead(expected));
+            self.record(Diagnostic::at(Severity::Error, CM022, span, message).with_help(help));
         }
     }
 
@@ -98,7 +106,7 @@ impl<'a> Reader<'a> {
                 Some("remove the quotes".to_owned())
             }
             (Value::Text(_), "a boolean") => Some("write `true` or `false`".to_owned()),
-            _ => Some(format!("write {expected}, or remove the field")),
+            _ => Some(write_instead(expected)),
         };
         let message = format!("expected {expected}, found {found}");
         self.record(Diagnostic::at(Severity::Error, CM022, node.span, message).with_help(help));

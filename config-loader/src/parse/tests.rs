@@ -154,7 +154,7 @@ fn all_wrong_types_are_reported_at_once() {
          CM022 2:7 flag: expected a boolean, found the text `yes` (remove the quotes)\n\
          CM022 3:8 count: expected a whole number, found the number `1.5` (write a whole number, or remove the field)\n\
          CM022 4:8 share: expected a number, found the text `1` (remove the quotes)\n\
-         CM022 5:1 port: expected a whole number or a text, found a mapping\n\
+         CM022 5:1 port: expected a whole number or a text, found a mapping (write a whole number or a text, or remove the field)\n\
          CM022 6:1 labels: expected a mapping, found a list (remove the `- `: there is only one here)\n\
          CM022 7:1 list: expected a list, found a mapping (put `- ` before each entry)\n\
          CM022 8:8 inner: expected a mapping, found the number `3` (write a mapping, or remove the field)\n\

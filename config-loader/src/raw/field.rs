@@ -236,4 +236,11 @@ impl<'de> Visitor<'de> for IntOrStringVisitor {
             "expected a whole number or a text, found a mapping",
         ))
     }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<IntOrString, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Err(serde::de::Error::custom(
+            "expected a whole number or a text, found a list",
+        ))
+    }
 }

@@ -271,7 +271,6 @@ fn who(reply: &Reply) -> String {
     }
 }
 
-/// Answers to this many requests on one connection, by who gave them.
 /// The Destination of ns1/web in c2 with these workloads and their versions.
 fn web_in_c2(workloads: &[(SocketAddr, &str)], flat: bool) -> String {
     let subsets: Vec<String> = workloads
@@ -295,6 +294,7 @@ fn web_in_c2(workloads: &[(SocketAddr, &str)], flat: bool) -> String {
     )
 }
 
+/// Answers to this many requests on one connection, by who gave them.
 fn count(proxy: &Proxy, requests: usize) -> BTreeMap<String, usize> {
     count_of(proxy, requests, GET)
 }

@@ -103,7 +103,7 @@ fn hidden(sidecar: &Object<Sidecar>, older: &Object<Sidecar>) -> Diagnostic {
             X341,
             "spec.workloadSelector",
             format!(
-                "{} is older and is used for the workloads that both select",
+                "the older {} is used for the workloads that both select",
                 older.id
             ),
             "let their selectors exclude each other, or merge the two",
@@ -112,7 +112,7 @@ fn hidden(sidecar: &Object<Sidecar>, older: &Object<Sidecar>) -> Diagnostic {
             X342,
             "metadata.name",
             format!(
-                "{} is older and is the default of namespace `{}`: this Sidecar has no effect",
+                "the older {} is the default of namespace `{}`: this Sidecar has no effect",
                 older.id, sidecar.id.namespace
             ),
             "merge the two, or add a workloadSelector to one of them",

@@ -119,6 +119,39 @@ fn scenario_69_an_edge_gateway_uses_every_provider() {
     assert_shares(&counts, thirds);
 }
 
+/// A client of a sidecar asks it as an HTTP proxy, by the short name.
+#[test]
+fn scenario_69_a_sidecar_uses_its_own_cluster_only() {
+    let world = World::new();
+    let exposed = |kind: &str| {
+        format!(
+            "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+             metadata: {{namespace: ns1, name: web}}\nspec: {{types: [{kind}]}}\n"
+        )
+    };
+    let thirds: &[(&str, usize)] = &[("L1", 167), ("L2", 167), ("g2", 333), ("g3", 333)];
+    for (kind, shares) in [
+        ("LoadBalancer", &[("L1", 500), ("L2", 500)][..]),
+        ("CrossCluster", thirds),
+    ] {
+        let start = Start::new();
+        let listener = start.edge();
+        let more = exposed(kind);
+        let mesh = Setup {
+            more: &more,
+            ..setup(2, "{lbType: ActiveActive}")
+        };
+        let proxy = start
+            .args(["--cluster", "c1", "--mode", "sidecar", "--namespace", "ns1"])
+            .args(["--outbound-listener", "off", "--inbound-listener", "off"])
+            .args(["--http-proxy-listener", &listener.to_string()])
+            .file("mesh.yaml", world.mesh(listener, mesh))
+            .start();
+        let request = "GET http://web/ HTTP/1.1\r\nHost: web\r\n\r\n";
+        assert_shares(&count_of(&proxy, RUN, request), shares);
+    }
+}
+
 #[test]
 fn scenario_78_route_weights_apply_before_cluster_weights() {
     let world = World::new();

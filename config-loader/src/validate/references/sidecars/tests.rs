@@ -113,7 +113,7 @@ fn selector_that_selects_no_known_workload_is_reported() {
 #[test]
 fn younger_sidecar_of_the_same_workloads_is_reported() {
     let overlap = vec![
-        "X341 spec.workloadSelector: Sidecar/shop/a is older and is used for the workloads that both select = \
+        "X341 spec.workloadSelector: the older Sidecar/shop/a is used for the workloads that both select = \
          let their selectors exclude each other, or merge the two"
             .to_owned(),
     ];
@@ -143,7 +143,7 @@ fn younger_default_of_a_namespace_is_reported() {
     assert_eq!(
         two("shop/a", "shop/b"),
         [
-            "X342 metadata.name: Sidecar/shop/a is older and is the default of namespace `shop`: this Sidecar has no \
+            "X342 metadata.name: the older Sidecar/shop/a is the default of namespace `shop`: this Sidecar has no \
              effect = merge the two, or add a workloadSelector to one of them"
         ]
     );

@@ -52,14 +52,14 @@ pub async fn run(
     worker.count(Counter::RequestsStarted);
     let origin = Origin::of(connection, worker.settings.trusted_hops, request.headers());
     let mut record = Record::begin(worker, connection, &origin, &request);
-    let found = find_route::find_route(&snapshot, connection, origin.scheme, &mut request);
-    let found = match found {
-        Ok(found) if found.lacks_address(&snapshot) => {
-            // boxed: few requests are for a host that only DNS knows
-            Box::pin(found.with_address(&worker.names, &snapshot)).await
-        }
-        found => found,
-    };
+    let mut found = find_route::find_route(&snapshot, connection, origin.scheme, &mut request);
+    if let Ok(route) = &mut found
+        && route.lacks_address(&snapshot)
+        // boxed: few requests are for a host that only DNS knows
+        && let Err(refusal) = Box::pin(route.find_address(&worker.names, &snapshot)).await
+    {
+        found = Err(refusal);
+    }
     let response = match found {
         Err(refusal) => {
             let response = record.reply(&refusal);

@@ -26,14 +26,10 @@ impl Drop for Demo {
 /// Starts it on free ports, with what it sends by itself, and reads from its introduction where it is.
 fn demo(requests_per_second: u16) -> Demo {
     let files = tempfile::tempdir().unwrap();
+    // two processes that listen on one port share its connections, so each test has an IP of its own
+    let free = SocketAddr::new(free_address().ip(), 0).to_string();
     let mut child = Command::new(env!("CARGO_BIN_EXE_strait"))
-        .args([
-            "demo",
-            "--listen",
-            "127.0.0.1:0",
-            "--control",
-            "127.0.0.1:0",
-        ])
+        .args(["demo", "--listen", &free, "--control", &free])
         .args(["--admin", &free_address().to_string(), "--keep-files"])
         .arg(files.path())
         .args(["--concurrency", "1", "--requests-per-second"])

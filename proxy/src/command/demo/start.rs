@@ -1,7 +1,7 @@
 //! Starts the demo, and ends it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -81,7 +81,11 @@ fn addresses(
     edge: SocketAddr,
     admin: SocketAddr,
 ) -> Result<(SocketAddr, SocketAddr, Vec<Site>), String> {
-    let ip: IpAddr = [127, 0, 0, 1].into();
+    let ip: IpAddr = match edge.ip() {
+        // several demos stay apart by it
+        IpAddr::V4(ip) if ip.is_loopback() => ip.into(),
+        _ => Ipv4Addr::LOCALHOST.into(),
+    };
     let free = edge.port() == 0;
     // all are held until all are known, so that no two are the same
     let listener =

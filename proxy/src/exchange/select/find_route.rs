@@ -23,10 +23,15 @@ use crate::snapshot::{HttpHosts, Listener, Route, Security, Service, VirtualHost
 pub struct Found {
     virtual_host: Arc<VirtualHost>,
     rule: RuleIdx,
-    /// What the client named, if it uses us as its HTTP proxy.
-    named: Option<Box<NamedHost>>,
+    /// What the client named, if it uses us as its HTTP proxy; behind a pointer, since hardly any request has it.
+    named: Option<Box<Named>>,
+}
+
+/// What a client of the HTTP proxy named.
+struct Named {
+    host: NamedHost,
     /// Its address, once that is known.
-    dialed: Option<SocketAddr>,
+    address: Option<SocketAddr>,
 }
 
 impl Found {
@@ -37,24 +42,23 @@ impl Found {
 
     /// The address of what the client named.
     pub fn dialed(&self) -> Option<SocketAddr> {
-        self.dialed
+        self.named.as_ref()?.address
     }
 
-    /// The same route, with the address of what the client named.
+    /// Finds the address of what the client named.
     ///
     /// # Errors
     ///
     /// The reply for a host without an address, or with one of the proxy's own.
-    pub async fn with_address(
-        self,
+    pub async fn find_address(
+        &mut self,
         names: &Names,
         snapshot: &SnapshotRef,
-    ) -> Result<Self, LocalReply> {
-        let dialed = match &self.named {
-            Some(named) => Some(named.address(names, snapshot).await?),
-            None => None,
-        };
-        Ok(Self { dialed, ..self })
+    ) -> Result<(), LocalReply> {
+        if let Some(named) = &mut self.named {
+            named.address = Some(named.host.address(names, snapshot).await?);
+        }
+        Ok(())
     }
 
     /// Whether a destination is the address that the client dialed.
@@ -107,7 +111,7 @@ pub fn find_route<B>(
         Service::HttpProxy => {
             let named = NamedHost::of_request(request, authority)?;
             let listener = snapshot.proxied(named.port);
-            (listener.ok_or(LocalReply::NO_ROUTE)?, Some(Box::new(named)))
+            (listener.ok_or(LocalReply::NO_ROUTE)?, Some(named))
         }
         _ => (listener, None),
     };
@@ -133,8 +137,12 @@ pub fn find_route<B>(
         Some((virtual_host, rule)) => Ok(Found {
             virtual_host: Arc::clone(virtual_host),
             rule,
-            named: proxied,
-            dialed: None,
+            named: proxied.map(|host| {
+                Box::new(Named {
+                    host,
+                    address: None,
+                })
+            }),
         }),
         None if own.is_none() && is_misdirected(listener, connection, &host) => {
             Err(LocalReply::MISDIRECTED)

@@ -339,6 +339,11 @@ fn start_workers(
     });
     let exchange = settings.exchange.clone();
     let resolve = names::resolver(settings)?;
+    let private: Arc<[_]> = settings
+        .health
+        .into_iter()
+        .chain([settings.admin])
+        .collect();
     let (slot, registry, telemetry, access_log) = (
         Arc::clone(slot),
         Arc::clone(registry),
@@ -355,6 +360,7 @@ fn start_workers(
             registry: Arc::clone(&registry),
             settings: exchange.clone(),
             resolve: resolve.clone(),
+            private: Arc::clone(&private),
             seed: rand::random(),
         };
         let worker = Rc::new(Worker::new(parts));

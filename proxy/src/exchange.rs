@@ -19,7 +19,7 @@ pub mod worker;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use hyper::header::{CONNECTION, HeaderValue, SERVER};
+use hyper::header::{CONNECTION, HeaderValue, PROXY_AUTHORIZATION, SERVER};
 use hyper::{Request, Response};
 
 pub use downstream::body::DownstreamBody;
@@ -54,11 +54,16 @@ pub async fn run(
     let mut record = Record::begin(worker, connection, &origin, &request);
     let mut found = find_route::find_route(&snapshot, connection, origin.scheme, &mut request);
     if let Ok(route) = &mut found
-        && route.lacks_address(&snapshot)
-        // boxed: few requests are for a host that only DNS knows
-        && let Err(refusal) = Box::pin(route.find_address(&worker.names, &snapshot)).await
+        && route.is_proxied()
     {
-        found = Err(refusal);
+        // for this proxy, not for the service (RFC 9110 section 11.7.2)
+        request.headers_mut().remove(PROXY_AUTHORIZATION);
+        // boxed: few requests are for a host that only DNS knows
+        if route.needs_address(&snapshot)
+            && let Err(refusal) = Box::pin(route.find_address(&worker.names, &snapshot)).await
+        {
+            found = Err(refusal);
+        }
     }
     let response = match found {
         Err(refusal) => {

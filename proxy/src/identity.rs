@@ -116,6 +116,40 @@ pub struct SidecarSockets {
     pub http_proxy: Option<SocketAddr>,
 }
 
+impl SidecarSockets {
+    /// Whether a connection to this address comes back to the HTTP proxy of this machine.
+    pub fn is_http_proxy(&self, address: SocketAddr) -> bool {
+        let of_proxy = |own: SocketAddr| {
+            let (own_ip, ip) = (own.ip().to_canonical(), address.ip().to_canonical());
+            let is_any = own_ip.is_unspecified() && ip.is_loopback() || ip.is_unspecified();
+            own.port() == address.port() && (own_ip == ip || is_any)
+        };
+        self.http_proxy.is_some_and(of_proxy)
+    }
+
+    /// Two flags whose listeners have one address, if there are such.
+    pub fn collision(&self) -> Option<[&'static str; 2]> {
+        let named = [
+            ("--outbound-listener", self.outbound),
+            ("--inbound-listener", self.inbound),
+            ("--http-proxy-listener", self.http_proxy),
+        ];
+        let named = named.map(|(flag, address)| address.map(|address| (flag, address)));
+        let mut before: Vec<(&'static str, SocketAddr)> = Vec::new();
+        for (flag, address) in named.into_iter().flatten() {
+            let takes_both = |other: &SocketAddr| {
+                let is_any = other.ip().is_unspecified() || address.ip().is_unspecified();
+                other.port() == address.port() && (other.ip() == address.ip() || is_any)
+            };
+            if let Some((other, _)) = before.iter().find(|(_, other)| takes_both(other)) {
+                return Some([*other, flag]);
+            }
+            before.push((flag, address));
+        }
+        None
+    }
+}
+
 impl Default for SidecarSockets {
     fn default() -> Self {
         let all = |port| Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
@@ -328,6 +362,70 @@ impl Default for Identity {
             export_listeners: Vec::new(),
             sockets: SidecarSockets::default(),
             mesh: MeshDefaults::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> Option<SocketAddr> {
+        (address != "off").then(|| address.parse().expect("an address"))
+    }
+
+    #[test]
+    fn flags_with_one_address_are_found() {
+        for (outbound, inbound, http_proxy, expected) in [
+            ("[::]:15001", "[::]:15006", "off", None),
+            ("[::]:15001", "[::]:15006", "127.0.0.1:15007", None),
+            ("127.0.0.1:15001", "127.0.0.2:15001", "off", None),
+            (
+                "[::]:15001",
+                "127.0.0.1:15001",
+                "off",
+                Some(["--outbound-listener", "--inbound-listener"]),
+            ),
+            (
+                "off",
+                "127.0.0.1:15006",
+                "127.0.0.1:15006",
+                Some(["--inbound-listener", "--http-proxy-listener"]),
+            ),
+        ] {
+            let sockets = SidecarSockets {
+                outbound: at(outbound),
+                inbound: at(inbound),
+                http_proxy: at(http_proxy),
+                ..SidecarSockets::default()
+            };
+            assert_eq!(
+                sockets.collision(),
+                expected,
+                "{outbound} {inbound} {http_proxy}"
+            );
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_http_proxy_are_known() {
+        for (own, address, expected) in [
+            ("off", "127.0.0.1:15007", false),
+            ("127.0.0.1:15007", "127.0.0.1:15007", true),
+            ("127.0.0.1:15007", "[::ffff:127.0.0.1]:15007", true),
+            ("127.0.0.1:15007", "0.0.0.0:15007", true),
+            ("127.0.0.1:15007", "127.0.0.1:15008", false),
+            ("127.0.0.1:15007", "10.0.0.7:15007", false),
+            ("[::]:15007", "127.0.0.1:15007", true),
+            ("[::]:15007", "[::1]:15007", true),
+            ("10.0.0.7:15007", "10.0.0.7:15007", true),
+        ] {
+            let sockets = SidecarSockets {
+                http_proxy: at(own),
+                ..SidecarSockets::default()
+            };
+            let address = at(address).expect("an address");
+            assert_eq!(sockets.is_http_proxy(address), expected, "{own} {address}");
         }
     }
 }

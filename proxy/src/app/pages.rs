@@ -12,9 +12,10 @@ use super::{certificates, dumped_resources, readiness};
 use crate::admin::view::{ListenerState, ListenerView, QuarantineView, Readiness};
 use crate::admin::{self, AdminState};
 use crate::compile::Survey;
+use crate::compile::certificates::mesh;
 use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};
-use crate::identity::Identity;
+use crate::identity::{Identity, Mode};
 use crate::listener::{ListenerStatus, ListenerStatusTable};
 use crate::registry::Journal;
 use crate::runtime::drain::{Stage, Trigger};
@@ -64,6 +65,10 @@ impl Sources {
         );
         let quarantine = Arc::clone(&self.quarantine);
         let (workers, allow_empty) = (self.telemetry.workers(), self.settings.allow_empty);
+        let (certificates, identity) = (
+            Arc::clone(&self.certificates),
+            self.settings.identity.clone(),
+        );
         let was_ready = AtomicBool::new(false);
         move || {
             if stage.stage() > Stage::Serving {
@@ -76,6 +81,7 @@ impl Sources {
                 workers,
                 allow_empty,
                 refused: quarantined(&quarantine).len(),
+                identity: missing_identity(&certificates, &identity),
             };
             let readiness = inputs.readiness(was_ready.load(Ordering::Relaxed));
             was_ready.fetch_or(readiness == Readiness::Ready, Ordering::Relaxed);
@@ -220,6 +226,17 @@ fn active_connections(stats: &StatsRegistry) -> BTreeMap<String, u64> {
         (listener.name().to_owned(), open.sum())
     });
     active.filter(|(_, open)| *open > 0).collect()
+}
+
+/// What a sidecar waits for that was told where its workload's certificate is, and has not read a usable one.
+fn missing_identity(certificates: &Store, identity: &Identity) -> Option<String> {
+    if identity.mode != Mode::Sidecar || !identity.is_told_mesh_certificates() {
+        return None;
+    }
+    let (own, _) = mesh(identity);
+    let status = certificates.identity(&own)?;
+    let is_missing = status.in_force.is_none();
+    is_missing.then(|| format!("the certificate of the workload, {own}"))
 }
 
 fn listener_state(

@@ -16,6 +16,8 @@ pub(super) struct ReadinessInputs<'a> {
     pub allow_empty: bool,
     /// Objects whose newest version is refused.
     pub refused: usize,
+    /// What is missing of the identity of a sidecar's workload.
+    pub identity: Option<String>,
 }
 
 impl ReadinessInputs<'_> {
@@ -29,7 +31,10 @@ impl ReadinessInputs<'_> {
             Some(first) if !was_ready || 1 + missing.count() == wanted.len() => {
                 self.describe(first)
             }
-            _ => return Readiness::Ready,
+            _ => match &self.identity {
+                Some(missing) if !was_ready => missing.clone(),
+                _ => return Readiness::Ready,
+            },
         };
         Readiness::Starting { waiting_for }
     }
@@ -102,6 +107,7 @@ mod tests {
             workers: 2,
             allow_empty,
             refused: 3,
+            identity: None,
         };
         match standing.readiness(was_ready) {
             Readiness::Ready => None,
@@ -136,6 +142,28 @@ mod tests {
             }
         }
         assert_eq!(waits_for(&[], &[], (false, true)), None);
+    }
+
+    #[test]
+    fn sidecar_becomes_ready_with_its_first_certificate_and_stays() {
+        let (wanted, listeners) = ([key(80)], [status(80, &["open", "open"])]);
+        let standing = |identity: Option<&str>| ReadinessInputs {
+            wanted: &wanted,
+            listeners: &listeners,
+            workers: 2,
+            allow_empty: false,
+            refused: 0,
+            identity: identity.map(str::to_owned),
+        };
+        let waits = Readiness::Starting {
+            waiting_for: "the certificate".to_owned(),
+        };
+        assert_eq!(standing(Some("the certificate")).readiness(false), waits);
+        assert_eq!(standing(None).readiness(false), Readiness::Ready);
+        assert_eq!(
+            standing(Some("the certificate")).readiness(true),
+            Readiness::Ready
+        );
     }
 
     #[test]

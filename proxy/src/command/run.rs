@@ -242,6 +242,11 @@ impl RunArgs {
         settings.is_service = true;
         settings.exit_with.clone_from(&self.pod.exit_with_pid);
         settings.app_probers = self.pod.app_probers()?;
+        if let Some([one, other]) = settings.identity.sockets.collision() {
+            return Err(format!(
+                "{one} and {other} have the same address: write another port, or `off` for one of them"
+            ));
+        }
         if settings.identity.mode == Mode::Sidecar {
             settings.outbound_drain = Some(self.pod.outbound_drain());
         }

@@ -1,6 +1,7 @@
 //! What one worker thread owns and lends to every exchange on it.
 
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ pub struct WorkerParts {
     pub settings: ExchangeSettings,
     /// How names are resolved that clients of the HTTP proxy name and no resource has; none for not at all.
     pub resolve: Option<ResolveName>,
+    /// Addresses of the admin server and the health pages, which clients of the HTTP proxy do not reach.
+    pub private: Arc<[SocketAddr]>,
     /// Seed of the worker's random numbers.
     pub seed: u64,
 }
@@ -105,7 +108,7 @@ impl Worker {
             replay,
             mirroring: Rc::default(),
             dialed: DialedEndpoints::new(parts.registry),
-            names: Names::new(parts.resolve),
+            names: Names::new(parts.resolve, parts.private),
             told_unknown: Cell::default(),
             snapshot: RefCell::new(Cached { cache, current }),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),

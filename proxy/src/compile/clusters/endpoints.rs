@@ -57,6 +57,11 @@ impl Clusters<'_> {
         let mut found: Vec<Found<'_>> = Vec::with_capacity(members.len());
         for &workload in members {
             workload.addresses(making.port, self.registry, |address, alternates| {
+                // a request would come back to this proxy, and go there again
+                let socket = address.socket();
+                if socket.is_some_and(|at| self.identity.sockets.is_http_proxy(at)) {
+                    return;
+                }
                 found.push(Found {
                     address,
                     alternates,

@@ -35,9 +35,9 @@ struct Named {
 }
 
 impl Found {
-    /// Whether the client uses us as its HTTP proxy and a destination is the address of the host that it names.
-    pub fn lacks_address(&self, snapshot: &SnapshotRef) -> bool {
-        self.named.is_some() && self.needs_address(snapshot)
+    /// Whether the client uses us as its HTTP proxy.
+    pub fn is_proxied(&self) -> bool {
+        self.named.is_some()
     }
 
     /// The address of what the client named.
@@ -62,7 +62,7 @@ impl Found {
     }
 
     /// Whether a destination is the address that the client dialed.
-    fn needs_address(&self, snapshot: &SnapshotRef) -> bool {
+    pub fn needs_address(&self, snapshot: &SnapshotRef) -> bool {
         let split = self.route().split.as_ref();
         let mut destinations = split.into_iter().flat_map(Split::entries);
         destinations.any(|(_, one)| {

@@ -100,7 +100,7 @@ impl NamedHost {
             None => names.resolve(&self.name).await?,
         };
         let address = SocketAddr::new(ip, self.port);
-        match is_own(address, snapshot) {
+        match is_own(address, (snapshot, names)) {
             true => Err(LocalReply::PROXY_ITSELF),
             false => Ok(address),
         }
@@ -110,10 +110,12 @@ impl NamedHost {
 /// The port of requests that name none.
 const HTTP_PORT: u16 = 80;
 
-/// Whether a connection to this address would come back to one of our listeners.
-fn is_own(address: SocketAddr, snapshot: &Snapshot) -> bool {
+/// Whether a connection to this address would come back to one of our listeners, or to the admin server, which trusts
+/// everyone who reaches it.
+fn is_own(address: SocketAddr, (snapshot, names): (&Snapshot, &Names)) -> bool {
     let ip = address.ip();
-    let mut ours = snapshot.sockets().filter_map(|key| key.address.ip());
+    let listeners = snapshot.sockets().filter_map(|key| key.address.ip());
+    let mut ours = listeners.chain(names.private.iter().copied());
     let accepts = |own: SocketAddr| {
         own.port() == address.port() && (own.ip().is_unspecified() || same_host(own.ip(), ip))
     };
@@ -133,14 +135,17 @@ fn is_local(ip: IpAddr) -> bool {
 /// Names that clients of a worker named, with their addresses.
 pub struct Names {
     resolve: Option<ResolveName>,
+    /// Addresses of the proxy that are not those of listeners.
+    private: Arc<[SocketAddr]>,
     known: RefCell<HashMap<Box<str>, (IpAddr, Instant)>>,
 }
 
 impl Names {
     /// Knows none yet. Without a way to resolve names, none has an address.
-    pub fn new(resolve: Option<ResolveName>) -> Self {
+    pub fn new(resolve: Option<ResolveName>, private: Arc<[SocketAddr]>) -> Self {
         Self {
             resolve,
+            private,
             known: RefCell::default(),
         }
     }

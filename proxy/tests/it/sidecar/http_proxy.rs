@@ -26,7 +26,14 @@ struct HttpProxy {
 
 impl HttpProxy {
     fn start(arguments: &[&str], resources: impl IntoIterator<Item = String>) -> Self {
-        let address = free_address();
+        Self::start_at(free_address(), arguments, resources)
+    }
+
+    fn start_at(
+        address: SocketAddr,
+        arguments: &[&str],
+        resources: impl IntoIterator<Item = String>,
+    ) -> Self {
         let proxy = Start::new()
             .args(["--mode", "sidecar"])
             .args(["--outbound-listener", "off", "--inbound-listener", "off"])
@@ -153,6 +160,45 @@ fn registry_only_refuses_hosts_of_no_service() {
     assert_eq!(logged["response_flags"], "UH");
     assert_eq!(logged["upstream_cluster"], "BlackHoleCluster");
     assert_eq!(outside.seen().len(), 0);
+}
+
+#[test]
+fn requests_never_come_back_to_the_proxy() {
+    let address = free_address();
+    let looping = service("loop", "10.96.0.9", ("http", 80), address);
+    let proxy = HttpProxy::start_at(address, &[], [looping]);
+    assert_eq!(proxy.get("http://loop/").status, 503);
+    assert_eq!(proxy.connect("loop:80").1.status, 503);
+    eventually("both are in the access log", || {
+        proxy.proxy.access_log().len() == 2
+    });
+}
+
+/// It trusts everyone who reaches it.
+#[test]
+fn admin_server_is_not_reached_through_the_proxy() {
+    let proxy = HttpProxy::start(&[], []);
+    let admin = proxy.proxy.admin;
+    assert_eq!(
+        proxy.get(&format!("http://{admin}/quitquitquit")).status,
+        508
+    );
+    assert_eq!(proxy.connect(&admin.to_string()).1.status, 508);
+}
+
+#[test]
+fn credentials_for_the_proxy_stay_with_it() {
+    let api = answering();
+    let service = service("api", "10.96.0.1", ("http", 80), api.address);
+    let proxy = HttpProxy::start(&[], [service]);
+    let request = "GET http://api/ HTTP/1.1\r\nHost: api\r\nProxy-Authorization: Basic eDp5\r\nAuthorization: Basic eDp6\r\n\r\n";
+    assert_eq!(
+        Raw::connect(proxy.address).send(request).reply().status,
+        200
+    );
+    let headers = api.only().headers;
+    assert!(!headers.contains_key("proxy-authorization"), "{headers:?}");
+    assert!(headers.contains_key("authorization"), "{headers:?}");
 }
 
 #[test]

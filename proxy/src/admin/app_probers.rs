@@ -68,6 +68,13 @@ pub(super) struct Asked<'a> {
 }
 
 impl AppProbers {
+    /// The first probe of one of these ports.
+    pub fn of_ports(&self, ports: &[u16]) -> Option<&str> {
+        let mut probers = self.0.iter();
+        let found = probers.find(|(_, prober)| ports.contains(&prober.action.port()));
+        found.map(|(path, _)| path.as_str())
+    }
+
     /// Reads the JSON of Istio's `ISTIO_KUBE_APP_PROBERS`: an object of probes by path.
     ///
     /// # Errors

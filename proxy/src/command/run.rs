@@ -242,11 +242,7 @@ impl RunArgs {
         settings.is_service = true;
         settings.exit_with.clone_from(&self.pod.exit_with_pid);
         settings.app_probers = self.pod.app_probers()?;
-        if let Some([one, other]) = settings.identity.sockets.collision() {
-            return Err(format!(
-                "{one} and {other} have the same address: write another port, or `off` for one of them"
-            ));
-        }
+        self.check_sidecar(&settings)?;
         if settings.identity.mode == Mode::Sidecar {
             settings.outbound_drain = Some(self.pod.outbound_drain());
         }
@@ -255,6 +251,27 @@ impl RunArgs {
             .clusters
             .clone_from(&self.identity.members.clusters);
         Ok(settings)
+    }
+
+    /// Whether the settings of a sidecar fit together.
+    fn check_sidecar(&self, settings: &Settings) -> Result<(), String> {
+        let is_gateway = settings.identity.mode == Mode::Gateway;
+        if is_gateway && self.identity.sidecar.wants_http_proxy() {
+            return Err("--http-proxy-listener needs --mode sidecar".to_owned());
+        }
+        if let Some([one, other]) = settings.identity.sockets.collision() {
+            return Err(format!(
+                "{one} and {other} have the same address: write another port, or `off` for one of them"
+            ));
+        }
+        let own = settings.health.into_iter().chain([settings.admin]);
+        let own: Vec<u16> = own.map(|address| address.port()).collect();
+        match settings.app_probers.of_ports(&own) {
+            Some(path) => Err(format!(
+                "--app-probers: {path} asks a port of the proxy itself: write the port of the container"
+            )),
+            None => Ok(()),
+        }
     }
 }
 

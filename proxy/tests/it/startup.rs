@@ -159,6 +159,30 @@ fn usage_errors_have_exit_code_2_and_a_fix() {
     assert_eq!(strait(&["--version"]).status.code(), Some(0));
 }
 
+#[test]
+fn settings_of_a_sidecar_that_do_not_fit_together_are_usage_errors() {
+    let own = r#"{"/app-health/web/livez": {"tcpSocket": {"port": 15000}}}"#;
+    for (arguments, expected) in [
+        (
+            &["--http-proxy-listener", "127.0.0.1:15007"][..],
+            "--http-proxy-listener needs --mode sidecar",
+        ),
+        (
+            &["--mode", "sidecar", "--outbound-listener", "[::]:15006"],
+            "--outbound-listener and --inbound-listener have the same address",
+        ),
+        (
+            &["--mode", "sidecar", "--app-probers", own],
+            "/app-health/web/livez asks a port of the proxy itself",
+        ),
+    ] {
+        let run = ["run", "--config", "x", "--admin", "127.0.0.1:15000"];
+        let (code, text) = fails(&[&run, arguments].concat());
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn invalid_files_do_not_affect_other_files() {
     let start = Start::new();

@@ -41,7 +41,7 @@ pub mod split;
 
 pub mod warmup;
 
-/// Name of the cluster where traffic of a workload ends that is for nobody that is known. It never has an endpoint.
+/// Name of the cluster where traffic of a workload to unknown destinations ends. It never has an endpoint.
 pub const BLACK_HOLE: &str = "BlackHoleCluster";
 
 pub use affinity::Stay;

@@ -6,6 +6,7 @@
 pub mod attempt;
 pub mod body;
 pub mod connect;
+mod counted;
 pub mod downstream;
 pub mod early;
 pub mod forward;

@@ -12,7 +12,7 @@ use super::settings::{OutboundDrain, Settings};
 use crate::runtime::admission::Admission;
 use crate::runtime::drain::Trigger;
 
-/// How long no connection is open before a sidecar takes its workload to be done. A client that connects anew for each
+/// How long no connection is open before a sidecar takes its workload to be done. A client that opens a connection for each
 /// request has moments without one.
 const QUIET: Duration = Duration::from_secs(1);
 

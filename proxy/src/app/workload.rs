@@ -123,7 +123,7 @@ impl Workload {
     }
 }
 
-/// Whether a process with this number sees no process but those that it has started.
+/// Whether a process with this number sees no process but its own children.
 fn is_alone(own: Pid) -> bool {
     own == Pid::INIT
 }

@@ -5,19 +5,18 @@
 
 use std::cell::Cell;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional_with_sizes};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional_with_sizes};
 use tokio::time::{Instant, sleep_until};
 
+use super::counted::{Count, Counted};
 use super::downstream::body::DownstreamBody;
 use super::downstream::connection::{Connection, DownstreamProtocol};
 use super::forward::reply_body::ReplyBody;
@@ -141,12 +140,11 @@ async fn carry(downstream: impl AsyncRead + AsyncWrite + Unpin, opened: Opened) 
         return record.finish(broken(Side::Upstream, &error), None);
     }
     let moved = Cell::new(Instant::now());
-    let mut downstream = Counted {
-        stream: downstream,
+    let moving = Moving {
         record,
         moved: &moved,
-        is_broken: false,
     };
+    let mut downstream = Counted::new(downstream, moving);
     let sides = (&mut downstream, &mut upstream);
     let copying = copy_bidirectional_with_sizes(sides.0, sides.1, BUFFER_BYTES, BUFFER_BYTES);
     let ended = tokio::select! {
@@ -155,7 +153,9 @@ async fn carry(downstream: impl AsyncRead + AsyncWrite + Unpin, opened: Opened) 
         () = end(ends_at) => Ended::Expired,
     };
     let Counted {
-        record, is_broken, ..
+        count: Moving { record, .. },
+        is_broken,
+        ..
     } = downstream;
     match ended {
         Ended::Copied(Ok(_)) => record.finish(ResponseFlags::NONE, None),
@@ -196,59 +196,15 @@ async fn end(at: Option<Instant>) {
     }
 }
 
-/// The downstream side of a tunnel, which counts its bytes as they move.
-struct Counted<'a, S> {
-    stream: S,
+/// Counts the bytes of a tunnel, and knows when one moved last.
+struct Moving<'a> {
     record: Record,
     moved: &'a Cell<Instant>,
-    /// Whether this is the side that failed.
-    is_broken: bool,
 }
 
-impl<S> Counted<'_, S> {
-    fn carried(&mut self, received: usize, sent: usize) {
-        if received + sent > 0 {
-            self.record.carried(received as u64, sent as u64);
-            self.moved.set(Instant::now());
-        }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<'_, S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        space: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = space.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(cx, space);
-        let received = space.filled().len() - before;
-        self.carried(received, 0);
-        self.is_broken |= matches!(polled, Poll::Ready(Err(_)));
-        polled
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<'_, S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        match &polled {
-            Poll::Ready(Ok(sent)) => self.carried(0, *sent),
-            Poll::Ready(Err(_)) => self.is_broken = true,
-            Poll::Pending => {}
-        }
-        polled
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+impl Count for Moving<'_> {
+    fn carried(&mut self, received: u64, sent: u64) {
+        self.record.carried(received, sent);
+        self.moved.set(Instant::now());
     }
 }

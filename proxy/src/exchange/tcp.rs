@@ -85,7 +85,7 @@ pub struct Opened {
 ///
 /// # Errors
 ///
-/// Why there is none, as a reply to who asked by a request; it has been logged then.
+/// Why there is none, as a reply to a client that sent a request; it has been logged then.
 pub async fn open(worker: &Rc<Worker>, asked: DownstreamTcp) -> Result<Opened, LocalReply> {
     let snapshot = worker.snapshot();
     let mut asked = asked;
@@ -111,7 +111,7 @@ pub async fn open(worker: &Rc<Worker>, asked: DownstreamTcp) -> Result<Opened, L
 
 /// How a connection ends that leads nowhere.
 struct End {
-    /// To who asked by a request.
+    /// To a client that sent a request.
     reply: LocalReply,
     flags: ResponseFlags,
 }

@@ -1,4 +1,4 @@
-//! The authorities that the operating system trusts; where it has no file of them, those that Mozilla trusts.
+//! The authorities that the operating system trusts; where it has no file of them, the authorities that Mozilla trusts.
 
 use std::path::Path;
 

@@ -1,16 +1,14 @@
 //! Upgrades (WebSocket and others): after a 101 both connections carry bytes until either side ends.
 
-use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
 use hyper::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 
+use crate::exchange::counted::{Count, Counted};
 use crate::exchange::downstream::body::{DownstreamBody, Tunnel};
 use crate::exchange::record::{Ending, Record};
 use crate::exchange::worker::Worker;
@@ -89,56 +87,17 @@ async fn copy(
     mut upstream: Upgraded,
     record: Box<Record>,
 ) {
-    let mut downstream = Counted {
-        stream: downstream,
-        record,
-    };
+    let mut downstream = Counted::new(downstream, record);
     // A side that breaks has no other trace: the bytes until then are in the record.
     let _ =
         copy_bidirectional_with_sizes(&mut downstream, &mut upstream, BUFFER_BYTES, BUFFER_BYTES)
             .await;
-    downstream.record.finish(Ending::Complete);
+    downstream.count.finish(Ending::Complete);
 }
 
-/// The downstream side of a tunnel, which counts its bytes as they move: they are known however the tunnel ends.
-struct Counted<S> {
-    stream: S,
-    record: Box<Record>,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        space: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = space.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(cx, space);
-        let received = space.filled().len() - before;
-        self.record.tunneled(received as u64, 0);
-        polled
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        if let Poll::Ready(Ok(sent)) = polled {
-            self.record.tunneled(0, sent as u64);
-        }
-        polled
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+impl Count for Box<Record> {
+    fn carried(&mut self, received: u64, sent: u64) {
+        self.tunneled(received, sent);
     }
 }
 

@@ -67,6 +67,29 @@ pub(super) fn server(
     (proxy, at)
 }
 
+#[test]
+fn sidecar_is_ready_once_its_first_certificate_is_there() {
+    let (directory, ca) = (tempfile::tempdir().unwrap(), Authority::new("mesh"));
+    let flags = identity(directory.path(), &ca, "late");
+    std::fs::remove_file(directory.path().join("late.pem")).unwrap();
+    let at = free_address();
+    let proxy = Start::new()
+        .args(["--mode", "sidecar", "--outbound-listener", "off"])
+        .args(["--inbound-listener", "off"])
+        .args(flags)
+        .file(
+            "mesh.yaml",
+            resources((at, answering().address), "HTTP", "STRICT"),
+        )
+        .spawn();
+    eventually("it says what it waits for", || {
+        let page = proxy.try_page("GET", "/healthz/ready");
+        page.is_ok_and(|(status, text)| status == 503 && text.contains("late.pem"))
+    });
+    identity(directory.path(), &ca, "late");
+    eventually("it is ready", || proxy.is_ready());
+}
+
 pub(super) fn mutual(host: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: m}}\nspec:\n  host: {host}\n  trafficPolicy: \

@@ -1,4 +1,4 @@
-//! Who has turns in the comparison of sidecars, and what each turn gave.
+//! The entrants of the comparison of sidecars, and what each turn of theirs gave.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::pair::Pair;
 /// What the scenario is called.
 pub(super) const TITLE: &str = "A pair of sidecars";
 
-/// Who has turns: a pair, or the upstream without proxies.
+/// An entrant: a pair, or the upstream without proxies.
 pub(super) struct Entrant {
     pub(super) label: String,
     pub(super) pair: Option<Pair>,

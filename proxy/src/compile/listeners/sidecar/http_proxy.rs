@@ -1,4 +1,4 @@
-//! What clients reach that use the sidecar as their HTTP proxy, where they say by name whom they mean.
+//! What clients reach that use the sidecar as their HTTP proxy, and name their destination.
 //!
 //! Absolute-form requests have the virtual hosts of captured requests. CONNECT has rules for connections, which are found
 //! by the name that the client gives, as if it were the SNI, or by the address.
@@ -90,7 +90,7 @@ impl<'a> Named<'a> {
         names.into_iter().map(Arc::from).collect()
     }
 
-    /// The rules of a service for connections to it by name: those that hold for the address that the name leads to.
+    /// The rules of a service for connections to it by name: the rules that hold for the address of the name.
     fn by_name(
         &self,
         service: &Arc<Host>,

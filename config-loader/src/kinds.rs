@@ -2,14 +2,17 @@
 //!
 //! Each family of kinds has its own file of rows. A new kind is a raw type, a validator, a checked type and a row.
 
+pub mod api;
 mod core;
 mod istio;
+mod lookup;
 mod multicluster;
 mod row;
 pub mod unsupported;
 
 use std::collections::BTreeSet;
 
+pub use lookup::{in_group, served_as};
 pub use row::Row;
 
 use crate::kind::Kind;

@@ -1,5 +1,6 @@
 //! The Kubernetes core kinds.
 
+use super::api::{AGE, Api, text};
 use super::row::Row;
 use crate::kind::Kind;
 use crate::load::Body;
@@ -11,6 +12,12 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::EndpointSlice,
         api_versions: &["discovery.k8s.io/v1"],
+        api: Api::of("endpointslices").without_status().columns(&[
+            text("AddressType", ".addressType"),
+            text("Ports", ".ports[*].port"),
+            text("Endpoints", ".endpoints[*].addresses[*]"),
+            AGE,
+        ]),
         body: Body::Whole,
         read: |draft| draft.check(validate::core::endpoint_slice),
         fields: fields_of::<raw::core::EndpointSlice>,
@@ -18,6 +25,9 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::Secret,
         api_versions: &["v1"],
+        api: Api::of("secrets")
+            .without_status()
+            .columns(&[text("Type", ".type"), AGE]),
         body: Body::Whole,
         read: |draft| draft.check(validate::core::secret),
         fields: fields_of::<raw::core::Secret>,
@@ -25,6 +35,16 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::Service,
         api_versions: &["v1"],
+        api: Api::of("services")
+            .short(&["svc"])
+            .categories(&["all"])
+            .columns(&[
+                text("Type", ".spec.type"),
+                text("Cluster-IP", ".spec.clusterIP"),
+                text("External-IP", ".spec.externalIPs[*]"),
+                text("Port(s)", ".spec.ports[*].port"),
+                AGE,
+            ]),
         body: Body::Whole,
         read: |draft| draft.check(validate::core::service),
         fields: fields_of::<raw::core::Service>,

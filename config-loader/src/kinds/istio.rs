@@ -1,5 +1,6 @@
 //! The networking.istio.io and security.istio.io kinds.
 
+use super::api::{AGE, Api, text};
 use super::row::Row;
 use crate::kind::Kind;
 use crate::load::Body;
@@ -12,6 +13,8 @@ const API_VERSIONS: &[&str] = &[
     "networking.istio.io/v1alpha3",
 ];
 
+const NETWORKING: &[&str] = &["istio-io", "networking-istio-io"];
+
 const SECURITY: &[&str] = &["security.istio.io/v1", "security.istio.io/v1beta1"];
 
 /// The rows of this file.
@@ -19,6 +22,10 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::DestinationRule,
         api_versions: API_VERSIONS,
+        api: Api::of("destinationrules")
+            .short(&["dr"])
+            .categories(NETWORKING)
+            .columns(&[text("Host", ".spec.host"), AGE]),
         body: Body::Spec,
         read: |draft| draft.check(validate::istio::destination_rule),
         fields: fields_of::<raw::istio::DestinationRule>,
@@ -26,6 +33,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::Gateway,
         api_versions: API_VERSIONS,
+        api: Api::of("gateways").short(&["gw"]).categories(NETWORKING),
         body: Body::Spec,
         read: |draft| draft.check(validate::istio::gateway),
         fields: fields_of::<raw::istio::Gateway>,
@@ -33,6 +41,10 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::PeerAuthentication,
         api_versions: SECURITY,
+        api: Api::of("peerauthentications")
+            .short(&["pa"])
+            .categories(&["istio-io", "security-istio-io"])
+            .columns(&[text("Mode", ".spec.mtls.mode"), AGE]),
         body: Body::Spec,
         read: |draft| draft.check(validate::istio::peer_authentication),
         fields: fields_of::<raw::istio::PeerAuthentication>,
@@ -40,6 +52,15 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::ServiceEntry,
         api_versions: API_VERSIONS,
+        api: Api::of("serviceentries")
+            .short(&["se"])
+            .categories(NETWORKING)
+            .columns(&[
+                text("Hosts", ".spec.hosts"),
+                text("Location", ".spec.location"),
+                text("Resolution", ".spec.resolution"),
+                AGE,
+            ]),
         body: Body::Spec,
         read: |draft| draft.check(validate::istio::service_entry),
         fields: fields_of::<raw::istio::ServiceEntry>,
@@ -47,6 +68,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::Sidecar,
         api_versions: API_VERSIONS,
+        api: Api::of("sidecars").categories(NETWORKING),
         body: Body::Spec,
         read: |draft| draft.check(validate::istio::sidecar),
         fields: fields_of::<raw::istio::Sidecar>,
@@ -54,6 +76,14 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::VirtualService,
         api_versions: API_VERSIONS,
+        api: Api::of("virtualservices")
+            .short(&["vs"])
+            .categories(NETWORKING)
+            .columns(&[
+                text("Gateways", ".spec.gateways"),
+                text("Hosts", ".spec.hosts"),
+                AGE,
+            ]),
         body: Body::Spec,
         read: |draft| draft.check(validate::istio::virtual_service),
         fields: fields_of::<raw::istio::VirtualService>,
@@ -61,6 +91,10 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::WorkloadEntry,
         api_versions: API_VERSIONS,
+        api: Api::of("workloadentries")
+            .short(&["we"])
+            .categories(NETWORKING)
+            .columns(&[AGE, text("Address", ".spec.address")]),
         body: Body::Spec,
         read: |draft| draft.check(validate::istio::workload_entry),
         fields: fields_of::<raw::istio::WorkloadEntry>,

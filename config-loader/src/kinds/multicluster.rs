@@ -1,5 +1,6 @@
 //! The multi-cluster kinds.
 
+use super::api::{AGE, Api, text};
 use super::row::Row;
 use crate::kind::Kind;
 use crate::load::Body;
@@ -18,6 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::Cluster,
         api_versions: FLOMESH,
+        api: Api::of("clusters").cluster_scoped(),
         body: Body::Whole,
         read: |draft| draft.check(validate::flomesh::cluster),
         fields: fields_of::<raw::flomesh::Cluster>,
@@ -25,6 +27,9 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::GlobalTrafficPolicy,
         api_versions: FLOMESH,
+        api: Api::of("globaltrafficpolicies")
+            .short(&["gtp"])
+            .columns(&[text("LB Type", ".spec.lbType"), AGE]),
         body: Body::Whole,
         read: |draft| draft.check(validate::flomesh::global_traffic_policy),
         fields: fields_of::<raw::flomesh::GlobalTrafficPolicy>,
@@ -32,6 +37,14 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::ServiceExport,
         api_versions: FLOMESH,
+        api: Api::of("serviceexports").short(&["sexp"]).columns(&[
+            text("Valid", ".status.conditions[?(@.type=='Valid')].status"),
+            text(
+                "Conflict",
+                ".status.conditions[?(@.type=='Conflict')].status",
+            ),
+            AGE,
+        ]),
         body: Body::Whole,
         read: |draft| draft.check(validate::flomesh::service_export),
         fields: fields_of::<raw::flomesh::ServiceExport>,
@@ -39,6 +52,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::ServiceImport,
         api_versions: FLOMESH,
+        api: Api::of("serviceimports").short(&["simp"]),
         body: Body::Whole,
         read: |draft| draft.check(validate::flomesh::service_import),
         fields: fields_of::<raw::flomesh::ServiceImport>,
@@ -46,6 +60,11 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::ServiceImport,
         api_versions: MCS_API,
+        api: Api::of("serviceimports").short(&["svcim"]).columns(&[
+            text("Type", ".spec.type"),
+            text("IP", ".spec.ips"),
+            AGE,
+        ]),
         body: Body::Whole,
         read: |draft| draft.check(validate::mcs_api::service_import),
         fields: fields_of::<raw::mcs_api::ServiceImport>,
@@ -53,6 +72,11 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::Destination,
         api_versions: &["discovery.mesh.gloo.solo.io/v1"],
+        api: Api::of("destinations").columns(&[
+            text("Cluster", ".spec.kubeService.ref.clusterName"),
+            text("Host", ".status.appliedFederation.federatedHostname"),
+            AGE,
+        ]),
         body: Body::Whole,
         read: |draft| draft.check(validate::gloo::destination),
         fields: fields_of::<raw::gloo::Destination>,
@@ -60,6 +84,9 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::MultiClusterService,
         api_versions: &["networking.karmada.io/v1alpha1"],
+        api: Api::of("multiclusterservices")
+            .short(&["mcs"])
+            .categories(&["karmada-io"]),
         body: Body::Whole,
         read: |draft| draft.check(validate::karmada::multi_cluster_service),
         fields: fields_of::<raw::karmada::MultiClusterService>,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::api::Api;
 use crate::kind::Kind;
 use crate::load::{Body, Draft};
 use crate::parse::FieldInfo;
@@ -14,6 +15,8 @@ pub struct Row {
     pub kind: Kind,
     /// The apiVersions that are read, the preferred one first.
     pub api_versions: &'static [&'static str],
+    /// How it is served by an API server.
+    pub api: Api,
     /// Which part of a document the raw type is.
     pub body: Body,
     /// From the draft to the checked object; none if it is refused.

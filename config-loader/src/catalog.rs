@@ -13,6 +13,7 @@ mod index;
 
 mod naming;
 mod peers;
+mod rules;
 mod services;
 pub mod sidecars;
 mod source;
@@ -23,6 +24,7 @@ pub use differences::{Change, differences};
 pub use index::HostIndex;
 pub use naming::{DefaultDomain, Naming};
 pub use peers::{Accepted, PeerPolicy};
+pub use rules::{DestinationRules, PossibleClient};
 pub use services::{HostEntry, Seen, Services};
 pub use source::Source;
 pub use workload::Workload;

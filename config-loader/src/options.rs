@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::Naming;
+use crate::catalog::{Naming, PossibleClient};
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
 
@@ -46,6 +46,14 @@ impl Fleet {
     /// The namespace that holds mesh-wide defaults.
     pub fn root_namespace(&self) -> &str {
         self.root_namespace.as_deref().unwrap_or("istio-system")
+    }
+
+    /// The proxy as a client of services, as far as it is known.
+    pub fn client(&self) -> PossibleClient<'_> {
+        PossibleClient {
+            namespace: self.namespace.as_deref(),
+            root_namespace: self.root_namespace(),
+        }
     }
 }
 

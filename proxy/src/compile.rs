@@ -64,7 +64,7 @@ pub fn compile_again(
         routes,
         changes,
     } = service_cache.services(inputs, previous);
-    let policies = Policies::new(resources, identity);
+    let policies = Policies::new(resources, identity, services.destination_rules());
     let mut clusters = Clusters::new(inputs, &services, &policies, (previous, &changes));
     let listeners = listeners::compile(inputs, &routes, &mut clusters, previous);
     let Built {

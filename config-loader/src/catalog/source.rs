@@ -39,6 +39,17 @@ impl Source {
         }
     }
 
+    /// The namespace of the service that it describes.
+    pub fn namespace(&self) -> &str {
+        match self {
+            Source::Destination(object) => match &object.spec.backing {
+                Backing::Kube(kube) => &kube.service.namespace,
+                Backing::External(_) | Backing::Nothing => &object.id.namespace,
+            },
+            _ => &self.id().namespace,
+        }
+    }
+
     /// The ServiceEntry, if it is one.
     pub fn entry(&self) -> Option<&Arc<Object<ServiceEntry>>> {
         match self {

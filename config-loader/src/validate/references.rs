@@ -196,7 +196,8 @@ const PARTS: &[Part] = &[
             let root = (root_namespace, world.domain);
             peers::check(world.set, root, world.services, found);
             // these end at once without resources of several clusters
-            federation::check(world.set, world.rules, world.clusters(), found);
+            let client = world.fleet.client();
+            federation::check(world.set, (world.rules, client), world.clusters(), found);
             destinations::check(world.set, world.clusters(), found);
         },
     },
@@ -221,12 +222,10 @@ impl Known {
     fn update(&mut self, set: &ResourceSet) {
         let before = std::mem::replace(&mut self.set, set.clone());
         let mut hosts = HostIndex::new();
-        for host in self.services.update(&before, set) {
+        let described = self.services.update(&before, set);
+        for host in described.into_iter().chain(self.rules.update(&before, set)) {
             hosts.insert(host, ());
         }
-        self.rules.update(&before, set, &mut |host| {
-            hosts.insert(host, ());
-        });
         let domain = &*self.fleet.naming.domain;
         let touched = Touched::new(&before, set, hosts, domain);
         self.check_objects(&before, &touched);
@@ -259,7 +258,7 @@ impl Known {
             (&before.destination_rules, &set.destination_rules),
             touched.reaches_others().then_some(&has_rule),
             |object| {
-                let host = rules::full(object, domain);
+                let host = object.full_host(domain);
                 let unknown = suggestions;
                 let mut found = Vec::new();
                 let services = (resolver.services, domain);

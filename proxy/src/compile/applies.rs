@@ -5,7 +5,7 @@ use std::sync::Arc;
 use config_loader::ResourceSet;
 use config_loader::catalog::Workload;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{DestinationRule, Gateway, VirtualService};
+use config_loader::resource::istio::{Gateway, VirtualService};
 
 use crate::identity::Identity;
 
@@ -41,17 +41,4 @@ pub(in crate::compile) fn workload(identity: &Identity) -> Workload<'_> {
 pub(in crate::compile) fn selects(gateway: &Object<Gateway>, identity: &Identity) -> bool {
     let mut selector = gateway.spec.selector.iter();
     selector.all(|(key, value)| identity.labels.get(key) == Some(value))
-}
-
-/// Whether a rule counts for this proxy at all: exported to it, and its workload selector, if any, selects it.
-pub(in crate::compile) fn counts(rule: &Object<DestinationRule>, identity: &Identity) -> bool {
-    match &rule.spec.workload_selector {
-        None => rule.spec.export_to.includes(&identity.namespace),
-        Some(selector) => {
-            *rule.id.namespace == *identity.namespace
-                && selector
-                    .iter()
-                    .all(|(key, value)| identity.labels.get(key) == Some(value))
-        }
-    }
 }

@@ -4,23 +4,21 @@ pub(in crate::compile) mod balance;
 
 pub mod client_tls;
 
-use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config_loader::catalog::{HostIndex, PeerPolicy, Workload, hostname};
+use config_loader::catalog::{DestinationRules, PeerPolicy, Workload};
 use config_loader::resource::istio::{
     self as resource, Algorithm, ClientTls, ConnectionPool, DestinationRule, LoadBalancer,
     MutualTls, OutlierDetection, ProxyProtocolVersion, RetryBudget, TrafficPolicy, UpgradePolicy,
 };
-use config_loader::resource::{ExportTo, HealthChecked, Object};
+use config_loader::resource::{HealthChecked, Object};
 use config_loader::{Kind, ResourceSet};
 
 use crate::cluster::{Balance, RetryLimit};
-use crate::compile::applies::counts;
+use crate::compile::applies::workload;
 use crate::compile::policies::client_tls::RuleTls;
 use crate::compile::provenance::provenance_of;
 use crate::compile::service::Service;
@@ -33,12 +31,11 @@ use std::collections::BTreeMap;
 
 type Rule = Arc<Object<DestinationRule>>;
 
-/// DestinationRules by namespace and host, those with one host oldest first.
+/// What DestinationRules and PeerAuthentications say, for a proxy of this identity.
 pub(in crate::compile) struct Policies<'a> {
     resources: &'a ResourceSet,
     identity: &'a Identity,
-    /// Made when a rule is looked for: after many a change none is.
-    index: OnceCell<Index<'a>>,
+    rules: &'a DestinationRules,
 }
 
 /// What balances a cluster: a DestinationRule's settings for one port and subset.
@@ -59,58 +56,18 @@ pub(in crate::compile) struct ClusterPolicy {
     pub fingerprint: u64,
 }
 
-struct Index<'a> {
-    by_namespace: HashMap<Arc<str>, ByHost<'a>>,
-    /// The rules that no other namespace sees, if the proxy is in the root namespace.
-    private: ByHost<'a>,
-}
-
-/// Rules by completed host, in order of precedence.
-type ByHost<'a> = HostIndex<Vec<&'a Rule>>;
-
-impl<'a> Index<'a> {
-    /// Indexes the rules that count for a proxy of this identity.
-    fn collect(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
-        let mut by_namespace: HashMap<Arc<str>, ByHost<'_>> = HashMap::new();
-        let mut private = ByHost::new();
-        for rule in resources
-            .destination_rules
-            .values()
-            .filter(|rule| counts(rule, identity))
-        {
-            let host = hostname::complete(&rule.spec.host, &rule.id.namespace, &identity.domain)
-                .into_owned();
-            if is_private(rule) && *rule.id.namespace == *identity.root_namespace {
-                private.entry(&host).push(rule);
-            }
-            by_namespace
-                .entry(Arc::clone(&rule.id.namespace))
-                .or_default()
-                .entry(&host)
-                .push(rule);
-        }
-        let namespaces = by_namespace.values_mut().chain([&mut private]);
-        namespaces.flat_map(HostIndex::values_mut).for_each(rank);
-        Self {
-            by_namespace,
-            private,
-        }
-    }
-}
-
 impl<'a> Policies<'a> {
-    /// The rules that count for a proxy of this identity.
-    pub(in crate::compile) fn new(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
+    /// The policies of these resources; `rules` are the DestinationRules among them.
+    pub(in crate::compile) fn new(
+        resources: &'a ResourceSet,
+        identity: &'a Identity,
+        rules: &'a DestinationRules,
+    ) -> Self {
         Self {
             resources,
             identity,
-            index: OnceCell::new(),
+            rules,
         }
-    }
-
-    fn index(&self) -> &Index<'a> {
-        self.index
-            .get_or_init(|| Index::collect(self.resources, self.identity))
     }
 
     /// Whether a PeerAuthentication says that a port of these workloads takes plain text only.
@@ -146,7 +103,7 @@ impl<'a> Policies<'a> {
     ) -> Option<ClusterPolicy> {
         let rules = self.rules(host, &service.namespace);
         let mut hasher = DefaultHasher::new();
-        for rule in rules {
+        for rule in &rules {
             (
                 rule.fingerprint,
                 &rule.provenance.file,
@@ -248,7 +205,7 @@ impl<'a> Policies<'a> {
         port: u16,
         subset: &str,
     ) -> Option<Tunnel> {
-        let mut rules = self.rules(host, &service.namespace).iter();
+        let mut rules = self.rules(host, &service.namespace).into_iter();
         let policy = match subset {
             "" => rules
                 .map(|rule| &rule.spec.traffic_policy)
@@ -279,63 +236,17 @@ impl<'a> Policies<'a> {
         host: &str,
         service: &'s Service,
     ) -> Vec<&'s str> {
-        let rules = self.rules(host, &service.namespace).iter();
+        let rules = self.rules(host, &service.namespace).into_iter();
         let ruled = rules.flat_map(|rule| rule.spec.subsets.iter().map(|subset| &*subset.name));
         let required = service.subsets.keys().map(|name| &**name);
         ruled.chain(required).collect()
     }
 
-    /// The rules for a host: of the proxy's namespace, else of the service's, else of the root namespace; within one
-    /// namespace those with the most specific host. A proxy in the root namespace looks first at what is private to it.
-    fn rules(&self, host: &str, namespace: &str) -> &[&'a Rule] {
-        let own = &*self.identity.namespace;
-        let root = &*self.identity.root_namespace;
-        let index = self.index();
-        let first = match own == root {
-            true => Some(&index.private),
-            false => index.by_namespace.get(own),
-        };
-        let (second, third) = (
-            index.by_namespace.get(namespace),
-            index.by_namespace.get(root),
-        );
-        let of = |host: &str| {
-            let scopes = [first, second, third].into_iter().flatten();
-            scopes
-                .filter_map(|hosts| hosts.find(host))
-                .map(Vec::as_slice)
-                .find(|rules| !rules.is_empty())
-        };
-        // what holds for a service holds for it among clusters, too, unless that host has rules of its own
-        let native = || hostname::of_domain(host, &self.identity.domain);
-        of(host).or_else(|| of(&native()?)).unwrap_or_default()
+    /// The rules that apply to a host of a service in this namespace.
+    fn rules(&self, host: &str, namespace: &str) -> Vec<&'a Rule> {
+        self.rules
+            .applying(host, namespace, workload(self.identity))
     }
-}
-
-/// Puts the rules for one host in age order. One that selects workloads beats all that do not, or select otherwise.
-/// Only rules of one selector that are seen by the same namespaces are merged: the first decides which.
-fn rank(rules: &mut Vec<&Rule>) {
-    rules.sort_by(|a, b| {
-        let key = |rule: &Rule| rule.spec.workload_selector.is_none();
-        (key(a), a.age()).cmp(&(key(b), b.age()))
-    });
-    if let Some(first) = rules.first().copied() {
-        let (selector, seen_by) = (&first.spec.workload_selector, &first.spec.export_to);
-        rules.retain(|rule| {
-            rule.spec.workload_selector == *selector && rule.spec.export_to == *seen_by
-        });
-    }
-}
-
-/// Whether no namespace but its own sees a rule.
-fn is_private(rule: &Rule) -> bool {
-    let own = &rule.id.namespace;
-    let hidden = match &rule.spec.export_to {
-        ExportTo::All => false,
-        ExportTo::Namespaces(seen) => seen.iter().all(|namespace| namespace == own),
-        ExportTo::NoNamespace => true,
-    };
-    hidden || rule.spec.workload_selector.is_some()
 }
 
 /// The blocks in effect for one port and subset. Blocks are replaced whole, never merged; port-level settings replace

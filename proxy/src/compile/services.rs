@@ -33,13 +33,16 @@ use crate::compile::members::Members;
 use crate::compile::service::Service;
 use crate::compile::services::collector::Collector;
 use crate::identity::Identity;
-use config_loader::catalog::{DefaultDomain, HostIndex, Naming, Services as Catalog, hostname};
+use config_loader::catalog::{
+    DefaultDomain, DestinationRules, HostIndex, Naming, Services as Catalog, hostname,
+};
 pub(in crate::compile) use vips::Vips;
 
 /// All services by host.
 pub(in crate::compile) struct Services {
     /// Which resources describe which host.
     catalog: Catalog,
+    destination_rules: DestinationRules,
     by_host: HostIndex<Arc<Service>>,
     vips: Vips,
     members: Members,
@@ -53,6 +56,8 @@ impl Services {
     pub(in crate::compile) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
         let naming = identity.naming();
         let catalog = Catalog::new(resources, &naming.domain);
+        let mut destination_rules = DestinationRules::new(&naming.domain);
+        destination_rules.update(&ResourceSet::default(), resources);
         let mut collector = Collector {
             resources,
             identity,
@@ -79,6 +84,7 @@ impl Services {
         Self {
             vips: Vips::settle(claims),
             catalog,
+            destination_rules,
             by_host: services,
             members,
             naming,
@@ -97,6 +103,11 @@ impl Services {
     /// The clusters that services are spread over.
     pub(in crate::compile) fn members(&self) -> &Members {
         &self.members
+    }
+
+    /// The DestinationRules of the resources.
+    pub(in crate::compile) fn destination_rules(&self) -> &DestinationRules {
+        &self.destination_rules
     }
 
     /// Every host, in no order.

@@ -232,7 +232,7 @@ impl<'a> Survey<'a> {
     /// Endpoints of a service that do not serve a port and subset of it to this proxy, in words.
     pub fn left_out_endpoints(&self, host: &str, port: u16, subset: &str) -> Vec<String> {
         let services = Services::collect(self.resources, self.identity);
-        let policies = Policies::new(self.resources, self.identity);
+        let policies = Policies::new(self.resources, self.identity, services.destination_rules());
         let Some(service) = services.find(host) else {
             return Vec::new();
         };
@@ -282,7 +282,7 @@ impl<'a> Survey<'a> {
             let ports = ports.join(", ");
             return format!("{host} has no port {port}; its ports: {ports}");
         }
-        let policies = Policies::new(self.resources, self.identity);
+        let policies = Policies::new(self.resources, self.identity, services.destination_rules());
         let known = policies.subsets(host, service);
         if known.is_empty() {
             return format!("no DestinationRule that applies to {host} defines subsets");

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::resolver::destinations;
-use super::rules;
 use crate::Fleet;
 use crate::catalog::{DefaultDomain, HostIndex, differences, hostname};
 use crate::diagnostic::Diagnostic;
@@ -153,6 +152,6 @@ impl Touched {
 
     /// Whether the change touches a DestinationRule: its host.
     pub(super) fn has_rule(&self, object: &Object<DestinationRule>, domain: &str) -> bool {
-        self.any_host || !self.hosts.is_empty() && self.has(&rules::full(object, domain), domain)
+        self.any_host || !self.hosts.is_empty() && self.has(&object.full_host(domain), domain)
     }
 }

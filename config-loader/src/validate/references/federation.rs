@@ -10,6 +10,7 @@ use super::finding::warning;
 use super::pools;
 use super::rules::Rules;
 use super::served::{Served, served};
+use crate::catalog::PossibleClient;
 use crate::diagnostic::codes::references::{X293, X294, X295, X297, X307, X311};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kinds::MCS_API;
@@ -24,7 +25,7 @@ type Policy = Object<GlobalTrafficPolicy>;
 
 pub(super) fn check(
     set: &ResourceSet,
-    rules: &Rules,
+    (rules, client): (&Rules, PossibleClient<'_>),
     clusters: &Clusters<'_>,
     found: &mut Vec<Diagnostic>,
 ) {
@@ -40,7 +41,7 @@ pub(super) fn check(
         check_targets(policy, service, clusters, found);
         check_own(policy, clusters, found);
         check_weights(policy, found);
-        pools::check(rules, policy, service, clusters, found);
+        pools::check((rules, client), policy, service, clusters, found);
     }
     let imports = &set.service_imports;
     for (name, import) in imports {

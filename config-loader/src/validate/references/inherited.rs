@@ -36,15 +36,11 @@ impl<'a> ByHost<'a> {
 
     /// The rule whose policy the subsets of a rule inherit: the oldest that has one, of the rules that are merged with it.
     fn base(&self, object: &'a Rule) -> Option<&'a Rule> {
-        let spec = &object.spec;
         let mut merged = self
             .rules
             .get(&key(object, self.domain))?
             .iter()
-            .filter(|other| {
-                other.spec.workload_selector == spec.workload_selector
-                    && other.spec.export_to == spec.export_to
-            });
+            .filter(|other| other.is_merged_with(object));
         let base = merged.find(|other| other.spec.traffic_policy.is_written());
         base.copied()
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::finding::{location, warning};
-use crate::catalog::{Accepted, PeerPolicy, Services, Source, Workload, hostname};
+use crate::catalog::{Accepted, PeerPolicy, Services, Source, Workload};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X330, X331, X332, X333};
 use crate::resource::core::TargetPort;
@@ -50,7 +50,7 @@ pub(super) fn check(
         services,
     };
     for rule in set.destination_rules.values() {
-        let host = hostname::complete(&rule.spec.host, &rule.id.namespace, domain);
+        let host = rule.full_host(domain);
         rules.check(rule, &host, found);
     }
 }

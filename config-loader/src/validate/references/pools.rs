@@ -3,9 +3,9 @@
 
 use super::clusters::Clusters;
 use super::finding::{location, warning};
-use super::rules::Rules;
+use super::rules::{Rules, Sent};
 use super::served::Served;
-use crate::catalog::hostname;
+use crate::catalog::{PossibleClient, hostname};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X296, X312};
 use crate::resource::Object;
@@ -21,7 +21,7 @@ type Policy = Object<GlobalTrafficPolicy>;
 const OF_CLUSTERS: [&str; 2] = ["topology.istio.io/cluster", "topology.istio.io/network"];
 
 pub(super) fn check(
-    rules: &Rules,
+    (rules, client): (&Rules, PossibleClient<'_>),
     policy: &Policy,
     service: &Served<'_>,
     clusters: &Clusters<'_>,
@@ -33,7 +33,12 @@ pub(super) fn check(
     let followed = followed(policy, service, clusters);
     let mut seen: Vec<&Object<DestinationRule>> = Vec::new();
     for host in [&host, &together] {
-        for rule in rules.of(host) {
+        let sent = Sent {
+            host,
+            service_namespace: Some(namespace),
+            client,
+        };
+        for rule in rules.may_apply(sent) {
             if seen.iter().any(|known| std::ptr::eq(*known, rule)) {
                 continue;
             }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::implicit_ports::ImplicitPorts;
 use crate::Fleet;
-use crate::catalog::{Naming, Seen, Services};
+use crate::catalog::{Naming, PossibleClient, Seen, Services};
 use crate::resource::istio::{Destination, GatewayRef, HttpAction, VirtualService};
 use crate::resource::{Object, ResourceSet};
 
@@ -15,8 +15,8 @@ type Vs = Object<VirtualService>;
 pub(super) struct Resolver<'a> {
     pub(super) naming: &'a Naming,
     pub(super) services: &'a Services,
-    /// That of the proxy, if it is known.
-    namespace: Option<&'a str>,
+    /// The proxy, as far as it is known.
+    client: PossibleClient<'a>,
 }
 
 impl<'a> Resolver<'a> {
@@ -24,7 +24,7 @@ impl<'a> Resolver<'a> {
         Self {
             naming: &fleet.naming,
             services,
-            namespace: fleet.namespace.as_deref(),
+            client: fleet.client(),
         }
     }
 
@@ -34,8 +34,16 @@ impl<'a> Resolver<'a> {
     where
         'a: 'o,
     {
-        let namespace = self.namespace.filter(|_| is_at_gateway(object));
+        let namespace = self.client(object).namespace;
         namespace.unwrap_or(&object.id.namespace)
+    }
+
+    /// The client that sends the requests of an object; a sidecar may be in any namespace.
+    pub(super) fn client(&self, object: &Vs) -> PossibleClient<'a> {
+        PossibleClient {
+            namespace: self.client.namespace.filter(|_| is_at_gateway(object)),
+            ..self.client
+        }
     }
 
     /// The full host of a destination.

@@ -7,7 +7,7 @@ use super::finding::{SUGGESTIONS_MAX, location, nearest_host, warning};
 use super::gateways::Gateways;
 use super::implicit_ports::count;
 use super::resolver::{Resolver, is_at_gateway};
-use super::rules::Rules;
+use super::rules::{Rules, Sent};
 use crate::catalog::{Seen, hostname};
 use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281, X303};
 use crate::diagnostic::{Diagnostic, suggest};
@@ -150,10 +150,15 @@ impl<'a> Routes<'a> {
             diagnostic.help(help);
             self.found.push(diagnostic);
         }
+        let sent = Sent {
+            host: &host,
+            service_namespace: service.sources().first().map(|source| source.namespace()),
+            client: resolver.client(object),
+        };
         let Some(subset) = destination
             .subset
             .as_ref()
-            .filter(|subset| !self.rules.has_subset(&host, subset))
+            .filter(|subset| !self.rules.has_subset(sent, subset))
         else {
             return;
         };
@@ -163,7 +168,7 @@ impl<'a> Routes<'a> {
         );
         let line = destination.subset_line;
         let mut diagnostic = warning(object, X276, line, format!("{}.subset", path()), message);
-        match suggest::nearest(subset, self.rules.subsets(&host)) {
+        match suggest::nearest(subset, self.rules.subsets(sent)) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
             None => diagnostic.help(format!("define it in a DestinationRule for `{host}`")),
         };

@@ -1,13 +1,12 @@
 //! DestinationRules: the subsets that they define, and what hides them.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::destinations;
 use super::endpoints::Endpoints;
 use super::finding::{SUGGESTIONS_MAX, location, nearest_host, warning};
-use crate::catalog::{HostIndex, Services, differences, hostname};
+use crate::catalog::{DestinationRules, PossibleClient, Services, hostname};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X283, X284, X316};
 use crate::resource::istio::DestinationRule;
@@ -15,13 +14,22 @@ use crate::resource::{Object, ResourceSet};
 
 type Rule = Object<DestinationRule>;
 
-/// Every DestinationRule, by its host.
+/// The DestinationRules, and the subsets that need none.
 #[derive(Debug)]
 pub(super) struct Rules {
     domain: Arc<str>,
-    by_host: HostIndex<Vec<Arc<Rule>>>,
+    index: DestinationRules,
     /// Subsets that no rule has to define, by host.
     required: HashMap<String, BTreeSet<String>>,
+}
+
+/// A host of a destination, and who sends requests there.
+#[derive(Clone, Copy)]
+pub(super) struct Sent<'a> {
+    pub(super) host: &'a str,
+    /// The namespace of its service, if that is known.
+    pub(super) service_namespace: Option<&'a str>,
+    pub(super) client: PossibleClient<'a>,
 }
 
 impl Rules {
@@ -29,79 +37,46 @@ impl Rules {
     pub(super) fn new(domain: &Arc<str>) -> Rules {
         Rules {
             domain: Arc::clone(domain),
-            by_host: HostIndex::new(),
+            index: DestinationRules::new(domain),
             required: HashMap::new(),
         }
     }
 
-    /// Follows a change of the resources; hands on each host whose rules changed.
-    pub(super) fn update(
-        &mut self,
-        before: &ResourceSet,
-        now: &ResourceSet,
-        touch: &mut dyn FnMut(&str),
-    ) {
-        for (gone, came) in differences(&before.destination_rules, &now.destination_rules) {
-            if let Some(gone) = gone {
-                let host = full(gone, &self.domain);
-                touch(&host);
-                let rules = self.by_host.entry(&host);
-                rules.retain(|rule| rule.id != gone.id);
-                if rules.is_empty() {
-                    self.by_host.remove(&host);
-                }
-            }
-            if let Some(came) = came {
-                let host = full(came, &self.domain);
-                touch(&host);
-                let rules = self.by_host.entry(&host);
-                let at = rules.partition_point(|rule| rule.id < came.id);
-                rules.insert(at, Arc::clone(came));
-            }
-        }
+    /// Follows a change of the resources; returns the hosts whose rules changed.
+    pub(super) fn update(&mut self, before: &ResourceSet, now: &ResourceSet) -> BTreeSet<Arc<str>> {
         if !before.destinations.same(&now.destinations) {
             self.required = destinations::required_subsets(now, &self.domain);
         }
+        self.index.update(before, now)
     }
 
-    /// The rules that can apply to a host. Which one does depends on the proxy.
-    pub(super) fn of(&self, host: &str) -> impl Iterator<Item = &Rule> {
-        self.by_host.covering(host).flatten().map(|rule| &**rule)
-    }
-
-    /// The host whose rules hold for a host: for that of clusters together the one of the cluster, unless rules name
-    /// it.
-    fn ruled<'h>(&self, host: &'h str) -> Cow<'h, str> {
-        match hostname::of_domain(host, &self.domain) {
-            Some(of_cluster) if self.of(host).next().is_none() => of_cluster.into(),
-            _ => host.into(),
-        }
+    /// The rules that may apply to requests.
+    pub(super) fn may_apply(&self, sent: Sent<'_>) -> impl Iterator<Item = &Rule> {
+        let rules = self
+            .index
+            .may_apply(sent.host, sent.service_namespace, sent.client);
+        rules.into_iter().map(|rule| &**rule)
     }
 
     /// Whether some rule for a host defines a subset, or a Destination requires it.
-    pub(super) fn has_subset(&self, host: &str, subset: &str) -> bool {
-        let host = &*self.ruled(host);
-        let required = || {
-            self.required
-                .get(host)
-                .is_some_and(|all| all.contains(subset))
+    pub(super) fn has_subset(&self, sent: Sent<'_>, subset: &str) -> bool {
+        let required = |host: &str| {
+            let all = self.required.get(host);
+            all.is_some_and(|all| all.contains(subset))
         };
-        let mut rules = self.of(host);
-        rules.any(|object| object.spec.subset(subset).is_some()) || required()
+        let native = || hostname::of_domain(sent.host, &self.domain);
+        let mut rules = self.may_apply(sent);
+        rules.any(|rule| rule.spec.subset(subset).is_some())
+            || required(sent.host)
+            || native().is_some_and(|native| required(&native))
     }
 
     /// The subsets that rules for a host define.
-    pub(super) fn subsets(&self, host: &str) -> std::vec::IntoIter<&str> {
-        let host = self.ruled(host);
-        let subsets = self.of(&host).flat_map(|object| &object.spec.subsets);
+    pub(super) fn subsets(&self, sent: Sent<'_>) -> std::vec::IntoIter<&str> {
+        let subsets = self.may_apply(sent).flat_map(|rule| &rule.spec.subsets);
         let names: Vec<&str> = subsets.map(|subset| &*subset.name).collect();
         names.into_iter()
     }
-}
-
-/// The full host of a rule.
-pub(super) fn full<'r>(rule: &'r Rule, domain: &str) -> Cow<'r, str> {
-    hostname::complete(&rule.spec.host, &rule.id.namespace, domain)
 }
 
 /// Checks the host and the subsets of a rule. Returns whether its host is unknown.
@@ -197,7 +172,7 @@ fn check_subsets(
 /// A rule for a wildcard adds nothing to a more specific one of its namespace.
 pub(super) fn check_hidden(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
     for wide in set.destination_rules.values() {
-        let pattern = full(wide, domain);
+        let pattern = wide.full_host(domain);
         if !pattern.starts_with('*') || wide.spec.workload_selector.is_some() {
             continue;
         }
@@ -206,7 +181,7 @@ pub(super) fn check_hidden(set: &ResourceSet, domain: &str, found: &mut Vec<Diag
             .values()
             .filter(|object| object.id.namespace == wide.id.namespace);
         for narrow in others {
-            let host = full(narrow, domain);
+            let host = narrow.full_host(domain);
             if host == pattern
                 || !hostname::is_subset(&host, &pattern)
                 || narrow.spec.workload_selector.is_some()

@@ -20,7 +20,7 @@ pub(in crate::compile) struct Touched {
 }
 
 impl Services {
-    /// The services after a change from `before` to `now`, in which only Services, EndpointSlices and ServiceEntries differ, and
+    /// The services after a change from `before` to `now`, in which of what describes services only Services, EndpointSlices and ServiceEntries differ, and
     /// `names` are those of the Services that the change touches. `None` if addresses that represent services may have changed:
     /// of several services with one address the oldest has it, so that all have to be looked at.
     pub(in crate::compile) fn renewed(
@@ -29,6 +29,7 @@ impl Services {
         identity: &Identity,
         names: &Names<'_>,
     ) -> Option<(Self, Touched)> {
+        self.destination_rules.update(before, now);
         let mut hosts = self.catalog.update(before, now);
         let is_one = |service: &Service| {
             !service.is_outside && names.contains(&(&*service.namespace, &*service.name))

@@ -50,9 +50,7 @@ impl Changes {
         }
         for (gone, came) in differences(&before.destination_rules, &now.destination_rules) {
             for rule in [gone, came].into_iter().flatten() {
-                let namespace = &rule.id.namespace;
-                let host = hostname::complete(&rule.spec.host, namespace, &identity.domain);
-                clusters.insert(&*host, ());
+                clusters.insert(rule.full_host(&identity.domain), ());
             }
         }
         let is_same = before.gateways.same(&now.gateways) && before.sidecars.same(&now.sidecars);

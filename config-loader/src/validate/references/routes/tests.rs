@@ -2,7 +2,7 @@
 
 use crate::catalog::{DefaultDomain, Naming};
 use crate::diagnostic::Diagnostics;
-use crate::diagnostic::codes::references::{X275, X316};
+use crate::diagnostic::codes::references::{X275, X276, X316};
 use crate::validate::references::check;
 use crate::{Fleet, ReadOptions, load_bytes};
 
@@ -170,5 +170,79 @@ fn longest_wildcard_describes_the_ports_of_a_destination() {
         };
         assert!(codes(81).is_empty());
         assert_eq!(codes(80), ["X277"]);
+    }
+}
+
+/// Whether a route of a gateway of this namespace to subset `v1` of `web` is reported, among these DestinationRules: namespace,
+/// host and `exportTo` of each.
+fn misses_subset(proxy: Option<&str>, rules: &[(&str, &str, &str)]) -> bool {
+    let mut text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: shop}\n\
+                    spec:\n  hosts: [a.com]\n  gateways: [edge/gw]\n  \
+                    http: [{route: [{destination: {host: web.shop.svc.cluster.local, subset: v1}}]}]\n---\n"
+        .to_owned();
+    text.push_str(&service("*"));
+    for (number, (namespace, host, export_to)) in rules.iter().enumerate() {
+        // a host after `-` has a rule without subsets
+        let subsets = match host.strip_prefix('-') {
+            None => ", subsets: [{name: v1, labels: {version: v1}}]",
+            Some(_) => ", trafficPolicy: {loadBalancer: {simple: RANDOM}}",
+        };
+        text.push_str(&format!(
+            "---\napiVersion: networking.istio.io/v1\nkind: DestinationRule\n\
+             metadata: {{name: r{number}, namespace: {namespace}}}\n\
+             spec: {{host: '{}', exportTo: ['{export_to}']{subsets}}}\n",
+            host.trim_start_matches('-')
+        ));
+    }
+    let mut errors = Diagnostics::default();
+    let set = load_bytes("a.yaml", text.as_bytes(), &mut errors);
+    assert!(!errors.has_errors(), "{text}");
+    let fleet = Fleet {
+        namespace: proxy.map(Into::into),
+        ..Fleet::default()
+    };
+    let found = check(&set, ReadOptions::default(), &fleet);
+    found.iter().any(|found| found.code == X276)
+}
+
+#[test]
+fn subset_of_a_rule_that_does_not_apply_is_reported() {
+    let edge = Some("edge");
+    for (proxy, rules, is_missing) in [
+        (None, &[("shop", HOST, "*")][..], false),
+        // a less specific rule adds nothing
+        (
+            None,
+            &[("shop", "*.local", "*"), ("shop", "-web", "*")],
+            true,
+        ),
+        (
+            None,
+            &[("shop", "*.local", "*"), ("shop", "-web", "x")],
+            false,
+        ),
+        // nor does the namespace of the service where that of the client has a rule
+        (
+            edge,
+            &[("shop", HOST, "*"), ("edge", "-*.local", "*")],
+            true,
+        ),
+        (
+            None,
+            &[("shop", HOST, "*"), ("edge", "-*.local", "*")],
+            false,
+        ),
+        // rules count that the client sees, of its namespace, that of the service, and the root namespace
+        (edge, &[("shop", HOST, "shop")], true),
+        (None, &[("shop", HOST, "shop")], false),
+        (edge, &[("other", HOST, "*")], true),
+        (None, &[("other", HOST, "*")], false),
+        (edge, &[("istio-system", HOST, "*")], false),
+    ] {
+        assert_eq!(
+            misses_subset(proxy, rules),
+            is_missing,
+            "{proxy:?} {rules:?}"
+        );
     }
 }

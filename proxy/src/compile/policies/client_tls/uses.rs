@@ -7,7 +7,7 @@ use config_loader::resource::istio::{ClientTls, ClientTlsMode, DestinationRule, 
 use config_loader::{ObjectRef, ResourceSet};
 
 use super::sources::{RuleTls, gateway_sources};
-use crate::compile::applies::counts;
+use crate::compile::applies::workload;
 use crate::compile::certificates::{Fields, Scope};
 use crate::identity::MemberSettings;
 use crate::tls::{AuthoritySource, IdentitySource};
@@ -32,7 +32,8 @@ pub struct ClientUse {
 /// Every `tls` of every DestinationRule that counts for a proxy.
 pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<ClientUse> {
     let rules = resources.destination_rules.values();
-    let counting = rules.filter(|rule| scope.is_of_all() || counts(rule, scope.identity()));
+    let counting =
+        rules.filter(|rule| scope.is_of_all() || rule.counts_for(workload(scope.identity())));
     counting.flat_map(|rule| of_rule(rule, scope)).collect()
 }
 

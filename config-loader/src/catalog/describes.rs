@@ -65,19 +65,10 @@ impl Describes for Destination {
                     take(&host, Source::External(Arc::clone(object)));
                 }
             }
-            Backing::Kube(service) => {
-                let at = &service.service;
-                let host = hostname::of_service(&at.name, &at.namespace, domain);
-                take(&host, source());
-            }
-            Backing::Nothing => {}
+            Backing::Kube(_) | Backing::Nothing => {}
         }
-        let status = &object.spec.status;
-        let federated = status.federation.as_ref();
-        let federated = federated.and_then(|federation| federation.hostname.as_deref());
-        let others = [status.local_fqdn.as_deref(), federated];
-        for host in others.into_iter().flatten() {
-            take(&hostname::canonical(host), source());
+        for host in object.hosts(domain) {
+            take(&host, source());
         }
     }
 }

@@ -1,16 +1,17 @@
 //! Destinations that are unreachable, or whose traffic shift is not followed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::clusters::{Clusters, last};
 use super::finding::{location, warning};
-use crate::catalog::hostname;
+use crate::catalog::RoutedHosts;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X304, X305, X306};
 use crate::kind::Name;
 use crate::resource::gloo::{
     Backing, ClusterRef, Destination, Federation, KubeService, KubeServiceType, MeshRef,
-    RequiredSubsets, ShiftTarget, subset_name,
+    RequiredSubsets, ShiftTarget,
 };
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
@@ -22,7 +23,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     let mut entered = entered(set);
     entered.extend(clusters.entered());
     let meshes = Meshes::new(set, clusters);
-    let routed = routed(set, clusters.domain);
+    let routed = RoutedHosts::collect(set, clusters.domain);
     let mut hosts: HashMap<String, &Object<Destination>> = HashMap::new();
     for object in by_age(set) {
         let Backing::Kube(kube) = &object.spec.backing else {
@@ -56,44 +57,17 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
 pub(super) fn required_subsets(
     set: &ResourceSet,
     domain: &str,
-) -> HashMap<String, BTreeSet<String>> {
-    let mut all: HashMap<String, BTreeSet<String>> = HashMap::new();
+) -> HashMap<String, BTreeSet<Arc<str>>> {
+    let mut all: HashMap<String, BTreeSet<Arc<str>>> = HashMap::new();
     for object in set.destinations.values() {
-        let status = &object.spec.status;
-        let parts = status.required_subsets.iter();
-        let parts = parts.flat_map(|required| &required.shift.destinations);
-        let names: BTreeSet<String> = parts
-            .filter_map(|part| match &part.target {
-                ShiftTarget::Kube { subset, .. } => Some(subset),
-                _ => None,
-            })
-            .filter(|subset| !subset.is_empty())
-            .map(subset_name)
-            .collect();
+        let names = object.required_subsets();
         if !names.is_empty() {
-            for host in hosts(object, domain) {
-                all.entry(host).or_default().extend(names.iter().cloned());
+            for host in object.hosts(domain) {
+                all.entry(host).or_default().extend(names.keys().cloned());
             }
         }
     }
     all
-}
-
-/// The hosts that a Destination has.
-fn hosts(object: &Object<Destination>, domain: &str) -> Vec<String> {
-    let status = &object.spec.status;
-    let federated = status.federation.as_ref();
-    let federated = federated.and_then(|federation| federation.hostname.as_ref());
-    let others = [status.local_fqdn.as_ref(), federated].into_iter();
-    let others = others.flatten().map(|host| host.to_ascii_lowercase());
-    match &object.spec.backing {
-        Backing::Kube(kube) => others.chain([full(&kube.service, domain)]).collect(),
-        Backing::External(_) | Backing::Nothing => others.collect(),
-    }
-}
-
-fn full(service: &ClusterRef, domain: &str) -> String {
-    hostname::of_service(&service.name, &service.namespace, domain)
 }
 
 fn by_age(set: &ResourceSet) -> Vec<&Object<Destination>> {
@@ -188,31 +162,6 @@ fn check_gateway(
     found.push(diagnostic);
 }
 
-/// What VirtualServices route.
-#[derive(Default)]
-struct Routed {
-    /// Their hosts, each with one of them; not the one that represents every host.
-    by_host: BTreeMap<String, String>,
-    /// One for every host, at gateways.
-    every: Option<String>,
-}
-
-fn routed(set: &ResourceSet, domain: &str) -> Routed {
-    let mut routed = Routed::default();
-    for object in set.virtual_services.values() {
-        for host in &object.spec.hosts {
-            let host = hostname::complete(&host.value, &object.id.namespace, domain).into_owned();
-            let id = object.id.to_string();
-            if host != "*" {
-                routed.by_host.insert(host, id);
-            } else if object.spec.gateways.iter().any(|one| one.value.is_named()) {
-                routed.every.get_or_insert(id);
-            }
-        }
-    }
-    routed
-}
-
 /// Which meshes proxies are in, by their clusters.
 pub(super) struct Meshes<'a> {
     said: Option<&'a MeshRef>,
@@ -277,7 +226,7 @@ fn idle(
     (set, meshes, domain): (&ResourceSet, &Meshes<'_>, &str),
     (object, kube): (&Object<Destination>, &KubeService),
     required: &RequiredSubsets,
-    routed: &Routed,
+    routed: &RoutedHosts<'_>,
 ) -> Option<String> {
     let status = &object.spec.status;
     let parts = &required.shift.destinations;
@@ -291,14 +240,11 @@ fn idle(
     if let Err(why) = required.target(&status.traffic_policies, &kube.service) {
         return Some(why);
     }
-    let host = full(&kube.service, domain);
-    let covers = |(pattern, _): &(&String, &String)| {
-        **pattern == host || hostname::is_subset(&host, pattern)
-    };
-    if let Some((_, by)) = routed.by_host.iter().find(covers) {
+    let host = kube.service.host(domain);
+    if let Some(by) = routed.by(&host) {
         return Some(format!("{by} routes `{host}`"));
     }
-    if let Some(by) = &routed.every {
+    if let Some(by) = routed.every() {
         return Some(format!("{by} routes every host at its gateways"));
     }
     parts.iter().find_map(|part| match &part.target {
@@ -377,7 +323,7 @@ pub(super) fn owners<'a>(
         if !meshes.know(home, kube, federation) {
             continue;
         }
-        for host in hosts(object, clusters.domain) {
+        for host in object.hosts(clusters.domain) {
             owners.entry(host).or_insert(object);
         }
     }

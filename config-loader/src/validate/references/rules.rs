@@ -20,7 +20,7 @@ pub(super) struct Rules {
     domain: Arc<str>,
     index: DestinationRules,
     /// Subsets that no rule has to define, by host.
-    required: HashMap<String, BTreeSet<String>>,
+    required: HashMap<String, BTreeSet<Arc<str>>>,
 }
 
 /// A host of a destination, and who sends requests there.

@@ -282,8 +282,7 @@ struct Kube<'a> {
 impl Kube<'_> {
     fn collect(&self, collector: &mut Collector<'_>) {
         let reference = &self.oldest().kube.service;
-        let (name, namespace) = (&reference.name, &reference.namespace);
-        let full = format!("{name}.{namespace}.svc.{}", collector.domain);
+        let full = reference.host(collector.domain);
         match self.service.member.key == collector.members.own.key {
             true => self.own(collector, &full),
             false => self.foreign(collector, &full),
@@ -406,7 +405,7 @@ impl Kube<'_> {
     /// Adds the subsets that are required. Of the same name those of the oldest count.
     fn require_subsets(&self, draft: &mut Draft) {
         for one in self.service.by.iter().rev() {
-            let subsets = shifts::subsets(&one.object.spec);
+            let subsets = one.object.required_subsets();
             draft.service.subsets.extend(subsets);
         }
     }

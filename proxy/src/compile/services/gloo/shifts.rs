@@ -7,10 +7,10 @@
 //! applied to the destination, which then says for which requests and sources, or every part of the shift is the same
 //! service.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use config_loader::catalog::hostname;
+use config_loader::catalog::RoutedHosts;
 use config_loader::resource::Object;
 use config_loader::resource::gloo::{
     ClusterRef, Destination, KubeService, PolicyTarget, RequiredSubsets, ShiftTarget,
@@ -29,55 +29,24 @@ pub(in crate::compile) type Named<'a> = (Arc<str>, &'a str, &'a str);
 
 /// What has to be known to tell where shifts lead.
 pub(in crate::compile) struct ShiftTargets<'a> {
-    /// The hosts of VirtualServices, except `*`.
-    routed: Vec<String>,
+    routed: RoutedHosts<'a>,
     /// The hosts by which this proxy reaches services of other clusters.
     federated: HashMap<Named<'a>, Arc<str>>,
 }
 
 impl<'a> ShiftTargets<'a> {
     pub(in crate::compile) fn collect(
-        collector: &Collector<'_>,
+        collector: &Collector<'a>,
         federated: HashMap<Named<'a>, Arc<str>>,
     ) -> Self {
-        let routed = routed(collector);
+        let destinations = collector.resources.destinations.values();
+        let mut required = destinations.flat_map(|object| &object.spec.status.required_subsets);
+        let routed = match required.next() {
+            Some(_) => RoutedHosts::collect(collector.resources, collector.domain),
+            None => RoutedHosts::default(),
+        };
         Self { routed, federated }
     }
-
-    fn routes(&self, host: &str) -> bool {
-        let mut routed = self.routed.iter();
-        routed.any(|routed| hostname::is_subset(host, routed))
-    }
-}
-
-fn routed(collector: &Collector<'_>) -> Vec<String> {
-    let destinations = collector.resources.destinations.values();
-    let mut required = destinations.flat_map(|object| &object.spec.status.required_subsets);
-    if required.next().is_none() {
-        return Vec::new();
-    }
-    let objects = collector.resources.virtual_services.values();
-    let hosts = objects.flat_map(|object| {
-        let namespace = &object.id.namespace;
-        let hosts = object.spec.hosts.iter();
-        hosts.map(|host| hostname::complete(&host.value, namespace, collector.domain).into_owned())
-    });
-    hosts.filter(|host| host != "*").collect()
-}
-
-/// The subsets that a Destination requires, by name.
-pub(in crate::compile) fn subsets(
-    object: &Destination,
-) -> BTreeMap<Arc<str>, BTreeMap<String, String>> {
-    let all = object.status.required_subsets.iter();
-    let parts = all.flat_map(|required| &required.shift.destinations);
-    let subsets = parts.filter_map(|part| match &part.target {
-        ShiftTarget::Kube { subset, .. } if !subset.is_empty() => {
-            Some((subset_name(subset).into(), subset.clone()))
-        }
-        _ => None,
-    });
-    subsets.collect()
 }
 
 /// Attaches the shifts of a Destination that count for its host.
@@ -87,7 +56,7 @@ pub(in crate::compile) fn attach(
     (object, kube): (&Arc<Object<Destination>>, &KubeService),
     draft: &mut Draft,
 ) {
-    if known.routes(&draft.service.host) {
+    if known.routed.by(&draft.service.host).is_some() {
         return;
     }
     let status = &object.spec.status;
@@ -173,7 +142,7 @@ fn host(
     let member = collector.members.find(&service.cluster)?;
     let (name, namespace) = (&*service.name, &*service.namespace);
     if member.key == collector.members.own.key {
-        return Some(format!("{name}.{namespace}.svc.{}", collector.domain).into());
+        return Some(service.host(collector.domain).into());
     }
     let named = (Arc::clone(&member.key), namespace, name);
     known.federated.get(&named).cloned()

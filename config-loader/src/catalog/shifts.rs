@@ -1,0 +1,80 @@
+//! What Destinations require for traffic shifts, and which hosts VirtualServices route instead.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{HostIndex, hostname};
+use crate::kind::ObjectRef;
+use crate::resource::gloo::{Backing, ClusterRef, Destination, ShiftTarget, subset_name};
+use crate::resource::{Object, ResourceSet};
+
+/// The hosts that VirtualServices route: no shift counts for them.
+#[derive(Debug, Default)]
+pub struct RoutedHosts<'a> {
+    by_host: HostIndex<Option<&'a ObjectRef>>,
+    every: Option<&'a ObjectRef>,
+}
+
+impl<'a> RoutedHosts<'a> {
+    /// The hosts of these VirtualServices, in a mesh with this domain.
+    pub fn collect(set: &'a ResourceSet, domain: &str) -> Self {
+        let mut routed = Self::default();
+        for object in set.virtual_services.values() {
+            for host in &object.spec.hosts {
+                let host = hostname::complete(&host.value, &object.id.namespace, domain);
+                if *host != *"*" {
+                    routed.by_host.entry(&host).get_or_insert(&object.id);
+                } else if object.spec.gateways.iter().any(|one| one.value.is_named()) {
+                    routed.every.get_or_insert(&object.id);
+                }
+            }
+        }
+        routed
+    }
+
+    /// A VirtualService that routes a host. One for every host takes it from its own gateways only: see [`Self::every`].
+    pub fn by(&self, host: &str) -> Option<&'a ObjectRef> {
+        self.by_host.find(host).copied().flatten()
+    }
+
+    /// A VirtualService for every host at its gateways.
+    pub fn every(&self) -> Option<&'a ObjectRef> {
+        self.every
+    }
+}
+
+impl ClusterRef {
+    /// The host of the service in its own cluster.
+    pub fn host(&self, domain: &str) -> String {
+        hostname::of_service(&self.name, &self.namespace, domain)
+    }
+}
+
+impl Object<Destination> {
+    /// The hosts of a service of a cluster, in canonical form: its own, the local one and the federated one.
+    pub fn hosts(&self, domain: &str) -> Vec<String> {
+        let status = &self.spec.status;
+        let federated = status.federation.as_ref();
+        let federated = federated.and_then(|federation| federation.hostname.as_deref());
+        let others = [status.local_fqdn.as_deref(), federated];
+        let others = others.into_iter().flatten();
+        let others = others.map(|host| hostname::canonical(host).into_owned());
+        match &self.spec.backing {
+            Backing::Kube(kube) => others.chain([kube.service.host(domain)]).collect(),
+            Backing::External(_) | Backing::Nothing => others.collect(),
+        }
+    }
+
+    /// The subsets that shifts to the Destination require, with their labels.
+    pub fn required_subsets(&self) -> BTreeMap<Arc<str>, BTreeMap<String, String>> {
+        let all = self.spec.status.required_subsets.iter();
+        let parts = all.flat_map(|required| &required.shift.destinations);
+        let subsets = parts.filter_map(|part| match &part.target {
+            ShiftTarget::Kube { subset, .. } if !subset.is_empty() => {
+                Some((subset_name(subset).into(), subset.clone()))
+            }
+            _ => None,
+        });
+        subsets.collect()
+    }
+}

@@ -13,19 +13,19 @@ spec.trafficPolicy.loadBalancer.consistentHash balancing::requests_with_the_same
 spec.trafficPolicy.loadBalancer.consistentHash.httpCookie balancing::t98_t99_cookie_is_issued_when_it_has_a_lifetime
 spec.trafficPolicy.loadBalancer.consistentHash.ringHash destination_rules::t100_hash_keys_pick_the_specified_endpoints
 spec.trafficPolicy.loadBalancer.consistentHash.maglev destination_rules::t100_hash_keys_pick_the_specified_endpoints
-spec.trafficPolicy.loadBalancer.consistentHash.minimumRingSize untested
+spec.trafficPolicy.loadBalancer.consistentHash.minimumRingSize destination_rules::t100_hash_keys_pick_the_specified_endpoints
 spec.trafficPolicy.loadBalancer.localityLbSetting.distribute balancing::t111_traffic_follows_the_locality_distribution
 spec.trafficPolicy.loadBalancer.localityLbSetting.failover balancing::locality_failover_works_when_a_region_has_no_endpoints_left
 spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority ejections::t112_failover_priority_network_orders_before_region
 spec.trafficPolicy.loadBalancer.localityLbSetting.enabled balancing::disabled_locality_settings_ignore_zones
 spec.trafficPolicy.loadBalancer.zoneAwareLbSetting resilience::zone_aware_routing_keeps_the_local_share_in_the_local_zone
-spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failover untested
-spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority untested
+spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failover effects::zone_aware_failover_says_which_region_takes_over
+spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority effects::network_of_workload_entries_orders_failover
 spec.trafficPolicy.loadBalancer.warmup ejections::t121_new_endpoint_warms_up
 spec.trafficPolicy.loadBalancer.warmup.aggression untested
 spec.trafficPolicy.loadBalancer.warmupDurationSecs ejections::warmup_duration_secs_warms_up_like_warmup_duration
 spec.trafficPolicy.connectionPool.tcp.maxConnections connection_pools::t113_with_one_connection_and_one_pending_the_third_request_overflows
-spec.trafficPolicy.connectionPool.tcp.connectTimeout untested
+spec.trafficPolicy.connectionPool.tcp.connectTimeout effects::connecting_ends_at_connect_timeout
 spec.trafficPolicy.connectionPool.tcp.tcpKeepalive balancing::tcp_keepalive_probes_idle_connections
 spec.trafficPolicy.connectionPool.tcp.maxConnectionDuration connection_pools::connection_is_not_used_past_max_connection_duration
 spec.trafficPolicy.connectionPool.tcp.idleTimeout tcp::connection_past_its_idle_timeout_is_reset_on_both_sides
@@ -75,10 +75,10 @@ spec.servers[].tls.mode tls_clients::mutual_accepts_certificates_of_the_authorit
 spec.servers[].tls.serverCertificate tls_reload::changed_certificate_files_are_reloaded_and_connections_stay_open
 spec.servers[].tls.privateKey tls_reload::changed_certificate_files_are_reloaded_and_connections_stay_open
 spec.servers[].tls.caCertificates multicluster::exports_tls::a_gateway_serves_remote_clusters_over_mutual_tls
-spec.servers[].tls.caCrl untested
+spec.servers[].tls.caCrl tls_clients::several_certificates_and_a_revocation_list_can_come_from_files
 spec.servers[].tls.credentialName tls_names::request_over_tls_reaches_its_origin
 spec.servers[].tls.credentialNames tls_versions::client_gets_the_certificate_type_it_supports
-spec.servers[].tls.tlsCertificates untested
+spec.servers[].tls.tlsCertificates tls_clients::several_certificates_and_a_revocation_list_can_come_from_files
 spec.servers[].tls.caCertCredentialName tls_clients::ca_certificate_can_come_from_its_own_secret
 spec.servers[].tls.subjectAltNames tls_clients::subject_alt_names_limit_the_accepted_certificates
 spec.servers[].tls.verifyCertificateSpki tls_clients::certificate_in_either_pin_list_is_accepted
@@ -130,15 +130,15 @@ spec.ingress[].tls.credentialName accepted
 spec.ingress[].tls.credentialNames accepted
 spec.ingress[].tls.tlsCertificates accepted
 spec.ingress[].tls.subjectAltNames accepted
-spec.ingress[].tls.caCrl untested
+spec.ingress[].tls.caCrl sidecar::ingress_tls::certificates_of_clients_are_checked_as_ingress_tls_says
 spec.ingress[].tls.caCertCredentialName untested
-spec.ingress[].tls.verifyCertificateSpki untested
-spec.ingress[].tls.verifyCertificateHash untested
-spec.ingress[].tls.minProtocolVersion untested
-spec.ingress[].tls.maxProtocolVersion untested
-spec.ingress[].tls.cipherSuites untested
-spec.ingress[].tls.ecdhCurves untested
-spec.ingress[].tls.insecureSkipVerify untested
+spec.ingress[].tls.verifyCertificateSpki sidecar::ingress_tls::certificates_of_clients_are_checked_as_ingress_tls_says
+spec.ingress[].tls.verifyCertificateHash sidecar::ingress_tls::certificates_of_clients_are_checked_as_ingress_tls_says
+spec.ingress[].tls.minProtocolVersion sidecar::ingress_tls::versions_and_algorithms_follow_ingress_tls
+spec.ingress[].tls.maxProtocolVersion sidecar::ingress_tls::versions_and_algorithms_follow_ingress_tls
+spec.ingress[].tls.cipherSuites sidecar::ingress_tls::versions_and_algorithms_follow_ingress_tls
+spec.ingress[].tls.ecdhCurves sidecar::ingress_tls::key_exchange_follows_ingress_tls
+spec.ingress[].tls.insecureSkipVerify sidecar::ingress_tls::certificates_of_clients_are_checked_as_ingress_tls_says
 spec.ingress[].connectionPool sidecar::scopes::limits_of_connections_to_the_workload_hold
 spec.inboundConnectionPool sidecar::scopes::limits_of_connections_to_the_workload_hold
 spec.egress[].port sidecar::scopes::egress_listeners_without_capture_are_dialed_by_the_workload
@@ -188,7 +188,7 @@ spec.http[].retries.retryRemoteLocalities retry_targets::retry_remote_localities
 spec.http[].retries.retryIgnorePreviousHosts resilience::retry_leaves_the_hashed_endpoint_and_later_requests_return_to_it
 spec.http[].retries.backoff retries::client_disconnect_ends_retries
 spec.http[].fault.delay faults::fault_delay_does_not_count_towards_the_timeout
-spec.http[].fault.delay.percent untested
+spec.http[].fault.delay.percent faults::percent_of_a_delay_is_followed
 spec.http[].fault.delay.exponentialDelay accepted
 spec.http[].fault.abort faults::abort_percentage_50_aborts_about_half
 spec.http[].fault.abort.grpcStatus faults::grpc_status_abort_applies_to_grpc_clients_only
@@ -206,19 +206,19 @@ spec.http[].corsPolicy.unmatchedPreflights cors::preflight_of_an_origin_that_is_
 spec.http[].headers pitfalls_http::edits::header_edits_of_rule_and_destination_are_combined
 spec.tls[].match[].sniHosts passthrough::passthrough_routes_by_sni_without_terminating_tls
 spec.tls[].match[].destinationSubnets passthrough::destination_subnets_match_the_address_that_the_client_dialed
-spec.tls[].match[].port untested
-spec.tls[].match[].sourceLabels untested
-spec.tls[].match[].gateways untested
-spec.tls[].match[].sourceNamespace untested
+spec.tls[].match[].port passthrough::conditions_on_gateway_port_and_workload_select_a_rule_of_bytes
+spec.tls[].match[].sourceLabels passthrough::conditions_on_gateway_port_and_workload_select_a_rule_of_bytes
+spec.tls[].match[].gateways passthrough::conditions_on_gateway_port_and_workload_select_a_rule_of_bytes
+spec.tls[].match[].sourceNamespace passthrough::conditions_on_gateway_port_and_workload_select_a_rule_of_bytes
 spec.tls[].route passthrough::passthrough_routes_by_sni_without_terminating_tls
-spec.tls[].route[].destination.subset untested
-spec.tls[].route[].weight untested
+spec.tls[].route[].destination.subset passthrough::passed_tls_is_split_by_weight_and_sent_to_a_subset
+spec.tls[].route[].weight passthrough::passed_tls_is_split_by_weight_and_sent_to_a_subset
 spec.tcp[].match[].destinationSubnets accepted
 spec.tcp[].match[].port pitfalls_gateways::t133_oldest_virtual_service_owns_a_tcp_port_in_any_file_order
 spec.tcp[].match[].sourceSubnet tcp::source_subnet_is_matched_only_with_its_flag
 spec.tcp[].match[].sourceLabels accepted
 spec.tcp[].match[].sourceNamespace accepted
-spec.tcp[].match[].gateways untested
+spec.tcp[].match[].gateways passthrough::conditions_on_gateway_port_and_workload_select_a_rule_of_bytes
 spec.tcp[].route tcp::t148_weights_count_per_connection
 spec.exportTo pitfalls_http::hosts::virtual_services_not_visible_to_the_gateway_are_not_served
 
@@ -226,9 +226,9 @@ spec.exportTo pitfalls_http::hosts::virtual_services_not_visible_to_the_gateway_
 spec.address services::workload_entries_are_selected_by_labels
 spec.ports services::workload_entries_are_selected_by_labels
 spec.labels services::workload_entries_are_selected_by_labels
-spec.network untested
-spec.locality untested
-spec.weight untested
+spec.network effects::network_of_workload_entries_orders_failover
+spec.locality effects::weight_and_locality_of_workload_entries_count
+spec.weight effects::weight_and_locality_of_workload_entries_count
 spec.serviceAccount untested
 
 # Cluster flomesh.io
@@ -273,7 +273,7 @@ spec.ips multicluster::upstream_imports::an_address_of_an_upstream_service_impor
 spec.type multicluster::upstream_imports::endpoint_slices_serve_an_upstream_service_import
 spec.sessionAffinity multicluster::upstream_imports::endpoint_slices_serve_an_upstream_service_import
 spec.sessionAffinityConfig untested
-spec.internalTrafficPolicy untested
+spec.internalTrafficPolicy accepted
 spec.trafficDistribution untested
 
 # Destination discovery.mesh.gloo.solo.io
@@ -288,8 +288,8 @@ spec.kubeService.endpointSubsets multicluster::foreign::port_of_workloads_is_fou
 spec.kubeService.endpointSubsets[].endpoints[].labels multicluster::requirements::scenario_73_workload_labels_define_a_subset_without_a_rule
 spec.kubeService.endpointSubsets[].endpoints[].subLocality.zone multicluster::requirements::scenario_75_zones_of_a_destination_fail_over_by_their_capacity
 spec.kubeService.endpointSubsets[].endpoints[].subLocality.subZone untested
-spec.kubeService.endpointSubsets[].ports[].protocol untested
-spec.kubeService.endpointSubsets[].ports[].appProtocol untested
+spec.kubeService.endpointSubsets[].ports[].protocol accepted
+spec.kubeService.endpointSubsets[].ports[].appProtocol accepted
 spec.kubeService.externalAddresses[].dnsName untested
 spec.kubeService.externalAddresses[].ip multicluster::hops::scenario_72_requests_reach_the_remote_gateway_over_mesh_tls
 spec.kubeService.serviceType multicluster::hops::scenario_72_requests_reach_the_remote_gateway_over_mesh_tls
@@ -333,22 +333,22 @@ ports[].appProtocol untested
 
 # Secret core
 type accepted
-data untested
+data effects::data_of_a_secret_is_decoded
 stringData tls_names::request_over_tls_reaches_its_origin
 
 # Service core
 spec.ports[].name services::port_protocol_follows_name_and_app_protocol
 spec.ports[].port services::service_endpoints_come_from_endpoint_slices
 spec.ports[].targetPort services::service_endpoints_come_from_endpoint_slices
-spec.ports[].protocol untested
+spec.ports[].protocol effects::ports_of_a_service_that_are_not_tcp_serve_no_requests
 spec.ports[].appProtocol services::port_protocol_follows_name_and_app_protocol
-spec.selector untested
+spec.selector effects::selector_of_a_service_selects_workload_entries
 spec.clusterIP untested
-spec.type untested
+spec.type effects::external_name_of_a_service_is_resolved
 spec.sessionAffinity stickiness::service_with_session_affinity_keeps_a_client_at_one_endpoint
 spec.sessionAffinityConfig untested
-spec.externalName untested
-spec.externalTrafficPolicy untested
-spec.internalTrafficPolicy untested
+spec.externalName effects::external_name_of_a_service_is_resolved
+spec.externalTrafficPolicy accepted
+spec.internalTrafficPolicy accepted
 spec.trafficDistribution balancing::traffic_distribution_prefer_same_zone_keeps_traffic_in_the_zone
 ";

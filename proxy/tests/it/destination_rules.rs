@@ -454,6 +454,7 @@ fn t100_hash_keys_pick_the_specified_endpoints() {
     let edge = SocketAddr::from(([127, 0, 0, 1], 8000));
     for (algorithm, expected) in [
         ("ringHash: {minimumRingSize: 6}", [2, 2, 2, 3]),
+        ("minimumRingSize: 6", [2, 2, 2, 3]),
         ("ringHash: {minimumRingSize: 1024}", [3, 3, 1, 1]),
         ("maglev: {tableSize: 11}", [3, 2, 2, 2]),
         ("maglev: {tableSize: 65537}", [2, 3, 1, 3]),

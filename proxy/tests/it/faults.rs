@@ -126,6 +126,18 @@ async fn fault_delay_does_not_count_towards_the_timeout() {
 }
 
 #[tokio::test]
+async fn percent_of_a_delay_is_followed() {
+    let origin = Origin::named(Back::H1, "up");
+    for (percent, delays) in [(100, 1.0), (0, 0.0)] {
+        let delay = format!("{{delay: {{fixedDelay: 10ms, percent: {percent}}}}}");
+        let proxy = with_fault(&origin, &delay, "");
+        assert_eq!(one(&proxy, get("/")).await.status, 200);
+        let found = proxy.metric("strait_faults_injected_total", &[("fault", "delay")]);
+        assert_eq!(found, delays, "{percent}");
+    }
+}
+
+#[tokio::test]
 async fn delay_comes_before_abort() {
     let origin = Origin::named(Back::H1, "up");
     let both = "{delay: {fixedDelay: 100ms, percentage: {value: 100}}, \

@@ -30,6 +30,7 @@ mod downstream_http2_frames;
 mod downstream_limits;
 mod drain;
 mod edge_headers;
+mod effects;
 mod ejections;
 mod envoy_interop;
 mod examples;

@@ -12,8 +12,10 @@ use rustls::{
 
 use crate::support::mesh::documents;
 use crate::support::origin::RawOrigin;
+use crate::support::pki::Authority;
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
+use crate::support::tls::Visitor;
 use crate::support::{DEADLINE, eventually};
 
 /// A TLS server that says its name, and what its clients trust.
@@ -216,4 +218,115 @@ fn auto_passthrough_routes_by_the_cluster_name_in_sni() {
         ask("outbound_.444_._.a.default.svc.cluster.local", &[b"istio"]),
         None
     );
+}
+
+/// An origin of bytes that says its name at once, whatever it is sent.
+fn says(word: &'static [u8]) -> RawOrigin {
+    RawOrigin::start(move |_, mut stream| {
+        let mut hello = [0; 512];
+        let _ = stream.read(&mut hello);
+        stream.write_all(word).unwrap();
+    })
+}
+
+/// What a client that sends a hello for `a.test` gets first, where the routes of a listener are these.
+fn first_word(kind: &str, rules: &dyn Fn(u16) -> String, services: &[String]) -> String {
+    let proxy = Proxy::with(|edge| {
+        let text = gateway(edge, "PASSTHROUGH", "'*'");
+        let text = match kind {
+            "tls" => text,
+            _ => text
+                .replace("name: tls, protocol: TLS", "name: tcp, protocol: TCP")
+                .replace(", tls: {mode: PASSTHROUGH}", ""),
+        };
+        let routes = routes(&[])
+            .replace("  tls:\n", &format!("  {kind}:\n{}", rules(edge.port())))
+            .replace("gateways: [edge]", "gateways: [edge, other]")
+            .replace("'*.test'", if kind == "tls" { "'*.test'" } else { "'*'" });
+        let mut all = vec![text, routes];
+        all.extend_from_slice(services);
+        documents(all)
+    });
+    let hello = Visitor::new(proxy.edge, &Authority::new("any")).hello("a.test");
+    let word = Raw::connect(proxy.edge).send(hello).try_read(3);
+    String::from_utf8(word.unwrap_or_default()).unwrap()
+}
+
+#[test]
+fn conditions_on_gateway_port_and_workload_select_a_rule_of_bytes() {
+    let (one, two) = (says(b"one"), says(b"two"));
+    let services = [
+        service("one.test", one.address),
+        service("two.test", two.address),
+    ];
+    for (kind, condition, is_met) in [
+        ("tls", "port: PORT", true),
+        ("tls", "port: 1", false),
+        ("tls", "sourceLabels: {istio: ingressgateway}", true),
+        ("tls", "sourceLabels: {istio: other}", false),
+        ("tls", "sourceNamespace: default", true),
+        ("tls", "sourceNamespace: elsewhere", false),
+        ("tls", "gateways: [edge]", true),
+        ("tls", "gateways: [other]", false),
+        ("tcp", "gateways: [edge]", true),
+        ("tcp", "gateways: [other]", false),
+    ] {
+        let rules = |port: u16| {
+            let condition = condition.replace("PORT", &port.to_string());
+            let sni = if kind == "tls" {
+                "sniHosts: [a.test], "
+            } else {
+                ""
+            };
+            let otherwise = if kind == "tls" {
+                "match: [{sniHosts: [a.test]}], "
+            } else {
+                ""
+            };
+            format!(
+                "  - {{match: [{{{sni}{condition}}}], route: [{{destination: {{host: one.test}}}}]}}\n  \
+                 - {{{otherwise}route: [{{destination: {{host: two.test}}}}]}}\n"
+            )
+        };
+        let expected = if is_met { "one" } else { "two" };
+        let found = first_word(kind, &rules, &services);
+        assert_eq!(found, expected, "{kind} {condition}");
+    }
+}
+
+#[test]
+fn passed_tls_is_split_by_weight_and_sent_to_a_subset() {
+    let (one, two) = (says(b"one"), says(b"two"));
+    let both = service("web.test", one.address).replace(
+        "endpoints: [{address",
+        &format!(
+            "endpoints: [{{address: {}, ports: {{tls: {}}}, labels: {{version: v2}}}}, {{address",
+            two.address.ip(),
+            two.address.port()
+        ),
+    );
+    let services = [
+        both,
+        service("one.test", one.address),
+        service("two.test", two.address),
+        "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: web}\n\
+         spec: {host: web.test, subsets: [{name: v2, labels: {version: v2}}]}\n"
+            .to_owned(),
+    ];
+    for (route, expected) in [
+        ("{destination: {host: web.test, subset: v2}}", "two"),
+        (
+            "{destination: {host: one.test}, weight: 100}, {destination: {host: two.test}, weight: 0}",
+            "one",
+        ),
+        (
+            "{destination: {host: one.test}, weight: 0}, {destination: {host: two.test}, weight: 100}",
+            "two",
+        ),
+    ] {
+        let rules = |_| format!("  - {{match: [{{sniHosts: [a.test]}}], route: [{route}]}}\n");
+        for _ in 0..3 {
+            assert_eq!(first_word("tls", &rules, &services), expected, "{route}");
+        }
+    }
 }

@@ -354,3 +354,39 @@ async fn credentials_with_several_secrets_have_one_authority() {
     assert_eq!(edge.visitor().with(&known).status("a.example").await, 200);
     assert_eq!(edge.visitor().status("a.example").await, 0);
 }
+
+#[tokio::test]
+async fn several_certificates_and_a_revocation_list_can_come_from_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let clients = Authority::new("clients");
+    let (known, other) = (spiffe(&clients, "known"), spiffe(&clients, "other"));
+    let first = Authority::new("ca");
+    let pair = first.server(&["a.example"]);
+    let contents = [
+        ("own.pem", &*pair.chain),
+        ("own.key", &*pair.key),
+        ("clients.pem", &*clients.pem()),
+        ("clients.crl", &*clients.revoke(&[&other])),
+    ];
+    let paths = files(directory.path(), &contents);
+    let [chain, key, authorities, crl] = [0, 1, 2, 3].map(|index| paths[index].display());
+    let entry =
+        format!("serverCertificate: {chain}, privateKey: {key}, caCertificates: {authorities}");
+    // statuses without a certificate, with a known one, and with a revoked one
+    for (tls, expected) in [
+        (format!("tlsCertificates: [{{{entry}}}]"), [0, 200, 200]),
+        (format!("{entry}, caCrl: {crl}"), [0, 200, 0]),
+    ] {
+        let tls = format!("{{mode: MUTUAL, {tls}}}");
+        let edge = Edge::start(Authority::new("unused"), &[], |edge| {
+            vec![server(edge, "https", "['*']", &tls)]
+        });
+        let visitor = Visitor::new(edge.proxy.edge, &first);
+        let found = [
+            visitor.status("a.example").await,
+            visitor.clone().with(&known).status("a.example").await,
+            visitor.with(&other).status("a.example").await,
+        ];
+        assert_eq!(found, expected, "{tls}");
+    }
+}

@@ -3,11 +3,14 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use base64::Engine as _;
+use rustls::crypto::aws_lc_rs::cipher_suite as suite;
+use rustls::version::{TLS12, TLS13};
 use tokio::io::AsyncReadExt;
 
 use super::{Greeter, answering, captured, get};
 use crate::support::mesh::documents;
-use crate::support::pki::Authority;
+use crate::support::pki::{Authority, Pair};
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
 use crate::support::tls::{Visitor, files};
@@ -157,4 +160,94 @@ fn captured_connections_have_ingress_tls_too() {
     // other ports of the workload are as they were
     let other = app.address.to_string();
     assert_eq!(get(&mut captured(inbound, &other), "web").status, 200);
+}
+
+/// Statuses for clients without a certificate, and with each of these.
+async fn statuses(visitor: &Visitor, pairs: [&Pair; 3]) -> [u16; 4] {
+    let mut all = [visitor.status("web.test").await, 0, 0, 0];
+    for (status, pair) in all[1..].iter_mut().zip(pairs) {
+        *status = visitor.clone().with(pair).status("web.test").await;
+    }
+    all
+}
+
+#[tokio::test]
+async fn certificates_of_clients_are_checked_as_ingress_tls_says() {
+    use proxy::tls::digest::sha256;
+
+    let directory = tempfile::tempdir().unwrap();
+    let (ca, app) = (Authority::new("ca"), answering());
+    let tls = settings(directory.path(), &ca, "MUTUAL");
+    let (known, other) = (ca.server(&["known.test"]), ca.server(&["other.test"]));
+    let stranger = Authority::new("elsewhere").server(&["known.test"]);
+    let crl = files(directory.path(), &[("ca.crl", &ca.revoke(&[&other]))]);
+    let digits = sha256(&known.der).map(|byte| format!("{byte:02X}"));
+    let key = base64::engine::general_purpose::STANDARD.encode(sha256(&other.spki));
+    for (more, expected) in [
+        (format!("caCrl: {}", crl[0].display()), [0, 200, 0, 0]),
+        (
+            format!("verifyCertificateHash: ['{}']", digits.join(":")),
+            [0, 200, 0, 0],
+        ),
+        (format!("verifyCertificateSpki: ['{key}']"), [0, 0, 200, 0]),
+        ("insecureSkipVerify: true".to_owned(), [0, 200, 200, 200]),
+    ] {
+        let at = free_address();
+        let tls = tls.replace('}', &format!(", {more}}}"));
+        let _proxy = sidecar((at, app.address), "HTTPS", &tls, "DISABLE", &[]);
+        let visitor = Visitor::new(at, &ca);
+        let found = statuses(&visitor, [&known, &other, &stranger]).await;
+        assert_eq!(found, expected, "{more}");
+    }
+}
+
+#[tokio::test]
+async fn versions_and_algorithms_follow_ingress_tls() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ca, app) = (Authority::new("ca"), answering());
+    let tls = settings(directory.path(), &ca, "SIMPLE");
+    let suites = [
+        suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+    ];
+    // statuses with TLS 1.2 and each of two suites, and with TLS 1.3
+    for (more, expected) in [
+        ("minProtocolVersion: TLSV1_3", [0, 0, 200]),
+        ("maxProtocolVersion: TLSV1_2", [200, 200, 0]),
+        (
+            "cipherSuites: [ECDHE-ECDSA-AES256-GCM-SHA384]",
+            [0, 200, 200],
+        ),
+    ] {
+        let at = free_address();
+        let tls = tls.replace('}', &format!(", {more}}}"));
+        let _proxy = sidecar((at, app.address), "HTTPS", &tls, "DISABLE", &[]);
+        let visitor = Visitor::new(at, &ca);
+        let mut found = Vec::new();
+        for suite in suites {
+            let mut visitor = visitor.clone().speaking(&TLS12);
+            visitor.suites = vec![suite];
+            found.push(visitor.status("web.test").await);
+        }
+        found.push(visitor.speaking(&TLS13).status("web.test").await);
+        assert_eq!(found, expected, "{more}");
+    }
+}
+
+#[tokio::test]
+async fn key_exchange_follows_ingress_tls() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ca, app) = (Authority::new("ca"), answering());
+    let tls = settings(directory.path(), &ca, "SIMPLE");
+    for (curve, group) in [
+        ("P-256", rustls::NamedGroup::secp256r1),
+        ("P-384", rustls::NamedGroup::secp384r1),
+    ] {
+        let at = free_address();
+        let tls = tls.replace('}', &format!(", ecdhCurves: [{curve}]}}"));
+        let _proxy = sidecar((at, app.address), "HTTPS", &tls, "DISABLE", &[]);
+        let stream = Visitor::new(at, &ca).connect("web.test").await.unwrap();
+        let agreed = stream.get_ref().1.negotiated_key_exchange_group();
+        assert_eq!(agreed.unwrap().name(), group);
+    }
 }

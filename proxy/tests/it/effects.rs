@@ -1,0 +1,251 @@
+//! Fields whose effect no other test shows, on live sockets.
+
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+
+use crate::balancing::{Named, mesh, names, proxy};
+use crate::support::client::{Client, Front};
+use crate::support::mesh::{documents, gateway, routes};
+use crate::support::origin::{Back, Origin};
+use crate::support::pki::Authority;
+use crate::support::proxy::{Proxy, Start};
+use crate::support::raw::{GET, Raw};
+use crate::support::tls::{Edge, server};
+use crate::support::until;
+
+/// A listener that accepts no connection, with its queue full: further ones get no reply.
+fn unreachable() -> (socket2::Socket, Vec<TcpStream>) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&any.into()).unwrap();
+    socket.listen(0).unwrap();
+    let at = socket.local_addr().unwrap().as_socket().unwrap();
+    let mut queued = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&at, Duration::from_millis(200)) {
+        queued.push(stream);
+    }
+    (socket, queued)
+}
+
+#[test]
+fn connecting_ends_at_connect_timeout() {
+    let (socket, _queued) = unreachable();
+    let at = socket.local_addr().unwrap().as_socket().unwrap();
+    let start = Start::new();
+    let policy = "{connectionPool: {tcp: {connectTimeout: 100ms}}}";
+    let text = mesh(start.edge(), &[(at, "")], policy);
+    let proxy = start.file("mesh.yaml", text).start();
+    let before = Instant::now();
+    let reply = Raw::connect(proxy.edge).send(GET).reply();
+    let elapsed = before.elapsed();
+    assert_eq!(reply.status, 503);
+    // without the setting it is 10 s
+    let range = Duration::from_millis(100)..Duration::from_secs(5);
+    assert!(range.contains(&elapsed), "{elapsed:?}");
+}
+
+#[test]
+fn zone_aware_failover_says_which_region_takes_over() {
+    let [near, far] = ["near", "far"].map(Named::new);
+    for (endpoints, setting, expected) in [
+        (
+            [(&near, "q/a"), (&far, "p/a")],
+            "failover: [{from: r, to: q}]",
+            "near",
+        ),
+        (
+            [(&near, "q/a"), (&far, "p/a")],
+            "failover: [{from: r, to: p}]",
+            "far",
+        ),
+    ] {
+        let policy = format!(
+            "{{loadBalancer: {{simple: ROUND_ROBIN, zoneAwareLbSetting: {{enabled: true, {setting}}}}}, \
+             outlierDetection: {{consecutive5xxErrors: 5}}}}"
+        );
+        let proxy = proxy(&endpoints, &policy, &["--locality", "r/a"]);
+        assert_eq!(names(&proxy, "", 10), [expected; 10], "{setting}");
+    }
+}
+
+/// The `metadata` of something named `web`, and its `spec` in flow style.
+fn object(kind: &str, spec: &str) -> String {
+    let version = match kind {
+        "Service" => "v1",
+        _ => "networking.istio.io/v1",
+    };
+    format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: web}}\nspec: {{{spec}}}\n")
+}
+
+/// A WorkloadEntry with label `app`, and more in its spec.
+fn workload(name: &str, app: &str, at: SocketAddr, more: &str) -> String {
+    let spec = format!(
+        "address: {}, ports: {{http: {}}}, labels: {{app: {app}}}{more}",
+        at.ip(),
+        at.port()
+    );
+    object("WorkloadEntry", &spec).replacen("name: web", &format!("name: {name}"), 1)
+}
+
+/// A gateway that sends everything to `web`, as these documents describe it.
+fn to_web(more: &[String], arguments: &[&str]) -> Proxy {
+    let start = Start::new();
+    let rule = "- {retries: {attempts: 0}, route: [{destination: {host: web}}]}";
+    let mut all = vec![gateway(&[start.edge()]), routes("all", "['*']", rule)];
+    all.extend_from_slice(more);
+    let arguments = arguments.iter().copied();
+    start
+        .args(arguments)
+        .file("mesh.yaml", documents(all))
+        .start()
+}
+
+/// How many of 80 requests each origin responds to; the last count is of responses that are not 200.
+fn counts(proxy: &Proxy, origins: [&str; 2]) -> [usize; 3] {
+    let mut client = Raw::connect(proxy.edge);
+    let mut counts = [0; 3];
+    for _ in 0..80 {
+        let reply = client.send(GET).reply();
+        let body = String::from_utf8(reply.body).unwrap();
+        let origin = origins.iter().position(|name| *name == body);
+        counts[origin.filter(|_| reply.status == 200).unwrap_or(2)] += 1;
+    }
+    counts
+}
+
+#[test]
+fn selector_of_a_service_selects_workload_entries() {
+    let [one, two] = ["one", "two"].map(|name| Origin::named(Back::H1, name));
+    let entries = [
+        workload("one", "web", one.address, ""),
+        workload("two", "other", two.address, ""),
+    ];
+    for (app, expected) in [
+        ("web", [80, 0, 0]),
+        ("other", [0, 80, 0]),
+        ("neither", [0, 0, 80]),
+    ] {
+        let spec = format!("selector: {{app: {app}}}, ports: [{{name: http, port: 80}}]");
+        let mut all = vec![object("Service", &spec)];
+        all.extend_from_slice(&entries);
+        let proxy = to_web(&all, &[]);
+        assert_eq!(counts(&proxy, ["one", "two"]), expected, "{app}");
+    }
+}
+
+#[test]
+fn ports_of_a_service_that_are_not_tcp_serve_no_requests() {
+    let origin = Origin::named(Back::H1, "one");
+    for (protocol, expected) in [
+        ("TCP", [80, 0, 0]),
+        ("UDP", [0, 0, 80]),
+        ("SCTP", [0, 0, 80]),
+    ] {
+        let spec = format!(
+            "selector: {{app: web}}, ports: [{{name: http, port: 80, protocol: {protocol}}}]"
+        );
+        let entry = workload("one", "web", origin.address, "");
+        let proxy = to_web(&[object("Service", &spec), entry], &[]);
+        assert_eq!(counts(&proxy, ["one", ""]), expected, "{protocol}");
+    }
+}
+
+#[test]
+fn weight_and_locality_of_workload_entries_count() {
+    let [one, two] = ["one", "two"].map(|name| Origin::named(Back::H1, name));
+    let spec = "selector: {app: web}, ports: [{name: http, port: 80}]";
+    let local = "loadBalancer: {simple: ROUND_ROBIN}, outlierDetection: {consecutive5xxErrors: 5}";
+    for (of_one, of_two, policy, expected) in [
+        (
+            ", weight: 3",
+            ", weight: 1",
+            "loadBalancer: {simple: ROUND_ROBIN}",
+            [60, 20, 0],
+        ),
+        (", locality: r/a", ", locality: q/a", local, [80, 0, 0]),
+        (", locality: q/a", ", locality: r/a", local, [0, 80, 0]),
+    ] {
+        let all = [
+            object("Service", spec),
+            object(
+                "DestinationRule",
+                &format!("host: web, trafficPolicy: {{{policy}}}"),
+            ),
+            workload("one", "web", one.address, of_one),
+            workload("two", "web", two.address, of_two),
+        ];
+        let proxy = to_web(&all, &["--locality", "r/a"]);
+        assert_eq!(counts(&proxy, ["one", "two"]), expected, "{of_one}");
+    }
+}
+
+#[test]
+fn network_of_workload_entries_orders_failover() {
+    let [one, two] = ["one", "two"].map(|name| Origin::named(Back::H1, name));
+    let rule = |setting: &str| {
+        format!(
+            "host: web, trafficPolicy: {{loadBalancer: {{{setting}: {{enabled: true, failoverPriority: \
+             [topology.istio.io/network]}}}}, outlierDetection: {{consecutive5xxErrors: 5}}}}"
+        )
+    };
+    for (setting, of_one, of_two, expected) in [
+        ("localityLbSetting", "net", "other", [80, 0, 0]),
+        ("localityLbSetting", "other", "net", [0, 80, 0]),
+        ("zoneAwareLbSetting", "net", "other", [80, 0, 0]),
+        ("zoneAwareLbSetting", "other", "net", [0, 80, 0]),
+    ] {
+        let [of_one, of_two] = [of_one, of_two].map(|network| format!(", network: {network}"));
+        let all = [
+            object(
+                "Service",
+                "selector: {app: web}, ports: [{name: http, port: 80}]",
+            ),
+            object("DestinationRule", &rule(setting)),
+            workload("one", "web", one.address, &of_one),
+            workload("two", "web", two.address, &of_two),
+        ];
+        let proxy = to_web(&all, &["--network", "net", "--locality", "r/a"]);
+        assert_eq!(
+            counts(&proxy, ["one", "two"]),
+            expected,
+            "{setting}{of_one}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn external_name_of_a_service_is_resolved() {
+    let origin = Origin::named(Back::H1, "one");
+    let spec = format!(
+        "type: ExternalName, externalName: localhost, ports: [{{name: http, port: {}}}]",
+        origin.address.port()
+    );
+    let proxy = to_web(&[object("Service", &spec)], &[]);
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    until("the name is resolved", async || {
+        client.get("/").await.status == 200
+    })
+    .await;
+    assert_eq!(client.get("/").await.text(), "one");
+}
+
+#[tokio::test]
+async fn data_of_a_secret_is_decoded() {
+    let ca = Authority::new("ca");
+    let pair = ca.server(&["a.example"]);
+    let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+    let secret = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: cred}}\ndata: {{tls.crt: {}, tls.key: {}}}\n",
+        encode(&pair.chain),
+        encode(&pair.key)
+    );
+    let edge = Edge::start(ca, &[secret], |edge| {
+        let tls = "{mode: SIMPLE, credentialName: cred}";
+        vec![server(edge, "https", "['*']", tls)]
+    });
+    let visitor = edge.visitor();
+    assert_eq!(visitor.certificate("a.example").await.unwrap(), pair.der);
+    assert_eq!(visitor.status("a.example").await, 200);
+}

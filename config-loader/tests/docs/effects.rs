@@ -32,7 +32,7 @@ spec.trafficPolicy.connectionPool.tcp.idleTimeout tcp::connection_past_its_idle_
 spec.trafficPolicy.connectionPool.http.http1MaxPendingRequests connection_pools::t113_with_one_connection_and_one_pending_the_third_request_overflows
 spec.trafficPolicy.connectionPool.http.http2MaxRequests connection_pools::limits_hold_exactly_over_all_workers_and_leak_nothing
 spec.trafficPolicy.connectionPool.http.maxRequestsPerConnection connection_pools::t116_connection_is_closed_after_max_requests_per_connection
-spec.trafficPolicy.connectionPool.http.maxRetries untested
+spec.trafficPolicy.connectionPool.http.maxRetries retries::max_retries_limits_the_retries_at_one_time
 spec.trafficPolicy.connectionPool.http.idleTimeout connection_pools::connection_past_its_idle_timeout_is_not_reused
 spec.trafficPolicy.connectionPool.http.h2UpgradePolicy connection_pools::t119_h2_upgrade_policy_upgrades_requests_to_http2
 spec.trafficPolicy.connectionPool.http.useClientProtocol connection_pools::use_client_protocol_keeps_the_protocol_of_the_client
@@ -233,6 +233,7 @@ spec.serviceAccount untested
 
 # Cluster flomesh.io
 spec untested
+spec.region effects::traffic_distribution_of_an_import_prefers_the_zone_in_the_region_of_the_cluster
 
 # GlobalTrafficPolicy flomesh.io
 spec.lbType multicluster::shares::locality_policy_stays_in_the_local_cluster
@@ -253,8 +254,8 @@ status accepted
 # ServiceImport flomesh.io
 spec.ports[].name multicluster::policies::scenario_86_a_port_is_served_only_by_clusters_that_have_it
 spec.ports[].port multicluster::policies::scenario_86_a_port_is_served_only_by_clusters_that_have_it
-spec.ports[].protocol untested
-spec.ports[].appProtocol untested
+spec.ports[].protocol effects::ports_of_other_clusters_speak_what_they_declare
+spec.ports[].appProtocol effects::ports_of_other_clusters_speak_what_they_declare
 spec.ports[].endpoints multicluster::shares::active_active_clusters_share_traffic_by_weight
 spec.ports[].endpoints[].target.path multicluster::policies::scenario_45_the_path_prefix_is_prepended_and_the_host_kept
 spec.ports[].endpoints[].target.host multicluster::remote_clusters::gateways_of_imports_use_the_tls_of_the_remote_clusters_file
@@ -267,21 +268,21 @@ spec.serviceAccountName multicluster::remote_clusters::workloads_of_an_import_mu
 # ServiceImport multicluster.x-k8s.io
 spec.ports[].name multicluster::upstream_imports::endpoint_slices_serve_an_upstream_service_import
 spec.ports[].port multicluster::upstream_imports::endpoint_slices_serve_an_upstream_service_import
-spec.ports[].protocol untested
-spec.ports[].appProtocol untested
+spec.ports[].protocol effects::ports_of_other_clusters_speak_what_they_declare
+spec.ports[].appProtocol effects::ports_of_other_clusters_speak_what_they_declare
 spec.ips multicluster::upstream_imports::an_address_of_an_upstream_service_import_routes_to_its_service
 spec.type multicluster::upstream_imports::endpoint_slices_serve_an_upstream_service_import
 spec.sessionAffinity multicluster::upstream_imports::endpoint_slices_serve_an_upstream_service_import
 spec.sessionAffinityConfig untested
 spec.internalTrafficPolicy accepted
-spec.trafficDistribution untested
+spec.trafficDistribution effects::traffic_distribution_of_an_import_prefers_the_zone_in_the_region_of_the_cluster
 
 # Destination discovery.mesh.gloo.solo.io
 spec.kubeService.ref multicluster::foreign::scenarios_71_and_72_a_federated_host_routes_to_workloads_of_its_cluster
 spec.kubeService.labels multicluster::hops::scenario_72_requests_reach_the_remote_gateway_over_mesh_tls
 spec.kubeService.ports[] multicluster::foreign::port_of_workloads_is_found_by_name_or_by_number
-spec.kubeService.ports[].protocol untested
-spec.kubeService.ports[].appProtocol untested
+spec.kubeService.ports[].protocol effects::ports_of_other_clusters_speak_what_they_declare
+spec.kubeService.ports[].appProtocol effects::ports_of_other_clusters_speak_what_they_declare
 spec.kubeService.ports[].nodePort multicluster::hops::scenario_72_requests_reach_the_remote_gateway_over_mesh_tls
 spec.kubeService.region multicluster::requirements::scenario_75_zones_of_a_destination_fail_over_by_their_capacity
 spec.kubeService.endpointSubsets multicluster::foreign::port_of_workloads_is_found_by_name_or_by_number
@@ -328,7 +329,7 @@ endpoints[].zone balancing::traffic_distribution_prefer_same_zone_keeps_traffic_
 endpoints[].targetRef services::metrics_name_the_workload_of_a_pod
 ports[].name services::service_endpoints_come_from_endpoint_slices
 ports[].port services::service_endpoints_come_from_endpoint_slices
-ports[].protocol untested
+ports[].protocol accepted
 ports[].appProtocol untested
 
 # Secret core

@@ -249,3 +249,117 @@ async fn data_of_a_secret_is_decoded() {
     assert_eq!(visitor.certificate("a.example").await.unwrap(), pair.der);
     assert_eq!(visitor.status("a.example").await, 200);
 }
+
+/// A Service, import or Destination `web` of `ns1` in cluster c2, whose port has more fields, and the host for it.
+fn of_c2(kind: &str, at: SocketAddr, port: &str) -> (&'static str, Vec<String>) {
+    let (ip, number) = (at.ip(), at.port());
+    let together = "web.ns1.svc.clusterset.local";
+    match kind {
+        "flomesh" => {
+            let import = format!(
+                "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
+                 spec: {{ports: [{{name: web, port: 80, {port}, endpoints: [{{clusterKey: default/default/default/c2, \
+                 target: {{host: '', ip: {ip}, port: {number}, path: ''}}}}]}}]}}\n"
+            );
+            (together, vec![import])
+        }
+        "kubernetes" => {
+            let import = format!(
+                "apiVersion: multicluster.x-k8s.io/v1alpha1\nkind: ServiceImport\n\
+                 metadata: {{namespace: ns1, name: web}}\n\
+                 spec: {{type: ClusterSetIP, ports: [{{name: web, port: 80, {port}}}]}}\n"
+            );
+            (together, vec![import, slice_of("c2", at, "a")])
+        }
+        _ => {
+            let destination = format!(
+                "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\n\
+                 metadata: {{namespace: gloo-mesh, name: web-c2}}\n\
+                 spec: {{kubeService: {{ref: {{name: web, namespace: ns1, clusterName: c2}}, \
+                 ports: [{{port: 80, name: web, {port}}}], \
+                 endpointSubsets: [{{endpoints: [{{ipAddress: {ip}}}], ports: [{{port: {number}, name: web}}]}}]}}}}\n\
+                 status: {{appliedFederation: {{federatedHostname: web.ns1.svc.c2.global, flatNetwork: true, \
+                 federatedToMeshes: [{{name: a, namespace: gloo-mesh}}]}}}}\n"
+            );
+            ("web.ns1.svc.c2.global", vec![destination])
+        }
+    }
+}
+
+/// An EndpointSlice of the import `web`, copied from a cluster.
+fn slice_of(cluster: &str, at: SocketAddr, zone: &str) -> String {
+    format!(
+        "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: ns1, name: of-{cluster}-{zone}, \
+         labels: {{multicluster.kubernetes.io/service-name: web, multicluster.kubernetes.io/source-cluster: {cluster}}}}}\n\
+         addressType: IPv4\nports: [{{name: web, port: {}}}]\nendpoints: [{{addresses: [{}], zone: {zone}}}]\n",
+        at.port(),
+        at.ip()
+    )
+}
+
+/// A gateway of c1 that sends everything to a host.
+fn to_host(host: &str, more: &[String], arguments: &[&str]) -> Proxy {
+    let start = Start::new();
+    let rule = format!(
+        "- {{retries: {{attempts: 0}}, route: [{{destination: {{host: {host}, port: {{number: 80}}}}}}]}}"
+    );
+    let mut all = vec![gateway(&[start.edge()]), routes("all", "['*']", &rule)];
+    all.extend_from_slice(more);
+    start
+        .args(["--cluster", "c1", "--gloo-mesh", "a.gloo-mesh"])
+        .args(arguments.iter().copied())
+        .file("mesh.yaml", documents(all))
+        .start()
+}
+
+#[test]
+fn ports_of_other_clusters_speak_what_they_declare() {
+    let origin = Origin::named(Back::H2, "one");
+    for (kind, port, is_http2) in [
+        ("flomesh", "appProtocol: kubernetes.io/h2c", true),
+        ("flomesh", "appProtocol: http", false),
+        ("flomesh", "appProtocol: http2, protocol: TCP", true),
+        ("flomesh", "appProtocol: http2, protocol: UDP", false),
+        ("kubernetes", "appProtocol: kubernetes.io/h2c", true),
+        ("kubernetes", "appProtocol: http", false),
+        ("kubernetes", "appProtocol: http2, protocol: TCP", true),
+        ("kubernetes", "appProtocol: http2, protocol: UDP", false),
+        ("gloo", "appProtocol: grpc", true),
+        ("gloo", "appProtocol: http, protocol: HTTP2", false),
+        ("gloo", "protocol: HTTP2", true),
+        ("gloo", "protocol: TCP", false),
+    ] {
+        let (host, documents) = of_c2(kind, origin.address, port);
+        let proxy = to_host(host, &documents, &[]);
+        let reply = Raw::connect(proxy.edge).send(GET).reply();
+        assert_eq!(reply.status == 200, is_http2, "{kind} {port}");
+    }
+}
+
+#[test]
+fn traffic_distribution_of_an_import_prefers_the_zone_in_the_region_of_the_cluster() {
+    let [one, two] = ["one", "two"].map(|name| Origin::named(Back::H1, name));
+    for (region, distribution, zone, expected) in [
+        ("r", "PreferClose", "a", Some([80, 0, 0])),
+        ("r", "PreferClose", "b", Some([0, 80, 0])),
+        ("r", "", "a", None),
+        ("q", "PreferClose", "a", None),
+    ] {
+        let (host, mut all) = of_c2("kubernetes", one.address, "protocol: TCP");
+        let spec = format!("spec: {{trafficDistribution: '{distribution}', ");
+        all[0] = all[0]
+            .replace("spec: {", &spec)
+            .replace("trafficDistribution: '', ", "");
+        all.push(slice_of("c2", two.address, "b"));
+        all.push(format!(
+            "apiVersion: flomesh.io/v1alpha1\nkind: Cluster\nmetadata: {{name: c2}}\n\
+             spec: {{region: {region}, zone: z, group: g, gatewayHost: 10.2.0.9, gatewayPort: 8080}}\n"
+        ));
+        let proxy = to_host(host, &all, &["--locality", &format!("r/{zone}")]);
+        let found = counts(&proxy, ["one", "two"]);
+        match expected {
+            Some(expected) => assert_eq!(found, expected, "{region} {distribution} {zone}"),
+            None => assert!(found[..2].iter().all(|count| *count > 10), "{found:?}"),
+        }
+    }
+}

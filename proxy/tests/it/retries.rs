@@ -570,6 +570,21 @@ async fn retries_beyond_the_budget_are_not_made() {
 
 #[tokio::test]
 async fn retry_budget_counts_completed_requests_of_its_interval() {
+    let budget = "retryBudget: {percent: 10, minRetryConcurrency: 1";
+    retries_overflow(&format!("{budget}}}"), 1).await;
+    retries_overflow(&format!("{budget}, budgetInterval: 3600s}}"), 3).await;
+}
+
+#[tokio::test]
+async fn max_retries_limits_the_retries_at_one_time() {
+    for allowed in [1, 4] {
+        let policy = format!("connectionPool: {{http: {{maxRetries: {allowed}}}}}");
+        retries_overflow(&policy, allowed).await;
+    }
+}
+
+/// With this policy so many of eight requests are retried at one time, after 30 others have completed.
+async fn retries_overflow(policy: &str, allowed: usize) {
     const OVER: usize = 30;
     const FAILING: usize = 8;
     let origin = Origin::start(Back::H2, |request| async move {
@@ -579,41 +594,38 @@ async fn retry_budget_counts_completed_requests_of_its_interval() {
         };
         Response::builder().status(status).body(empty()).unwrap()
     });
-    for (interval, allowed) in [("", 1), (", budgetInterval: 3600s", 3)] {
-        // back-off longer than the test
-        let settings = "retries: {attempts: 1, retryOn: \"503\", backoff: 10000s},";
-        let budget = format!("retryBudget: {{percent: 10, minRetryConcurrency: 1{interval}}}");
-        let proxy = Proxy::with(|edge| {
-            let world = world(edge, Back::H2, &[origin.address], settings);
-            world.replace("loadBalancer: {simple: ROUND_ROBIN}", &budget)
-        });
-        let mut client = Client::connect(Front::H2, proxy.edge).await;
-        for _ in 0..OVER {
-            assert_eq!(client.call(get("/well")).await.status, 200);
-        }
-        let mut sender = client.another().unwrap();
-        let mut answers = JoinSet::new();
-        for _ in 0..FAILING {
-            sender.ready().await.unwrap();
-            answers.spawn(sender.send_request(get("/fails")));
-        }
-        for _ in allowed..FAILING {
-            let answer = answers.join_next().await.unwrap().unwrap().unwrap();
-            assert_eq!(answer.status(), 503);
-        }
-        let over = [("result", "overflow")];
-        let name = "strait_upstream_retried_requests_total";
-        until("the others are refused another try", async || {
-            proxy.metric(name, &over) == (FAILING - allowed) as f64
-        })
-        .await;
-        let busy = proxy.metric("strait_requests_active", &[]);
-        assert_eq!(busy, allowed as f64, "{interval}");
-        let page = proxy.page("/clusters");
-        let says = format!("::retries::{allowed}/{allowed}\n");
-        assert!(page.contains(&says), "{page}");
-        answers.abort_all();
+    // back-off longer than the test
+    let settings = "retries: {attempts: 1, retryOn: \"503\", backoff: 10000s},";
+    let proxy = Proxy::with(|edge| {
+        let world = world(edge, Back::H2, &[origin.address], settings);
+        world.replace("loadBalancer: {simple: ROUND_ROBIN}", policy)
+    });
+    let mut client = Client::connect(Front::H2, proxy.edge).await;
+    for _ in 0..OVER {
+        assert_eq!(client.call(get("/well")).await.status, 200);
     }
+    let mut sender = client.another().unwrap();
+    let mut answers = JoinSet::new();
+    for _ in 0..FAILING {
+        sender.ready().await.unwrap();
+        answers.spawn(sender.send_request(get("/fails")));
+    }
+    for _ in allowed..FAILING {
+        let answer = answers.join_next().await.unwrap().unwrap().unwrap();
+        assert_eq!(answer.status(), 503);
+    }
+    let over = [("result", "overflow")];
+    let name = "strait_upstream_retried_requests_total";
+    until("the other retries are refused", async || {
+        proxy.metric(name, &over) == (FAILING - allowed) as f64
+    })
+    .await;
+    let busy = proxy.metric("strait_requests_active", &[]);
+    assert_eq!(busy, allowed as f64, "{policy}");
+    let page = proxy.page("/clusters");
+    let says = format!("::retries::{allowed}/{allowed}\n");
+    assert!(page.contains(&says), "{page}");
+    answers.abort_all();
 }
 
 #[tokio::test]

@@ -71,17 +71,28 @@ impl Drop for Flight {
     }
 }
 
-/// The body of a response, which ends its flight when it is dropped. `None` is a body without bytes.
+/// The body of a response, which ends its flight when it is dropped.
 #[derive(Debug)]
 pub struct Outgoing<B> {
-    body: Option<B>,
+    body: Result<B, Bytes>,
     flight: Flight,
 }
 
 impl<B> Outgoing<B> {
     /// A body of this flight.
-    pub fn new(body: Option<B>, flight: Flight) -> Self {
-        Self { body, flight }
+    pub fn new(body: B, flight: Flight) -> Self {
+        Self {
+            body: Ok(body),
+            flight,
+        }
+    }
+
+    /// A text, possibly empty, as a body of this flight.
+    pub fn text(text: &'static str, flight: Flight) -> Self {
+        Self {
+            body: Err(Bytes::from_static(text.as_bytes())),
+            flight,
+        }
     }
 
     /// The flight that this body ends.
@@ -99,14 +110,17 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Outgoing<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = &mut *self;
-        let Some(body) = &mut this.body else {
-            return Poll::Ready(None);
-        };
         let wire = this.flight.flights.wire();
         if wire.hold_body() {
             return Poll::Pending;
         }
-        let frame = ready!(Pin::new(body).poll_frame(cx));
+        let frame = match &mut this.body {
+            Ok(body) => ready!(Pin::new(body).poll_frame(cx)),
+            Err(text) => {
+                let text = std::mem::take(text);
+                (!text.is_empty()).then(|| Ok(Frame::data(text)))
+            }
+        };
         if let Some(Ok(frame)) = &frame {
             wire.note_unwritten(frame.data_ref().map_or(0, Bytes::len));
         }
@@ -114,11 +128,16 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Outgoing<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        match &self.body {
+            Ok(body) => body.is_end_stream(),
+            Err(text) => text.is_empty(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        let none = || SizeHint::with_exact(0);
-        self.body.as_ref().map_or_else(none, Body::size_hint)
+        match &self.body {
+            Ok(body) => body.size_hint(),
+            Err(text) => SizeHint::with_exact(text.len() as u64),
+        }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::header::{CONNECTION, HeaderValue};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::UpgradeableConnection;
@@ -282,6 +282,21 @@ fn last_reply(status: StatusCode) -> String {
     reply
 }
 
+/// The reply to a request that is refused by its head.
+fn refused<B>(status: StatusCode, body: Outgoing<B>) -> Response<Outgoing<B>>
+where
+    Outgoing<B>: hyper::body::Body,
+{
+    let has_text = !hyper::body::Body::is_end_stream(&body);
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    if has_text {
+        let text = HeaderValue::from_static("text/plain");
+        response.headers_mut().insert(CONTENT_TYPE, text);
+    }
+    response
+}
+
 /// Answers one request, or refuses it.
 fn answer<A: Handler>(
     server: &Rc<Server<A>>,
@@ -294,18 +309,19 @@ fn answer<A: Handler>(
     let is_connect = *request.method() == Method::CONNECT;
     let answer = match check::head(&request, server.settings.http1.http10) {
         Ok(()) => Ok(future_slot.take(server.handler.answer(connection, request))),
-        Err(refusal) => Err(server.refuse(connection, &request, refusal)),
+        Err(refusal) => {
+            let is_proxied = server.is_http_proxy(connection);
+            let text = is_proxied.then(|| refusal.advice(&request));
+            let status = server.refuse(connection, &request, refusal);
+            Err((status, text.unwrap_or_default()))
+        }
     };
     let connection = Rc::clone(connection);
     async move {
         let close = answer.is_err();
         let mut response = match answer {
-            Ok(answer) => answer.await.map(|body| Outgoing::new(Some(body), flight)),
-            Err(status) => {
-                let mut response = Response::new(Outgoing::new(None, flight));
-                *response.status_mut() = status;
-                response
-            }
+            Ok(answer) => answer.await.map(|body| Outgoing::new(body, flight)),
+            Err((status, text)) => refused(status, Outgoing::text(text, flight)),
         };
         // the peer learns that what it is still sending is not read to its end
         let is_cut_short =

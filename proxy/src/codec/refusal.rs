@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use http::header::HOST;
-use http::{Request, StatusCode, Version};
+use http::uri::Authority;
+use http::{Method, Request, StatusCode, Version};
 
 use crate::exchange::DownstreamBody;
+use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::record::log::Unserved;
 use crate::telemetry::{Counter, ResponseFlags};
 
@@ -71,6 +73,34 @@ impl Refusal {
             Self::BodyTimeout | Self::Chunk | Self::Framing | Self::Header | Self::Host => {
                 "http1.codec_error"
             }
+        }
+    }
+
+    /// What is wrong with a request to an HTTP proxy, and what to send instead; empty where the status says it.
+    pub fn advice<B>(self, request: &Request<B>) -> &'static str {
+        let is_connect = *request.method() == Method::CONNECT;
+        let uri = request.uri();
+        let authority = uri.authority().map_or("", Authority::as_str);
+        match self {
+            Self::Target if is_connect && authority.contains('@') => {
+                "the target of CONNECT has a user name; write HOST:PORT, and send credentials for the proxy in \
+                 Proxy-Authorization"
+            }
+            Self::Target if is_connect => LocalReply::BAD_CONNECT.body,
+            Self::Target if authority.contains('@') => {
+                "the URL has a user name; write http://HOST:PORT/PATH, and send credentials in Authorization"
+            }
+            Self::Target if uri.scheme().is_some() => {
+                "the proxy takes http URLs only; use CONNECT HOST:PORT for other protocols"
+            }
+            Self::Target => "write the target of the request as http://HOST:PORT/PATH",
+            Self::Host if is_connect => {
+                "Host and the target of CONNECT differ, or are not a host and a port; write HOST:PORT in both"
+            }
+            Self::Host => {
+                "the request has no host, or no single one that can be read; write http://HOST:PORT/PATH and one Host header"
+            }
+            _ => "",
         }
     }
 

@@ -18,7 +18,7 @@ use super::settings::Settings;
 use super::timeouts::Timeouts;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::task::Supervisor;
-use crate::snapshot::{Direction, ListenerKey};
+use crate::snapshot::{Direction, ListenerKey, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 
 /// What one worker serves connections with.
@@ -89,6 +89,13 @@ impl<A: Handler> Server<A> {
         let unserved = refusal.unserved(Some(request), status);
         self.handler.refused(connection, &unserved);
         status
+    }
+
+    /// Whether the peer uses the listener of this connection as its HTTP proxy.
+    pub(super) fn is_http_proxy(&self, connection: &Connection) -> bool {
+        let listener = &connection.listener;
+        let found = (self.handler).listener(listener, connection.client.destination);
+        found.is_some_and(|listener| matches!(listener.service, Service::HttpProxy))
     }
 
     /// Starts this worker's tasks.

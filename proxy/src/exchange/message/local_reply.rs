@@ -141,6 +141,14 @@ impl LocalReply {
         "https_without_connect",
     );
 
+    /// A client of the HTTP proxy sends an URL without a host, or with a port that cannot be dialed.
+    pub const BAD_URL: Self = Self::new(
+        StatusCode::BAD_REQUEST,
+        ResponseFlags::NONE,
+        "the URL needs a host, and a port from 1 to 65535 if any; write http://HOST:PORT/PATH",
+        "missing_host_header",
+    );
+
     /// CONNECT without a host and a port.
     pub const BAD_CONNECT: Self = Self::new(
         StatusCode::BAD_REQUEST,

@@ -49,7 +49,7 @@ impl NamedHost {
         if is_absolute && request.uri().scheme() == Some(&Scheme::HTTPS) {
             return Err(LocalReply::HTTPS_WITHOUT_CONNECT);
         }
-        Self::parse(authority, Some(HTTP_PORT)).ok_or(LocalReply::NO_HOST)
+        Self::parse(authority, Some(HTTP_PORT)).ok_or(LocalReply::BAD_URL)
     }
 
     /// The host and port that CONNECT names.

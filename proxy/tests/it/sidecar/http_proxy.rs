@@ -102,6 +102,34 @@ fn absolute_form_requests_are_routed_by_host_and_port_of_their_target() {
 }
 
 #[test]
+fn malformed_requests_are_told_what_to_send() {
+    let proxy = HttpProxy::start(&[], []);
+    for (line, host, text) in [
+        ("CONNECT a.test", "a.test", "CONNECT needs HOST:PORT"),
+        ("CONNECT a.test:0", "a.test:0", "CONNECT needs HOST:PORT"),
+        ("CONNECT u@a.test:443", "a.test:443", "has a user name"),
+        ("CONNECT a.test:443", "b.test:443", "differ"),
+        ("GET http://u:p@a.test/", "a.test", "has a user name"),
+        ("GET ftp://a.test/", "a.test", "takes http URLs only"),
+        ("GET http://a.test:0/", "a.test", "http://HOST:PORT/PATH"),
+        (
+            "GET http://a.test:70000/",
+            "a.test",
+            "http://HOST:PORT/PATH",
+        ),
+        ("GET http://:80/", "a.test", "http://HOST:PORT/PATH"),
+        ("GET /", "a b", "http://HOST:PORT/PATH"),
+        ("GET *", "a.test", "http://HOST:PORT/PATH"),
+    ] {
+        let request = format!("{line} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let reply = Raw::connect(proxy.address).send(request).reply();
+        assert_eq!(reply.status, 400, "{line}");
+        let body = String::from_utf8(reply.body).unwrap();
+        assert!(body.contains(text), "{line}: {body}");
+    }
+}
+
+#[test]
 fn hosts_of_no_service_are_dialed_by_address_or_by_name() {
     let outside = answering();
     let port = outside.address.port();

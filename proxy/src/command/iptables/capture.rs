@@ -278,13 +278,25 @@ fn group(text: &str) -> Result<u32, String> {
 /// Both files have the number in the third field.
 fn number_or_name(text: &str, what: &str, file: &str) -> Result<u32, String> {
     let text = text.trim();
-    if let Ok(number) = text.parse() {
-        return Ok(number);
+    if text.is_empty() {
+        return Err(format!(
+            "the {what} is empty: give a number such as 1337, or a name, or leave the flag out"
+        ));
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let number: Option<u32> = text.parse().ok();
+        // the kernel takes the highest number for none
+        return number.filter(|number| *number != u32::MAX).ok_or_else(|| {
+            format!(
+                "`{text}` is not the number of a {what}: they are 0 to {}",
+                u32::MAX - 1
+            )
+        });
     }
     let known = fs::read_to_string(file).unwrap_or_default();
     let found = known.lines().find_map(|line| {
         let mut fields = line.split(':');
-        let is_it = fields.next() == Some(text) && !text.is_empty();
+        let is_it = fields.next() == Some(text);
         is_it.then(|| fields.nth(1))?
     });
     found.and_then(|number| number.parse().ok()).ok_or_else(|| {
@@ -349,6 +361,14 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("give its number"), "{error}");
-        assert!(group("").is_err());
+        for wrong in ["", " "] {
+            let error = group(wrong).unwrap_err();
+            assert!(error.contains("the group is empty"), "{error}");
+        }
+        for wrong in ["4294967295", "4294967296", "99999999999999999999"] {
+            let error = user(wrong).unwrap_err();
+            assert!(error.contains("0 to 4294967294"), "{error}");
+        }
+        assert!(user("-1").is_err() && user("+5").is_err());
     }
 }

@@ -19,6 +19,7 @@ mod duration;
 mod exit;
 
 pub mod explain;
+mod fit;
 
 pub mod health;
 
@@ -34,7 +35,7 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE};
 use exit::{counted, report};
@@ -91,7 +92,7 @@ pub enum Command {
 
 /// Parses the command line and runs it.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match parse(args) {
         Ok(cli) => cli,
         Err(error) => {
             // help and version are answers, not errors
@@ -107,6 +108,17 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     // What went wrong is on standard error already; the code tells it from a mistake in the input.
     let code = catch_unwind(AssertUnwindSafe(|| dispatch(&cli.command)));
     ExitCode::from(code.unwrap_or(EXIT_INTERNAL))
+}
+
+fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches_from(args)?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    if let Command::Run(args) = &mut cli.command
+        && let Some(run) = matches.subcommand_matches("run")
+    {
+        args.given = fit::GivenFlags::of(&Cli::command(), run);
+    }
+    Ok(cli)
 }
 
 fn dispatch(command: &Command) -> u8 {

@@ -12,6 +12,7 @@ use ipnet::IpNet;
 
 use super::args::{ConfigArgs, IdentityArgs, socket_address};
 use super::duration::duration;
+use super::fit::{self, GivenFlags};
 use super::pod::PodArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts, AppProbers};
@@ -64,6 +65,9 @@ pub struct RunArgs {
         help_heading = "Serving"
     )]
     pub takeover: Option<PathBuf>,
+    /// Which flags of sidecars were given.
+    #[arg(skip)]
+    pub given: GivenFlags,
 }
 
 /// How the proxy serves; shared by `run` and `demo`.
@@ -242,7 +246,7 @@ impl RunArgs {
         settings.is_service = true;
         settings.exit_with.clone_from(&self.pod.exit_with_pid);
         settings.app_probers = self.pod.app_probers()?;
-        self.check_sidecar(&settings)?;
+        fit::check(&self.given, &self.pod, &settings)?;
         if settings.identity.mode == Mode::Sidecar {
             settings.outbound_drain = Some(self.pod.outbound_drain());
         }
@@ -251,27 +255,6 @@ impl RunArgs {
             .clusters
             .clone_from(&self.identity.members.clusters);
         Ok(settings)
-    }
-
-    /// Whether the settings of a sidecar fit together.
-    fn check_sidecar(&self, settings: &Settings) -> Result<(), String> {
-        let is_gateway = settings.identity.mode == Mode::Gateway;
-        if is_gateway && self.identity.sidecar.wants_http_proxy() {
-            return Err("--http-proxy-listener needs --mode sidecar".to_owned());
-        }
-        if let Some([one, other]) = settings.identity.sockets.collision() {
-            return Err(format!(
-                "{one} and {other} have the same address: write another port, or `off` for one of them"
-            ));
-        }
-        let own = settings.health.into_iter().chain([settings.admin]);
-        let own: Vec<u16> = own.map(|address| address.port()).collect();
-        match settings.app_probers.of_ports(&own) {
-            Some(path) => Err(format!(
-                "--app-probers: {path} asks a port of the proxy itself: write the port of the container"
-            )),
-            None => Ok(()),
-        }
     }
 }
 

@@ -165,7 +165,21 @@ fn settings_of_a_sidecar_that_do_not_fit_together_are_usage_errors() {
     for (arguments, expected) in [
         (
             &["--http-proxy-listener", "127.0.0.1:15007"][..],
-            "--http-proxy-listener needs --mode sidecar",
+            "--http-proxy-listener has no effect on a gateway, it needs --mode sidecar",
+        ),
+        (&["--termination-drain", "20s"], "needs --mode sidecar"),
+        (&["--interception-mode", "TPROXY"], "needs --mode sidecar"),
+        (&["--inbound-listener", "off"], "needs --mode sidecar"),
+        (
+            &[
+                "--mode",
+                "sidecar",
+                "--termination-drain",
+                "3s",
+                "--termination-drain-minimum",
+                "4s",
+            ],
+            "--termination-drain (3s) is shorter than --termination-drain-minimum (4s)",
         ),
         (
             &["--mode", "sidecar", "--outbound-listener", "[::]:15006"],
@@ -181,6 +195,19 @@ fn settings_of_a_sidecar_that_do_not_fit_together_are_usage_errors() {
         assert_eq!(code, 2, "{text}");
         assert!(text.contains(expected), "{text}");
     }
+}
+
+#[test]
+fn sidecar_flags_of_the_environment_are_refused_in_gateways() {
+    let output = Command::new(env!("CARGO_BIN_EXE_strait"))
+        .args(["run", "--config", "x"])
+        .env("STRAIT_OUTBOUND_TRAFFIC_POLICY", "REGISTRY_ONLY")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let expected = "--outbound-traffic-policy (STRAIT_OUTBOUND_TRAFFIC_POLICY) has no effect";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[tokio::test]

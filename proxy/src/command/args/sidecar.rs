@@ -103,11 +103,6 @@ impl SidecarArgs {
         }
     }
 
-    /// Whether a listener is asked for that only a sidecar has.
-    pub fn wants_http_proxy(&self) -> bool {
-        self.http_proxy_listener.0.is_some()
-    }
-
     /// What becomes of traffic to unknown destinations.
     pub fn unknown_destinations(&self) -> UnknownDestinations {
         match self.outbound_traffic_policy {

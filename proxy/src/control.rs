@@ -2,6 +2,8 @@
 //!
 //! One task on the control runtime owns the way from resources to the snapshot in effect. It never runs a request.
 
+mod advice;
+
 pub mod ejection_sweep;
 
 pub mod certificates;
@@ -37,6 +39,7 @@ use crate::snapshot::{ListenerKey, Snapshot};
 use crate::telemetry::Telemetry;
 use crate::tls::Problem;
 use crate::tls::material::date;
+use advice::Advice;
 use certificates::Directories;
 use dns::Follower;
 pub use held::Held;
@@ -134,6 +137,7 @@ pub struct Control {
 pub struct LoggedDiagnostics {
     resources: HashSet<String>,
     certificates: HashSet<String>,
+    advice: Advice,
 }
 
 impl Control {
@@ -261,6 +265,9 @@ impl Control {
     }
 
     fn follow(&mut self, snapshot: &Snapshot) {
+        let publisher = &self.publisher;
+        let certificates = publisher.certificates();
+        (self.logged.advice).log(publisher.resources(), publisher.identity(), certificates);
         self.follower.follow(&snapshot.dns_names);
         let wanted: Arc<BTreeSet<ListenerKey>> = Arc::new(snapshot.sockets().cloned().collect());
         self.listeners.send_if_modified(|listeners| {

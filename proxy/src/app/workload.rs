@@ -60,6 +60,14 @@ fn pid(text: &str) -> Result<Pid, String> {
         })
 }
 
+/// The number of a process in a file.
+fn number_in(path: &Path, text: &str) -> Result<Pid, String> {
+    pid(text).map_err(|error| {
+        let file = path.display();
+        format!("{file}: {error}; the file must have this number and nothing else, as `echo $$ > {file}` writes it")
+    })
+}
+
 /// Waits for the end of the workload.
 pub(super) enum Workload {
     /// It does not end the proxy.
@@ -92,7 +100,15 @@ impl Workload {
                     let what = format!("--exit-with-pid: cannot read {}", path.display());
                     Err(failed(&what)(error))
                 }
-                _ => Ok(Self::Awaited(path.clone())),
+                Ok(text) if !text.trim().is_empty() => {
+                    number_in(path, &text).map_err(failed("--exit-with-pid"))?;
+                    Ok(Self::Awaited(path.clone()))
+                }
+                _ => {
+                    let file = path.display();
+                    tracing::info!(%file, "waiting for the number of the workload's process in this file (--exit-with-pid)");
+                    Ok(Self::Awaited(path.clone()))
+                }
             },
         }
     }
@@ -140,7 +156,7 @@ async fn awaited(path: &Path) -> Result<Workload, String> {
         }
         sleep(FILE_INTERVAL).await;
     };
-    let pid = pid(&text).map_err(|error| format!("{name}: {error}"))?;
+    let pid = number_in(path, &text)?;
     match open(pid) {
         Ok(running) => {
             tracing::info!(pid = pid.as_raw_nonzero(), file = %name, "the proxy ends with this process (--exit-with-pid)");

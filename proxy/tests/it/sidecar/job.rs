@@ -90,9 +90,12 @@ fn job_that_has_ended_before_its_number_is_read_ends_the_proxy() {
 #[test]
 fn process_that_cannot_be_watched_is_an_error_with_its_fix() {
     let directory = tempfile::tempdir().unwrap();
+    let garbage = directory.path().join("garbage");
+    std::fs::write(&garbage, "pid=7").unwrap();
     for (process, message) in [
         ("4194305", "shareProcessNamespace: true"),
         (directory.path().to_str().unwrap(), "cannot read"),
+        (garbage.to_str().unwrap(), "this number and nothing else"),
     ] {
         let mut proxy = with(process).spawn();
         assert_eq!(proxy.wait().code(), Some(1), "{process}");

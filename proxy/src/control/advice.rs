@@ -1,0 +1,216 @@
+//! What is logged of settings that are unsafe, or that do not fit the resources: nothing is wrong by itself, and yet the
+//! workload would not get what its owner expects.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use config_loader::resource::istio::MutualTls;
+use config_loader::{Name, ResourceSet};
+
+use crate::compile::certificates::mesh;
+use crate::compile::peers::Peers;
+use crate::identity::{Identity, Mode};
+use crate::tls::Store;
+
+/// Most namespaces that a log line names.
+const NAMESPACES_MAX: usize = 5;
+
+/// What was logged already.
+#[derive(Debug, Default)]
+pub struct Advice {
+    logged: BTreeSet<String>,
+}
+
+impl Advice {
+    /// Logs what is new about a sidecar with these resources.
+    pub fn log(&mut self, resources: &ResourceSet, identity: &Identity, store: &Store) {
+        if identity.mode != Mode::Sidecar {
+            return;
+        }
+        let now = all(resources, identity, store);
+        for line in now.difference(&self.logged) {
+            tracing::warn!("{line}");
+        }
+        self.logged = now;
+    }
+}
+
+fn all(resources: &ResourceSet, identity: &Identity, store: &Store) -> BTreeSet<String> {
+    let lines = [
+        open_proxy(identity),
+        without_certificate(resources, identity, store),
+        empty_namespace(resources, ("--namespace", &identity.namespace)),
+        // nothing has to be in the usual one
+        Some(("--root-namespace", &*identity.root_namespace))
+            .filter(|(_, namespace)| *namespace != Identity::default().root_namespace)
+            .and_then(|flag| empty_namespace(resources, flag)),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
+/// Whoever reaches the HTTP proxy reaches all that the workload does, in its name.
+fn open_proxy(identity: &Identity) -> Option<String> {
+    let address = identity.sockets.http_proxy?;
+    (!address.ip().to_canonical().is_loopback()).then(|| {
+        format!(
+            "the HTTP proxy is open to every client that reaches {address} (--http-proxy-listener); for clients on this \
+             machine, 127.0.0.1:{} is enough",
+            address.port()
+        )
+    })
+}
+
+/// A proxy without a certificate, where one is required or described.
+fn without_certificate(
+    resources: &ResourceSet,
+    identity: &Identity,
+    store: &Store,
+) -> Option<String> {
+    let status = store.identity(&mesh(identity).0);
+    if status.is_some_and(|status| status.in_force.is_some()) {
+        return None;
+    }
+    let peers = Peers::of(resources, identity, store);
+    let policy = peers.policy();
+    let ports = policy
+        .ports()
+        .map(|(port, accepted)| (Some(port), accepted));
+    let mut levels = std::iter::once((None, policy.whole())).chain(ports);
+    let strict = levels.find(|(_, accepted)| accepted.mode == MutualTls::Strict);
+    let fix = format!(
+        "set --workload-cert, --workload-key and --mesh-ca, or put cert-chain.pem, key.pem and root-cert.pem into {} \
+         (--mesh-certs)",
+        identity.mesh_certs
+    );
+    if let Some((port, accepted)) = strict {
+        let by = accepted.by.as_ref();
+        let by = by.map_or_else(|| "the mesh".to_owned(), ToString::to_string);
+        let to = port.map_or_else(String::new, |port| format!(" to port {port}"));
+        return Some(format!(
+            "{by} requires mutual TLS (STRICT), and the proxy has no certificate: it refuses connections{to} of the \
+             workload; {fix}"
+        ));
+    }
+    let account = identity.workload.service_account.as_ref()?;
+    Some(format!(
+        "--service-account {account} has no effect: the proxy has no certificate; {fix}"
+    ))
+}
+
+/// A namespace of a flag that no resource is in, though there are resources.
+fn empty_namespace(resources: &ResourceSet, (flag, namespace): (&str, &str)) -> Option<String> {
+    let known = namespaces(resources);
+    if known.is_empty() || known.contains(namespace) {
+        return None;
+    }
+    let count = known.len();
+    let named: Vec<&str> = known
+        .iter()
+        .take(NAMESPACES_MAX)
+        .map(|one| &**one)
+        .collect();
+    let more = match count.saturating_sub(NAMESPACES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "no resource is in namespace {namespace} ({flag}); there are resources in {}{more}",
+        named.join(", ")
+    ))
+}
+
+/// The namespaces of everything that a sidecar looks at.
+fn namespaces(resources: &ResourceSet) -> BTreeSet<Arc<str>> {
+    fn of<'a, T: 'a>(
+        objects: impl IntoIterator<Item = (&'a Name, T)>,
+    ) -> impl Iterator<Item = Arc<str>> {
+        let names = objects.into_iter();
+        names.map(|(name, _)| Arc::clone(&name.namespace))
+    }
+    of(&resources.services)
+        .chain(of(&resources.endpoint_slices))
+        .chain(of(&resources.service_entries))
+        .chain(of(&resources.workload_entries))
+        .chain(of(&resources.virtual_services))
+        .chain(of(&resources.destination_rules))
+        .chain(of(&resources.sidecars))
+        .chain(of(&resources.peer_authentications))
+        .chain(of(&resources.service_imports))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use config_loader::Diagnostics;
+
+    use super::*;
+
+    fn lines(text: &str, identity: &Identity) -> Vec<String> {
+        let mut found = Diagnostics::default();
+        let set = config_loader::load_bytes("a.yaml", text.as_bytes(), &mut found);
+        all(&set, identity, &Store::default()).into_iter().collect()
+    }
+
+    fn policy(namespace: &str, spec: &str) -> String {
+        format!(
+            "apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {{name: all, namespace: {namespace}}}\n\
+             spec: {{{spec}}}\n---\n"
+        )
+    }
+
+    #[test]
+    fn strict_policy_without_a_certificate_is_told_with_its_fix() {
+        let identity = Identity::default();
+        let strict = policy("default", "mtls: {mode: STRICT}");
+        let [line] = &lines(&strict, &identity)[..] else {
+            panic!("one line")
+        };
+        assert!(
+            line.contains("PeerAuthentication/default/all requires"),
+            "{line}"
+        );
+        assert!(line.contains("--workload-cert"), "{line}");
+        let permissive = policy("default", "mtls: {mode: PERMISSIVE}");
+        assert!(lines(&permissive, &identity).is_empty());
+    }
+
+    #[test]
+    fn service_account_without_a_certificate_is_told() {
+        let mut identity = Identity::default();
+        identity.workload.service_account = Some("cart".to_owned());
+        let found = lines("", &identity);
+        assert!(
+            found[0].contains("--service-account cart has no effect"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn namespaces_without_resources_are_told() {
+        let resources: String = ["a", "b", "c", "d", "e", "f"]
+            .map(|namespace| policy(namespace, "mtls: {mode: PERMISSIVE}"))
+            .concat();
+        let own = Identity {
+            namespace: "a".to_owned(),
+            ..Identity::default()
+        };
+        assert!(lines(&resources, &own).is_empty());
+        let other = Identity {
+            namespace: "shop".to_owned(),
+            root_namespace: "config".to_owned(),
+            ..Identity::default()
+        };
+        let found = lines(&resources, &other);
+        for (line, flag) in found
+            .iter()
+            .zip(["config (--root-namespace)", "shop (--namespace)"])
+        {
+            let expected = format!(
+                "no resource is in namespace {flag}; there are resources in a, b, c, d, e and 1 more"
+            );
+            assert_eq!(*line, expected);
+        }
+        assert_eq!(found.len(), 2);
+        assert!(lines("", &other).is_empty());
+    }
+}

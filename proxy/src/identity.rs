@@ -117,13 +117,13 @@ pub struct SidecarSockets {
 }
 
 impl SidecarSockets {
-    /// Whether a connection to this address comes back to the HTTP proxy of this machine.
+    /// Whether a connection to this address surely comes back to the HTTP proxy of this machine. Other addresses of the machine
+    /// are not known here.
     pub fn is_http_proxy(&self, address: SocketAddr) -> bool {
-        let of_proxy = |own: SocketAddr| {
-            let (own_ip, ip) = (own.ip().to_canonical(), address.ip().to_canonical());
-            let is_any = own_ip.is_unspecified() && ip.is_loopback() || ip.is_unspecified();
-            own.port() == address.port() && (own_ip == ip || is_any)
-        };
+        let ip = address.ip().to_canonical();
+        let is_local = ip.is_loopback() || ip.is_unspecified();
+        let of_proxy =
+            |own: SocketAddr| overlap(own, address) && (is_local || own.ip().to_canonical() == ip);
         self.http_proxy.is_some_and(of_proxy)
     }
 
@@ -137,17 +137,22 @@ impl SidecarSockets {
         let named = named.map(|(flag, address)| address.map(|address| (flag, address)));
         let mut before: Vec<(&'static str, SocketAddr)> = Vec::new();
         for (flag, address) in named.into_iter().flatten() {
-            let takes_both = |other: &SocketAddr| {
-                let is_any = other.ip().is_unspecified() || address.ip().is_unspecified();
-                other.port() == address.port() && (other.ip() == address.ip() || is_any)
-            };
-            if let Some((other, _)) = before.iter().find(|(_, other)| takes_both(other)) {
+            let mut others = before.iter();
+            if let Some((other, _)) = others.find(|(_, other)| overlap(*other, address)) {
                 return Some([*other, flag]);
             }
             before.push((flag, address));
         }
         None
     }
+}
+
+/// Whether a connection to one of two addresses may arrive at a socket that listens at the other one: they have one port,
+/// and one IP address, or all of a machine. The machine must have the address, too, which is not known here.
+pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let (one_ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
+    let is_any = one_ip.is_unspecified() || other_ip.is_unspecified();
+    one.port() == other.port() && (is_any || one_ip == other_ip)
 }
 
 impl Default for SidecarSockets {

@@ -21,7 +21,7 @@ use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::record::log::host;
 use crate::exchange::record::{health, peer};
-use crate::exchange::select::proxied::NamedHost;
+use crate::exchange::select::proxied::{NamedHost, is_loop};
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::registry::{Address, ConnectionPermit, EndpointState};
@@ -252,6 +252,9 @@ async fn connect(
     let visit = target.visit(record.client.source.ip(), record.started);
     while let Some(picked) = asking.pick_for_connection(worker, visit, &mut tried) {
         record.goes_to(&picked);
+        if record.connect.is_some() && is_loop(&picked.endpoint().address, target.snapshot()) {
+            return Err(LocalReply::PROXY_ITSELF.into());
+        }
         let pool_target = picked.pool_target(&record.client, target.cluster().protocol);
         let counts = worker.pools.counts();
         let Some(permit) =

@@ -23,6 +23,7 @@ use crate::exchange::message::readdress::readdress;
 use crate::exchange::record::Record;
 use crate::exchange::select::affinity::Affinity;
 use crate::exchange::select::context::RequestContext;
+use crate::exchange::select::proxied::is_loop;
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::filter::retry::Controls;
 use crate::filter::{RetryPolicy, hop_by_hop};
@@ -133,6 +134,9 @@ fn pick<B>(
     let picked = target
         .pick_for(visit, context.worker)
         .ok_or_else(|| target.no_endpoint_reply())?;
+    if context.found.is_proxied() && is_loop(&picked.endpoint().address, context.snapshot) {
+        return Err(LocalReply::PROXY_ITSELF);
+    }
     // without a federation policy, endpoints of remote clusters are endpoints of the one cluster
     if picked.endpoint().hop.is_some() && was_sent() {
         return Err(LocalReply::LOOP);

@@ -14,8 +14,10 @@ use hyper::Request;
 use tokio::time::Instant;
 
 use crate::exchange::message::local_reply::LocalReply;
+use crate::identity::overlap;
+use crate::registry::Address;
 use crate::route::normalize_host;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{ListenerKey, Service, Snapshot};
 
 /// How names are resolved that no resource has: the addresses, and how long they may be used.
 pub type ResolveName = Arc<dyn Fn(Arc<str>) -> Resolving + Send + Sync>;
@@ -113,18 +115,27 @@ const HTTP_PORT: u16 = 80;
 /// Whether a connection to this address would come back to one of our listeners, or to the admin server, which trusts
 /// everyone who reaches it.
 fn is_own(address: SocketAddr, (snapshot, names): (&Snapshot, &Names)) -> bool {
-    let ip = address.ip();
     let listeners = snapshot.sockets().filter_map(|key| key.address.ip());
     let mut ours = listeners.chain(names.private.iter().copied());
-    let accepts = |own: SocketAddr| {
-        own.port() == address.port() && (own.ip().is_unspecified() || same_host(own.ip(), ip))
-    };
-    ours.any(accepts) && is_local(ip)
+    ours.any(|own| overlap(own, address)) && is_local(address.ip())
 }
 
-/// Whether two addresses may be the same machine's; the unspecified address is dialed as the loopback one.
-fn same_host(own: IpAddr, dialed: IpAddr) -> bool {
-    own == dialed || dialed.is_unspecified()
+/// Whether an endpoint is the HTTP proxy itself, at an address of this machine that the configuration does not tell: a
+/// request would come back, and go there again.
+pub fn is_loop(endpoint: &Address, snapshot: &Snapshot) -> bool {
+    let Some(address) = endpoint.socket() else {
+        return false;
+    };
+    let takes = |key: &&ListenerKey| {
+        let own = key.address.ip();
+        own.is_some_and(|own| overlap(own, address))
+    };
+    let mut ours = snapshot.sockets().filter(takes);
+    let is_proxy = |key: &ListenerKey| {
+        let listener = snapshot.listeners.get(key);
+        listener.is_some_and(|listener| matches!(listener.service, Service::HttpProxy))
+    };
+    ours.any(is_proxy) && is_local(address.ip())
 }
 
 /// Whether this machine has the address: only then can a socket have it. Asked only for ports of our own.

@@ -115,7 +115,7 @@ impl Target {
     }
 
     /// The snapshot that names it.
-    pub(super) fn snapshot(&self) -> &Snapshot {
+    pub(in crate::exchange) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 

@@ -1,6 +1,6 @@
 //! The sidecar as the HTTP proxy of clients with `http_proxy`, without capture.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::Command;
 
 use hyper::Request;
@@ -199,6 +199,40 @@ fn requests_never_come_back_to_the_proxy() {
     assert_eq!(proxy.connect("loop:80").1.status, 503);
     eventually("both are in the access log", || {
         proxy.proxy.access_log().len() == 2
+    });
+}
+
+/// The address by which other machines reach this one, if it has one.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    // nothing is sent
+    socket.connect("203.0.113.1:9").ok()?;
+    let own = socket.local_addr().unwrap().ip();
+    (!own.is_loopback()).then_some(own)
+}
+
+#[test]
+fn open_proxy_is_warned_of_and_does_not_reach_itself_by_the_machines_address() {
+    let Some(own) = own_address() else {
+        return eprintln!("skipped: this machine has no address but the loopback one");
+    };
+    let port = free_address().port();
+    let looping = service("loop", "10.96.0.9", ("http", 80), (own, port).into());
+    let any = SocketAddr::from(([0, 0, 0, 0], port));
+    let proxy = HttpProxy::start_at(any, &[], [looping]);
+    let log = proxy.proxy.stderr();
+    assert!(
+        log.contains("the HTTP proxy is open to every client"),
+        "{log}"
+    );
+    for host in ["loop", &format!("{own}:{port}")] {
+        let reply = proxy.get(&format!("http://{host}/"));
+        assert_eq!(reply.status, 508, "{host}");
+    }
+    assert_eq!(proxy.connect("loop:80").1.status, 508);
+    // each once
+    eventually("all are in the access log", || {
+        proxy.proxy.access_log().len() == 3
     });
 }
 

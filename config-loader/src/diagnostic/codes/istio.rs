@@ -250,6 +250,7 @@ codes! {
     VS310 Warning "a tcp match at a gateway has no conditions but its port and its gateways";
     VS311 Warning "an http match with gateways has no sourceLabels and no sourceNamespace";
     VS312 Warning "an operator in a header value has values here, not only in Envoy";
+    SC313 Warning "tls of an ingress listener terminates TLS";
     DR301 Warning "warmupDurationSecs is deprecated";
     DR302 Warning "LEAST_CONN is deprecated";
     DR303 Error "warmupDurationSecs and warmup exclude each other";

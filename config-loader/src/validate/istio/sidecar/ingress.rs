@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::values::{capture_mode, protocol};
 use crate::diagnostic::codes::istio::{
-    SC223, SC224, SC228, SC229, SC230, SC231, SC232, SC233, SC234, SC235,
+    SC223, SC224, SC228, SC229, SC230, SC231, SC232, SC233, SC234, SC235, SC313,
 };
 use crate::raw::{self, Field};
 use crate::resource::istio::{
@@ -191,6 +191,19 @@ fn tls(
                 format!("mode {} is not possible here", tls.mode.as_str()),
             )
             .help("write `SIMPLE` or `MUTUAL`; the mesh brings its own TLS without any setting");
+    }
+    if tls.mode == ServerTlsMode::Passthrough {
+        let span = match raw.mode.is_set() {
+            true => raw.mode.span(),
+            false => field.span(),
+        };
+        check
+            .warning(
+                SC313,
+                span,
+                "mode PASSTHROUGH, the default, has no effect here: where mutual TLS is off, TLS goes to the workload as it is",
+            )
+            .help("write `mode: SIMPLE` with serverCertificate and privateKey, or remove `tls`");
     }
     let redirect = if shared::flag(&raw.https_redirect) {
         raw.https_redirect.span()

@@ -132,6 +132,8 @@ fn ingress_tls_needs_files() {
         ),
         (&with("HTTPS", "mode: ISTIO_MUTUAL"), &["E SC233"]),
         (&with("HTTPS", "mode: AUTO_PASSTHROUGH"), &["E SC233"]),
+        (&with("TLS", "mode: PASSTHROUGH"), &["W SC313"]),
+        (&with("TLS", "minProtocolVersion: TLSV1_2"), &["W SC313"]),
         (
             &with(
                 "HTTPS",

@@ -12,7 +12,7 @@ use workloads::Workloads;
 use super::finding::{location, warning};
 use crate::catalog::{PeerPolicy, Services, Workload};
 use crate::diagnostic::codes::references::{X340, X341, X342, X343, X344, X345, X346};
-use crate::diagnostic::{Diagnostic, suggest};
+use crate::diagnostic::{Diagnostic, Severity, suggest};
 use crate::resource::istio::{EgressHost, EgressListener, EgressNamespace, MutualTls, Sidecar};
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
@@ -63,12 +63,18 @@ fn check_selector(
         });
         let pairs = selector.iter().map(|(key, value)| format!("{key}={value}"));
         let labels = pairs.collect::<Vec<_>>().join(",");
-        let message = format!("no known workload of namespace `{namespace}` has `{labels}`");
+        let message = format!(
+            "no Service or WorkloadEntry of namespace `{namespace}` tells of a workload with `{labels}`"
+        );
         let field = "spec.workloadSelector".to_owned();
         let line = sidecar.spec.workload_selector_line;
         let mut diagnostic = warning(sidecar, X340, line, field, message);
+        if near.is_none() {
+            // Istio looks at pods, and a pod need not belong to a Service
+            diagnostic.severity = Severity::Note;
+        }
         diagnostic.help(near.unwrap_or_else(|| {
-            "write labels of its pods or WorkloadEntries; pods are known by the selectors of Services".to_owned()
+            "nothing to do if its pods belong to no Service; else write labels of its pods or WorkloadEntries".to_owned()
         }));
         found.push(diagnostic);
     }

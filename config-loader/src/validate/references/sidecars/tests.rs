@@ -1,10 +1,21 @@
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::codes::references::X340;
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::validate::references::check;
 use crate::{Fleet, ReadOptions, load_bytes};
 
 /// Code, line, field, message and fix of each finding about Sidecars, with `mesh` as the root namespace. A document is
 /// `KIND namespace/name {spec}`.
 fn found(documents: &[&str]) -> Vec<String> {
+    let told = diagnostics(documents).into_iter().map(|found| {
+        let help = found.help.expect("a fix");
+        assert!(found.location.line > 0, "{}", found.message);
+        format!("{} {}: {} = {help}", found.code, found.field, found.message)
+    });
+    told.collect()
+}
+
+/// The findings about Sidecars.
+fn diagnostics(documents: &[&str]) -> Vec<Diagnostic> {
     let mut errors = Diagnostics::default();
     let documents = documents.iter().map(|text| document(text));
     let text = documents.collect::<Vec<_>>().join("---\n");
@@ -17,12 +28,7 @@ fn found(documents: &[&str]) -> Vec<String> {
     let ours = found
         .into_iter()
         .filter(|found| found.code.0.starts_with("X34"));
-    let told = ours.map(|found| {
-        let help = found.help.expect("a fix");
-        assert!(found.location.line > 0, "{}", found.message);
-        format!("{} {}: {} = {help}", found.code, found.field, found.message)
-    });
-    told.collect()
+    ours.collect()
 }
 
 fn document(text: &str) -> String {
@@ -74,11 +80,11 @@ fn selector_that_selects_no_known_workload_is_reported() {
     };
     let nothing = |labels: &str, fix: &str| {
         vec![format!(
-            "X340 spec.workloadSelector: no known workload of namespace `shop` has `{labels}` = {fix}"
+            "X340 spec.workloadSelector: no Service or WorkloadEntry of namespace `shop` tells of a workload with `{labels}` = \
+             {fix}"
         )]
     };
-    let general =
-        "write labels of its pods or WorkloadEntries; pods are known by the selectors of Services";
+    let general = "nothing to do if its pods belong to no Service; else write labels of its pods or WorkloadEntries";
     for (resources, selector, expected) in [
         (
             &[WEB][..],
@@ -107,6 +113,21 @@ fn selector_that_selects_no_known_workload_is_reported() {
             expected,
             "{resources:?} {selector}"
         );
+    }
+}
+
+/// Pods are not known, and those of a job have no Service.
+#[test]
+fn selector_of_a_workload_without_a_service_is_a_note() {
+    for (selector, severity) in [
+        ("{app: wev}", Severity::Warning),
+        ("{app: other}", Severity::Note),
+    ] {
+        let sidecar = selecting("shop/s", selector);
+        let found = diagnostics(&[WEB, &sidecar]);
+        let of_code: Vec<_> = found.iter().filter(|one| one.code == X340).collect();
+        assert_eq!(of_code.len(), 1, "{selector}");
+        assert_eq!(of_code[0].severity, severity, "{selector}");
     }
 }
 

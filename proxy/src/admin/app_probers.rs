@@ -14,7 +14,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::reply::Reply;
 
@@ -75,13 +76,18 @@ impl AppProbers {
         found.map(|(path, _)| path.as_str())
     }
 
+    /// The paths of all probes, in order.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// Reads the JSON of Istio's `ISTIO_KUBE_APP_PROBERS`: an object of probes by path.
     ///
     /// # Errors
     ///
     /// What is wrong, and with which probe.
     pub fn parse(json: &str) -> Result<Self, String> {
-        let raw: BTreeMap<String, RawProber> = serde_json::from_str(json)
+        let raw: BTreeMap<String, serde_json::Value> = serde_json::from_str(json)
             .map_err(|error| format!("expected a JSON object of probes by path: {error}"))?;
         if raw.len() > PROBES_MAX {
             return Err(format!(
@@ -90,7 +96,7 @@ impl AppProbers {
             ));
         }
         let probers = raw.into_iter().map(|(path, prober)| {
-            let checked = is_path(&path).and_then(|()| prober.checked());
+            let checked = is_path(&path).and_then(|()| RawProber::read(prober)?.checked());
             let checked = checked.map_err(|problem| format!("{path}: {problem}"))?;
             Ok((path, checked))
         });
@@ -142,6 +148,7 @@ struct RawProber {
 struct RawHttpGet {
     #[serde(default)]
     path: String,
+    #[serde(deserialize_with = "number")]
     port: u16,
     #[serde(default)]
     scheme: String,
@@ -157,16 +164,33 @@ struct RawHeader {
 
 #[derive(Debug, Deserialize)]
 struct RawTcpSocket {
+    #[serde(deserialize_with = "number")]
     port: u16,
 }
 
 #[derive(Debug, Deserialize)]
 struct RawGrpc {
+    #[serde(deserialize_with = "number")]
     port: u16,
     service: Option<String>,
 }
 
+/// A port; the API of Kubernetes takes the name of one, too, which only the pod's manifest can resolve.
+fn number<'de, D: Deserializer<'de>>(port: D) -> Result<u16, D::Error> {
+    match serde_json::Value::deserialize(port)? {
+        serde_json::Value::String(name) => Err(D::Error::custom(format_args!(
+            "port {name:?} is a name: write the number of the container's port, as Istio's injector does"
+        ))),
+        port => u16::deserialize(&port)
+            .map_err(|_| D::Error::custom(format_args!("port {port} is not from 1 to 65535"))),
+    }
+}
+
 impl RawProber {
+    fn read(json: serde_json::Value) -> Result<Self, String> {
+        serde_json::from_value(json).map_err(|error| error.to_string())
+    }
+
     fn checked(self) -> Result<Prober, String> {
         let action = match (self.http_get, self.tcp_socket, self.grpc) {
             (Some(http), None, None) => Action::Http(http.checked()?),
@@ -268,7 +292,12 @@ mod tests {
             (
                 "/app-health/web/livez",
                 r#"{"tcpSocket": {"port": "http"}}"#,
-                "u16",
+                "/app-health/web/livez: port \"http\" is a name: write the number",
+            ),
+            (
+                "/app-health/web/livez",
+                r#"{"httpGet": {"port": 65536}}"#,
+                "port 65536 is not from 1 to 65535",
             ),
             (
                 "/app-health/web/livez",

@@ -42,6 +42,13 @@ pub(super) fn show(state: &AdminState, pages: &[Page]) -> Reply {
             escape(page.help)
         );
     }
+    for path in state.app_probers.paths() {
+        let path = escape(path);
+        let _ = writeln!(
+            html,
+            "<tr><td>GET<td><a href=\"{path}\">{path}</a><td>a probe of the workload (--app-probers)"
+        );
+    }
     html.push_str("</table></html>\n");
     Reply::html(html)
 }

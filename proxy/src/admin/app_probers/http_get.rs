@@ -66,14 +66,15 @@ pub(super) async fn ask(get: &HttpGet, asked: Asked<'_>) -> Result<Reply, BoxErr
                 send(encrypted, request, &mut tasks).await?
             }
         };
-        if !response.status().is_redirection() {
-            let status = response.status();
+        let status = response.status();
+        let location = response.headers().get(LOCATION);
+        let location = location.filter(|_| status.is_redirection()).cloned();
+        // a redirect that leads nowhere is an answer like any other, also to the kubelet
+        let Some(location) = location else {
             let body = body_of(response.into_body()).await;
             return Ok(Reply::new(status, "text/plain; charset=utf-8", body));
-        }
-        let location = response.headers().get(LOCATION);
-        let next = location.and_then(|location| target.redirected(location, asked.pod));
-        match next {
+        };
+        match target.redirected(&location, asked.pod) {
             Some(next) => target = next,
             // a redirect to elsewhere says that the container works
             None => return Ok(Reply::text(StatusCode::OK, "redirects to another host\n")),

@@ -54,6 +54,7 @@ fn container() -> Origin {
             "/broken" => (503, None, "no database".to_owned()),
             "/moved" => (302, Some("/live"), String::new()),
             "/login" => (302, Some("https://login.example/"), String::new()),
+            "/nowhere" => (302, None, "no location".to_owned()),
             "/circle" => (302, Some("/circle"), String::new()),
             "/long" => (200, None, "x".repeat(100_000)),
             "/hangs" => std::future::pending().await,
@@ -83,7 +84,7 @@ fn http(paths: &[&str], port: u16) -> String {
 fn http_probes_are_answered_as_the_container_answers() {
     let web = container();
     let paths = [
-        "/live", "/broken", "/moved", "/login", "/circle", "/long", "/hangs",
+        "/live", "/broken", "/moved", "/login", "/circle", "/long", "/hangs", "/nowhere",
     ];
     let (proxy, health) = start(&http(&paths, web.address.port()));
     for (path, status, text) in [
@@ -91,6 +92,7 @@ fn http_probes_are_answered_as_the_container_answers() {
         ("/broken", 503, "no database"),
         ("/moved", 200, "alive"),
         ("/login", 200, "redirects to another host"),
+        ("/nowhere", 302, "no location"),
         ("/circle", 500, "10 redirects"),
         ("/long", 200, "xxx"),
         ("/hangs", 500, "no answer within 1s"),
@@ -104,6 +106,8 @@ fn http_probes_are_answered_as_the_container_answers() {
     let (status, why) = proxy.try_page("GET", "/app-health/live/livez").unwrap();
     assert_eq!(status, 500, "the admin server as well");
     assert!(why.contains("cannot connect"), "{why}");
+    let index = proxy.page("/");
+    assert!(index.contains("href=\"/app-health/live/livez\""), "{index}");
     let asked = web.seen().len();
     assert_eq!(probe(health, "/app-health/live/readyz", "").status, 404);
     assert_eq!(probe(health, "/app-health/other/livez", "").status, 404);

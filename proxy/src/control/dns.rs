@@ -5,6 +5,7 @@
 //! tried again after a pause that doubles from [`RETRY_FIRST`] to [`RETRY_MAX`].
 
 mod lookup;
+mod sockets;
 mod system;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,12 +16,12 @@ use std::time::Duration;
 
 use hickory_resolver::Resolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 pub use self::lookup::{Answer, Found, Lookup, Question, RENEW_MAX};
 use self::lookup::{Builder, lookup_by};
+use self::sockets::Sockets;
 use self::system::{RESOLV_CONF, SystemConf, lookup_without_servers};
 use crate::registry::Registry;
 use crate::snapshot::Renewal;
@@ -56,7 +57,7 @@ fn lookup_of(servers: &[SocketAddr], file: &Path) -> Result<Lookup, String> {
     match servers {
         [] if system.no_server.is_some() => Ok(lookup_without_servers(file.to_owned())),
         [] => {
-            let builder = Resolver::builder_with_config(conf.0, TokioRuntimeProvider::default());
+            let builder = Resolver::builder_with_config(conf.0, Sockets::default());
             lookup_by(builder.with_options(conf.1))
         }
         servers => lookup_by(asking(servers, conf)),
@@ -74,7 +75,7 @@ fn asking(servers: &[SocketAddr], (system, options): (ResolverConfig, ResolverOp
         NameServerConfig::new(server.ip(), true, connections)
     });
     let config = ResolverConfig::from_parts(domain, search, servers.collect());
-    let builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
+    let builder = Resolver::builder_with_config(config, Sockets::default());
     builder.with_options(options)
 }
 

@@ -5,10 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
-use hickory_resolver::{Hosts, ResolverBuilder, TokioResolver};
+use hickory_resolver::{Hosts, Resolver, ResolverBuilder};
+
+use super::sockets::Sockets;
 
 /// Longest time that an answer is used without a new lookup.
 pub const RENEW_MAX: Duration = Duration::from_secs(3_600);
@@ -40,9 +41,9 @@ pub struct Question {
 pub type Lookup =
     Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
 
-pub(super) type Builder = ResolverBuilder<TokioRuntimeProvider>;
+pub(super) type Builder = ResolverBuilder<Sockets>;
 
-pub(super) fn resolver_of(mut builder: Builder) -> Result<TokioResolver, String> {
+pub(super) fn resolver_of(mut builder: Builder) -> Result<Resolver<Sockets>, String> {
     // the registry caches answers; a second cache would add its time to theirs
     builder.options_mut().cache_size = 0;
     builder.build().map_err(|error| error.to_string())
@@ -84,7 +85,7 @@ pub(super) fn listed(hosts: &Hosts, name: &str) -> Option<Found> {
     })
 }
 
-pub(super) async fn ask(resolver: &TokioResolver, question: &Question) -> Answer {
+pub(super) async fn ask(resolver: &Resolver<Sockets>, question: &Question) -> Answer {
     let found = resolver.lookup_ip(&*question.name).await;
     let found = found.map_err(|error| error.to_string())?;
     // that of the lookup itself leaves out the aliases on the way

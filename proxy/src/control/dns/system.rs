@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hickory_resolver::config::{ResolverConfig, ResolverOpts};
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{Resolver, system_conf};
 
 use super::lookup::{Answer, Lookup, Question, ask, lookup_by, resolver_of};
+use super::sockets::Sockets;
 
 /// Where the system keeps its DNS servers.
 pub(super) const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -81,7 +81,7 @@ pub(super) fn lookup_without_servers(file: PathBuf) -> Lookup {
 
 async fn ask_without_servers(file: &Path, later: &OnceLock<Lookup>, question: Question) -> Answer {
     let system = SystemConf::read(file);
-    let runtime = TokioRuntimeProvider::default();
+    let runtime = Sockets::default();
     let builder =
         Resolver::builder_with_config(system.config, runtime).with_options(system.options);
     let Some(no_server) = system.no_server else {

@@ -244,3 +244,16 @@ async fn names_in_the_hosts_file_cause_no_query() {
     let found = lookup(new("b.test")).await.unwrap();
     assert_eq!(found.addresses, [ip(2)]);
 }
+
+#[tokio::test]
+async fn server_that_refuses_fails_the_lookup_at_once() {
+    // a port that was free a moment ago
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let server = closed.local_addr().unwrap();
+    drop(closed);
+    let lookup = system_lookup(&[server]).unwrap();
+    let asked = std::time::Instant::now();
+    let error = lookup(new("svc.invalid.")).await.unwrap_err();
+    // the first timeout of a server that does not answer is at 5 s
+    assert!(asked.elapsed() < Duration::from_secs(4), "{error}");
+}

@@ -1,0 +1,46 @@
+//! The sockets that DNS servers are asked by.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::time::Duration;
+
+use hickory_resolver::net::runtime::{RuntimeProvider, TokioRuntimeProvider};
+use tokio::net::UdpSocket;
+
+/// Those of tokio, but connected for UDP, as the C library has them: the kernel then reports a port that nobody listens at,
+/// and the lookup does not wait for its timeout.
+#[derive(Clone, Default)]
+pub(super) struct Sockets(TokioRuntimeProvider);
+
+impl RuntimeProvider for Sockets {
+    type Handle = <TokioRuntimeProvider as RuntimeProvider>::Handle;
+    type Timer = <TokioRuntimeProvider as RuntimeProvider>::Timer;
+    type Udp = UdpSocket;
+    type Tcp = <TokioRuntimeProvider as RuntimeProvider>::Tcp;
+
+    fn create_handle(&self) -> Self::Handle {
+        self.0.create_handle()
+    }
+
+    fn connect_tcp(
+        &self,
+        server: SocketAddr,
+        from: Option<SocketAddr>,
+        timeout: Option<Duration>,
+    ) -> Pin<Box<dyn Send + Future<Output = io::Result<Self::Tcp>>>> {
+        self.0.connect_tcp(server, from, timeout)
+    }
+
+    fn bind_udp(
+        &self,
+        from: SocketAddr,
+        server: SocketAddr,
+    ) -> Pin<Box<dyn Send + Future<Output = io::Result<Self::Udp>>>> {
+        Box::pin(async move {
+            let socket = UdpSocket::bind(from).await?;
+            socket.connect(server).await?;
+            Ok(socket)
+        })
+    }
+}

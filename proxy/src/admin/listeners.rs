@@ -45,4 +45,14 @@ fn describe(text: &mut String, listener: &ListenerView) {
     for source in &listener.sources {
         let _ = writeln!(text, "{name}::source::{source}");
     }
+    if let Some(tls) = &listener.mutual_tls {
+        let source = tls.source.as_deref().unwrap_or("default of the mesh");
+        let _ = writeln!(text, "{name}::mutual_tls::{}", tls.mode);
+        let _ = writeln!(text, "{name}::mutual_tls_source::{source}");
+        let _ = writeln!(
+            text,
+            "{name}::mutual_tls_certificate::{}",
+            tls.has_certificate
+        );
+    }
 }

@@ -208,6 +208,19 @@ pub struct ListenerView {
     pub hosts: Vec<String>,
     /// Resources that it was made from, as `Kind/namespace/name (file:line)`.
     pub sources: Vec<String>,
+    /// What it accepts by PeerAuthentications; none for one that is not for a sidecar's workload.
+    pub mutual_tls: Option<MutualTlsView>,
+}
+
+/// What a port of the workload accepts, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MutualTlsView {
+    /// `STRICT`, `PERMISSIVE` or `DISABLE`.
+    pub mode: &'static str,
+    /// The PeerAuthentication that says so, as `Kind/namespace/name (file:line)`; none for the default of the mesh.
+    pub source: Option<String>,
+    /// Whether the proxy has a certificate, without which it speaks no mutual TLS.
+    pub has_certificate: bool,
 }
 
 /// Whether a listener accepts connections.

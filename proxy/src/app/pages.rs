@@ -9,10 +9,11 @@ use tokio::sync::{Notify, watch};
 
 use super::settings::{Settings, build_info};
 use super::{certificates, dumped_resources, readiness};
-use crate::admin::view::{ListenerState, ListenerView, QuarantineView, Readiness};
+use crate::admin::view::{ListenerState, ListenerView, MutualTlsView, QuarantineView, Readiness};
 use crate::admin::{self, AdminState};
 use crate::compile::Survey;
 use crate::compile::certificates::mesh;
+use crate::compile::peers::Peers;
 use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};
 use crate::identity::{Identity, Mode};
@@ -104,7 +105,19 @@ impl Sources {
         };
         let listeners = {
             let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
-            move || listeners(&slot.load(), &status_table, &telemetry.stats, stage.stage())
+            let (found, certificates) = (found.clone(), Arc::clone(&self.certificates));
+            let identity = Arc::clone(&identity);
+            move || {
+                let resources = Arc::clone(&found.borrow().set);
+                let peers = Peers::of(&resources, &identity, &certificates);
+                let snapshot = slot.load();
+                let mut views =
+                    listeners(&snapshot, &status_table, &telemetry.stats, stage.stage());
+                for (view, listener) in views.iter_mut().zip(snapshot.listeners.values()) {
+                    view.mutual_tls = mutual_tls(listener, &peers, &resources);
+                }
+                views
+            }
         };
         let dump = {
             let (slot, found) = (Arc::clone(&slot), found.clone());
@@ -178,6 +191,7 @@ fn listeners(
                 cx_active: 0,
                 hosts: hosts_of(listener),
                 sources: sources.map(ToString::to_string).collect(),
+                mutual_tls: None,
             }
         })
         .collect();
@@ -197,6 +211,26 @@ fn listeners(
         view.cx_active = active.get(&view.name).copied().unwrap_or(0);
     }
     views
+}
+
+/// What a listener for the workload of a sidecar accepts by PeerAuthentications.
+fn mutual_tls(
+    listener: &Listener,
+    peers: &Peers<'_>,
+    resources: &ResourceSet,
+) -> Option<MutualTlsView> {
+    // captured connections go on to the listener of the address that was dialed
+    let is_first = matches!(listener.service, Service::Captured(_));
+    if listener.direction != Direction::Inbound || is_first {
+        return None;
+    }
+    let port = listener.key.address.ip().map_or(0, |at| at.port());
+    let applied = peers.applied(resources, port);
+    Some(MutualTlsView {
+        mode: applied.mode.as_str(),
+        source: applied.by.map(|by| by.to_string()),
+        has_certificate: applied.has_certificate,
+    })
 }
 
 /// What a listener serves: its virtual hosts, or the names of its TLS servers.

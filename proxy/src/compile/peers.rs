@@ -8,7 +8,9 @@ use config_loader::resource::istio::MutualTls;
 
 use crate::compile::applies::workload;
 use crate::compile::certificates::mesh;
+use crate::compile::provenance::provenance_of;
 use crate::identity::Identity;
+use crate::provenance::Provenance;
 use crate::tls::{Alpn, Clients, ServerSettings, ServerTls, Store, Version};
 
 /// What the ports of a proxy's workload accept.
@@ -27,6 +29,17 @@ pub struct PortTls {
     pub strict: bool,
 }
 
+/// What a port accepts, and why, for pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppliedMode {
+    /// The mode.
+    pub mode: MutualTls,
+    /// The policy that says so; none for the default of the mesh.
+    pub by: Option<Provenance>,
+    /// Whether the proxy has a certificate: without one there is no TLS, and a port that requires it takes nothing.
+    pub has_certificate: bool,
+}
+
 impl<'a> Peers<'a> {
     /// By these resources, for the workload of a proxy of this identity.
     pub fn of(resources: &ResourceSet, identity: &'a Identity, store: &'a Store) -> Self {
@@ -40,6 +53,28 @@ impl<'a> Peers<'a> {
     /// The policies, for pages.
     pub fn policy(&self) -> &PeerPolicy {
         &self.policy
+    }
+
+    /// What a port of the workload accepts by the policies among these resources.
+    pub fn applied(&self, resources: &ResourceSet, port: u16) -> AppliedMode {
+        let accepted = self.policy.of_port(port);
+        let by = accepted.by.as_ref().map(|id| {
+            let mut policies = resources.peer_authentications.values();
+            let found = policies.find(|policy| policy.id == *id);
+            // one that is rejected counts all the same
+            let rejected = || Provenance {
+                object: id.to_string().into(),
+                file: "".into(),
+                line: 0,
+            };
+            found.map_or_else(rejected, |policy| provenance_of(policy.as_ref(), 0))
+        });
+        let status = self.store.identity(&mesh(self.identity).0);
+        AppliedMode {
+            mode: accepted.mode,
+            by,
+            has_certificate: status.is_some_and(|status| status.in_force.is_some()),
+        }
     }
 
     /// The mesh's TLS on a port of the workload; none if the port takes plain text only, and TLS is the workload's own.

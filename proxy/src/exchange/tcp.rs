@@ -338,6 +338,8 @@ pub struct Record {
     server_name: Option<Arc<str>>,
     /// Kept until the statistics are known.
     tls: Option<Box<Handshake>>,
+    /// The identity of the client.
+    principal: Option<Box<str>>,
     /// The request that asked for it.
     connect: Option<Box<ConnectRequest>>,
     /// Status of the response to that; 0 if there is none.
@@ -372,6 +374,11 @@ impl Record {
                 destination: asked.local,
             },
             server_name: asked.server_name.clone(),
+            principal: asked
+                .tls
+                .as_deref()
+                .and_then(peer::principal)
+                .map(Into::into),
             tls: asked.tls.take(),
             connect: asked.connect.clone(),
             status: 0,
@@ -463,6 +470,7 @@ impl Record {
             downstream_local_address: Some(self.client.destination),
             downstream_remote_address: Some(self.client.source),
             requested_server_name: self.server_name.as_deref(),
+            downstream_peer_uri_san: self.principal.as_deref(),
             ..Entry::default()
         });
     }

@@ -37,7 +37,7 @@ pub fn stats(
 
 /// Labels with the identities of both sides, if the client has one.
 fn with_principals(labels: &RequestLabels, handshake: &Handshake) -> Option<RequestLabels> {
-    let principal = uri(handshake.peer.as_ref()?.facts()?)?;
+    let principal = principal(handshake)?;
     let namespace = SpiffeId::parse(principal).map(|id| Arc::from(id.namespace));
     let source = &*labels.source;
     let own = handshake.own.as_deref().and_then(|own| uri(&own.facts));
@@ -54,6 +54,11 @@ fn with_principals(labels: &RequestLabels, handshake: &Handshake) -> Option<Requ
         }),
         ..labels.clone()
     })
+}
+
+/// The identity of the client, by the first URI of its certificate.
+pub fn principal(handshake: &Handshake) -> Option<&str> {
+    uri(handshake.peer.as_ref()?.facts()?)
 }
 
 fn uri(facts: &Facts) -> Option<&str> {

@@ -99,6 +99,8 @@ pub struct Entry<'a> {
     pub downstream_remote_address: Option<SocketAddr>,
     /// SNI.
     pub requested_server_name: Option<&'a str>,
+    /// The identity in the client's certificate: its first URI.
+    pub downstream_peer_uri_san: Option<&'a str>,
     /// Name of the route.
     pub route_name: Option<&'a str>,
 }
@@ -133,6 +135,7 @@ impl Default for Entry<'_> {
             downstream_local_address: None,
             downstream_remote_address: None,
             requested_server_name: None,
+            downstream_peer_uri_san: None,
             route_name: None,
         }
     }

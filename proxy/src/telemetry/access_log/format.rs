@@ -143,7 +143,7 @@ pub(super) fn json(out: &mut Vec<u8>, timestamp: &mut Timestamp, entry: &Entry<'
     out.extend_from_slice(b"}\n");
 }
 
-/// The keys for clusters, which Istio does not have, after Istio's keys.
+/// The keys that Istio does not have, after Istio's keys.
 fn json_way(out: &mut Vec<u8>, entry: &Entry<'_>) {
     let cluster = entry.destination_cluster.map(str::as_bytes);
     json_text(out, "destination_cluster", cluster);
@@ -154,6 +154,8 @@ fn json_way(out: &mut Vec<u8>, entry: &Entry<'_>) {
     );
     let attempts = u64::from(entry.attempts);
     json_number(out, "upstream_request_attempt_count", Some(attempts));
+    let peer = entry.downstream_peer_uri_san.map(str::as_bytes);
+    json_text(out, "downstream_peer_uri_san", peer);
 }
 
 /// A field in quotes with the space before it.

@@ -121,6 +121,17 @@ fn two_sidecars_speak_mutual_tls_and_the_workload_learns_who_its_client_is() {
         "{shown}"
     );
     assert!(!shown.contains("admin"), "{shown}");
+    let logged = server_proxy.logged("/");
+    let client_id = "spiffe://cluster.local/ns/default/sa/client";
+    assert_eq!(logged["downstream_peer_uri_san"], client_id);
+    let page = server_proxy.page("/listeners");
+    for fact in [
+        "::mutual_tls::STRICT",
+        "::mutual_tls_source::PeerAuthentication/default/",
+        "::mutual_tls_certificate::true",
+    ] {
+        assert!(page.contains(fact), "{fact}: {page}");
+    }
     // plain text is refused, and counted
     let mut plain = Raw::connect(at);
     assert!(

@@ -141,6 +141,7 @@ fn json_has_the_istio_keys_first_and_strait_keys_after() {
             destination_cluster: Some("r/z/g/c2"),
             destination_tier: Some(1),
             attempts: 2,
+            downstream_peer_uri_san: Some("spiffe://a/b"),
             ..full()
         }),
         concat!(
@@ -153,7 +154,8 @@ fn json_has_the_istio_keys_first_and_strait_keys_after() {
             r#""upstream_local_address":"10.0.0.7:41000","downstream_local_address":"10.0.0.7:8080","#,
             r#""downstream_remote_address":"10.0.0.9:5123","requested_server_name":null,"#,
             r#""upstream_transport_failure_reason":"a \"b\"","#,
-            r#""destination_cluster":"r/z/g/c2","destination_tier":1,"upstream_request_attempt_count":2}"#,
+            r#""destination_cluster":"r/z/g/c2","destination_tier":1,"upstream_request_attempt_count":2,"#,
+            r#""downstream_peer_uri_san":"spiffe://a/b"}"#,
             "\n"
         )
     );
@@ -183,7 +185,7 @@ fn json_lines_with_untrusted_values_parse_back() {
         assert!(read[missing].is_null(), "{missing}");
     }
     assert_eq!(read["response_code"], 0);
-    assert_eq!(read.as_object().map(|object| object.len()), Some(27));
+    assert_eq!(read.as_object().map(|object| object.len()), Some(28));
 }
 
 #[test]

@@ -18,6 +18,8 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::{Raw, Reply};
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 
+mod tunnels;
+
 /// A sidecar that captures nothing, and where clients send what they ask of it.
 struct HttpProxy {
     proxy: Proxy,

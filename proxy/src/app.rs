@@ -142,7 +142,7 @@ impl App {
     ) -> Result<Self, StartError> {
         let signals = ReloadSignals::listen()?;
         let workload = Workload::find(settings.exit_with.as_ref())?;
-        let telemetry = Telemetry::new(settings.workers.get(), build_info());
+        let telemetry = Telemetry::new(settings.concurrency.get(), build_info());
         let access_log = Arc::new(open_access_log(&settings)?);
         let mut inheritance = Inheritance::of(&settings)?;
         let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
@@ -169,7 +169,7 @@ impl App {
         };
         put_in_effect(&mut control)?;
         let (trigger, drain_watch) = drain::pair();
-        let status_table = inheritance.status_table(settings.workers.get())?;
+        let status_table = inheritance.status_table(settings.concurrency.get())?;
         let shared = worker::Shared {
             wanted,
             telemetry: Arc::clone(&telemetry),
@@ -286,7 +286,7 @@ fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
     let log = AccessLogSettings {
         format,
         target: settings.access_log_target.clone(),
-        ..AccessLogSettings::new(settings.workers.get())
+        ..AccessLogSettings::new(settings.concurrency.get())
     };
     let what = match &settings.access_log_target {
         AccessLogTarget::File(path) => {
@@ -327,7 +327,7 @@ fn start_workers(
     access_log: &Arc<AccessLog>,
 ) -> Result<Workers, StartError> {
     let threads = worker::Settings {
-        concurrency: settings.workers,
+        concurrency: settings.concurrency,
         codec: settings.codec.clone(),
         ..worker::Settings::default()
     };

@@ -99,7 +99,7 @@ impl Inheritance {
     /// Returns how the process learns that it ends.
     pub(super) fn serve(mut self, sockets: AdminSockets, sources: pages::Sources) -> Ends {
         let (ending, ends) = ending(self.is_service);
-        let (admin, workers) = (sockets.admin(), sources.settings.workers);
+        let (admin, workers) = (sockets.admin(), sources.settings.concurrency);
         tracing::info!(%admin, workers, "strait is serving");
         let readiness = sources.readiness();
         let status_table = sources.status_table.clone();

@@ -30,8 +30,8 @@ pub struct Settings {
     pub clusters: Option<ClustersFile>,
     /// The proxy's identity.
     pub identity: Identity,
-    /// Worker threads.
-    pub workers: NonZeroUsize,
+    /// The number of workers.
+    pub concurrency: NonZeroUsize,
     /// Address of the admin server.
     pub admin: SocketAddr,
     /// Host names that it accepts in addition to its addresses.

@@ -74,7 +74,7 @@ pub struct RunArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Serving")]
 pub struct ServeArgs {
-    /// Worker threads; default: one per core
+    /// Number of workers (threads that carry traffic); default: one per core
     #[arg(long, value_name = "N", env = "STRAIT_CONCURRENCY", value_parser = concurrency)]
     pub concurrency: Option<NonZeroUsize>,
     /// Address of the admin server
@@ -277,7 +277,7 @@ impl ServeArgs {
             read: ReadOptions::default(),
             clusters: None,
             identity,
-            workers: self.workers(),
+            concurrency: self.concurrency(),
             admin: self.admin,
             admin_hosts: self.admin_hosts()?,
             health: self.health,
@@ -321,7 +321,7 @@ impl ServeArgs {
         })
     }
 
-    fn workers(&self) -> NonZeroUsize {
+    fn concurrency(&self) -> NonZeroUsize {
         self.concurrency
             .unwrap_or_else(threads::default_concurrency)
     }
@@ -370,7 +370,7 @@ impl ServeArgs {
             environment: Arc::new(environment.collect()),
             shadow_host_suffix: self.shadow_host_suffix,
             retry_body_bytes: self.retry_body_bytes,
-            retry_body_bytes_per_worker: self.retry_body_bytes_total / self.workers(),
+            retry_body_bytes_per_worker: self.retry_body_bytes_total / self.concurrency(),
             failover_replay_bytes: self.failover_replay_bytes.min(self.retry_body_bytes),
         })
     }

@@ -56,7 +56,7 @@ impl Clusters {
             settings.push(Settings {
                 paths: vec![dir.join(site.name)],
                 identity: gateway_identity(key(site.name)),
-                workers: NonZeroUsize::MIN,
+                concurrency: NonZeroUsize::MIN,
                 admin: ([127, 0, 0, 1], 0).into(),
                 health: None,
                 access_log: None,

@@ -325,7 +325,7 @@ fn play(seed: u64) {
 }
 
 #[test]
-fn invariants_hold_through_failures_of_every_sort() {
+fn invariants_hold_through_endpoint_failures() {
     let seeds = match std::env::var("SEED") {
         Ok(seed) => {
             let seed: u64 = seed.parse().expect("a number");
@@ -340,7 +340,7 @@ fn invariants_hold_through_failures_of_every_sort() {
 }
 
 #[test]
-fn play_is_the_same_for_the_same_seed() {
+fn same_seed_gives_the_same_timeline() {
     let tell = |seed| {
         let mut world = World::new(seed);
         (0..STEPS).for_each(|_| world.step());

@@ -14,13 +14,14 @@ pub mod health;
 
 mod held;
 
-pub mod members;
-
 pub mod memory;
 
 mod panics;
 
 pub mod publish;
+
+pub mod remote_clusters;
+
 mod sources;
 
 use std::collections::{BTreeSet, HashSet};
@@ -43,8 +44,8 @@ use advice::Advice;
 use certificates::Directories;
 use dns::Follower;
 pub use held::Held;
-use members::FoundMembers;
 use publish::Publisher;
+use remote_clusters::FoundMembers;
 
 /// Kinds that name no certificates.
 const WITHOUT_CERTIFICATES: [Kind; 4] = [

@@ -10,7 +10,7 @@ use config_loader::ReadOptions;
 use super::workload::WorkloadProcess;
 use crate::admin::{AdminHosts, AppProbers};
 use crate::codec;
-use crate::control::members::ClustersFile;
+use crate::control::remote_clusters::ClustersFile;
 use crate::exchange::settings::ExchangeSettings;
 use crate::identity::Identity;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo};

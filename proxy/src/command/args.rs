@@ -13,7 +13,7 @@ use config_loader::diagnostic::render;
 pub(super) use address::socket_address;
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
 
-use crate::control::members::ClustersFile;
+use crate::control::remote_clusters::ClustersFile;
 pub use workload::WorkloadArgs;
 
 use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, Replay};

@@ -15,7 +15,7 @@ use config_loader::{Diagnostic, Kind, Loaded, ReadOptions, Severity};
 use super::args::{UnknownFieldsArg, cluster_key, told_of_clusters};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, counted, report};
 use crate::compile::imports::{Import, Imported, Importing, Source, imports};
-use crate::control::members::ClustersFile;
+use crate::control::remote_clusters::ClustersFile;
 
 const HELP: &str = "\
 Does the work of a multi-cluster controller, once: writes a ServiceImport for every service that other clusters export to \

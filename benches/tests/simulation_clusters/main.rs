@@ -3,7 +3,7 @@
 //!
 //! Each seed makes a fleet, a policy over it and an exposure, and then outages, recoveries and changes of all of these.
 //! After each step the invariants hold; what they compare with is `oracle`, written from the specification alone. A
-//! failure names its seed: `SEED=n cargo test -p benches --test simulation_members`.
+//! failure names its seed: `SEED=n cargo test -p benches --test simulation_clusters`.
 
 mod oracle;
 mod world;
@@ -310,7 +310,7 @@ fn play(seed: u64) -> Told {
 }
 
 #[test]
-fn invariants_hold_through_outages_and_changes_of_every_sort() {
+fn invariants_hold_through_outages_and_configuration_changes() {
     let seeds = match std::env::var("SEED") {
         Ok(seed) => {
             let seed: u64 = seed.parse().expect("a number");
@@ -344,7 +344,7 @@ fn invariants_hold_through_outages_and_changes_of_every_sort() {
 }
 
 #[test]
-fn play_is_the_same_for_the_same_seed() {
+fn same_seed_gives_the_same_timeline() {
     let all = || (0..10).map(play).collect::<Vec<Told>>();
     assert_eq!(all(), all());
 }

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use http::header::{CONTENT_LENGTH, DATE, EXPECT};
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, EXPECT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Body;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -372,6 +373,18 @@ impl<'a, A: Handler> Driver<'a, A> {
         self.engine.respond(place, status, &headers, true);
     }
 
+    /// Answers with a short text; without it if the peer has no room for one.
+    fn respond_in_words(&mut self, place: usize, status: StatusCode, text: &'static str) {
+        let mut headers = HeaderMap::new();
+        headers.insert(DATE, self.server.http2.dates.now());
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        self.engine.respond(place, status, &headers, false);
+        match self.engine.wants(place) {
+            true => (self.engine).data(place, Bytes::from_static(text.as_bytes()), true),
+            false => self.engine.finish(place, None),
+        }
+    }
+
     /// Looks once at each stream that is ready. Streams that become ready meanwhile wait for the next turn, so that other
     /// tasks of the worker get theirs.
     fn poll_ready(&mut self) {
@@ -465,7 +478,12 @@ impl<'a, A: Handler> Driver<'a, A> {
         if let Err(refusal) = check::head(&request, Http10::Accept) {
             let status = server.refuse(self.connection, &request, refusal);
             self.slots[place].answered = true;
-            self.respond_plainly(place, status);
+            let has_text =
+                server.is_http_proxy(self.connection) && *request.method() != Method::HEAD;
+            match has_text.then(|| refusal.advice(&request)) {
+                None | Some("") => self.respond_plainly(place, status),
+                Some(text) => self.respond_in_words(place, status, text),
+            }
             return Work::None;
         }
         if let Some(protocol) = head.protocol {

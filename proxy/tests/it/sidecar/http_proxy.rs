@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::Command;
 
+use http_body_util::BodyExt;
 use hyper::Request;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -356,6 +357,10 @@ async fn http2_clients_open_tunnels_too() {
         sender.send_request(request).await.unwrap()
     };
     assert_eq!(connect("db:0").await.status(), 400);
+    let refused = connect("u@db:3306").await;
+    assert_eq!(refused.status(), 400);
+    let body = refused.into_body().collect().await.unwrap().to_bytes();
+    assert!(body.starts_with(b"the target of CONNECT has a user name"));
     let response = connect("db:3306").await;
     assert_eq!(response.status(), 200);
     let mut tunnel = TokioIo::new(hyper::upgrade::on(response).await.unwrap());

@@ -146,7 +146,8 @@ pub struct ServeArgs {
         value_name = "DURATION",
         default_value = "5s",
         env = "STRAIT_PROTOCOL_DETECTION_TIMEOUT",
-        value_parser = duration
+        value_parser = duration,
+        help_heading = "Sidecar"
     )]
     pub protocol_detection_timeout: Duration,
     /// Value of the `server` response header; empty keeps the upstream's

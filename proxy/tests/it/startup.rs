@@ -171,6 +171,10 @@ fn settings_of_a_sidecar_that_do_not_fit_together_are_usage_errors() {
         (&["--interception-mode", "TPROXY"], "needs --mode sidecar"),
         (&["--inbound-listener", "off"], "needs --mode sidecar"),
         (
+            &["--protocol-detection-timeout", "1s"],
+            "needs --mode sidecar",
+        ),
+        (
             &[
                 "--mode",
                 "sidecar",

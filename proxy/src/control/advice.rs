@@ -22,11 +22,8 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// Logs what is new about a sidecar with these resources.
+    /// Logs what is new about a proxy with these resources.
     pub fn log(&mut self, resources: &ResourceSet, identity: &Identity, store: &Store) {
-        if identity.mode != Mode::Sidecar {
-            return;
-        }
         let now = all(resources, identity, store);
         for line in now.difference(&self.logged) {
             tracing::warn!("{line}");
@@ -36,9 +33,13 @@ impl Advice {
 }
 
 fn all(resources: &ResourceSet, identity: &Identity, store: &Store) -> BTreeSet<String> {
+    if identity.mode == Mode::Gateway {
+        return unused_account(identity, store).into_iter().collect();
+    }
+    let strict = without_certificate(resources, identity, store);
     let lines = [
         open_proxy(identity),
-        without_certificate(resources, identity, store),
+        strict.or_else(|| unused_account(identity, store)),
         empty_namespace(resources, ("--namespace", &identity.namespace)),
         // nothing has to be in the usual one
         Some(("--root-namespace", &*identity.root_namespace))
@@ -60,14 +61,27 @@ fn open_proxy(identity: &Identity) -> Option<String> {
     })
 }
 
-/// A proxy without a certificate, where one is required or described.
+fn has_certificate(identity: &Identity, store: &Store) -> bool {
+    let status = store.identity(&mesh(identity).0);
+    status.is_some_and(|status| status.in_force.is_some())
+}
+
+/// How a proxy gets a certificate.
+fn fix(identity: &Identity) -> String {
+    format!(
+        "set --workload-cert, --workload-key and --mesh-ca, or put cert-chain.pem, key.pem and root-cert.pem into {} \
+         (--mesh-certs)",
+        identity.mesh_certs
+    )
+}
+
+/// A proxy without a certificate, where a policy requires one.
 fn without_certificate(
     resources: &ResourceSet,
     identity: &Identity,
     store: &Store,
 ) -> Option<String> {
-    let status = store.identity(&mesh(identity).0);
-    if status.is_some_and(|status| status.in_force.is_some()) {
+    if has_certificate(identity, store) {
         return None;
     }
     let peers = Peers::of(resources, identity, store);
@@ -76,25 +90,25 @@ fn without_certificate(
         .ports()
         .map(|(port, accepted)| (Some(port), accepted));
     let mut levels = std::iter::once((None, policy.whole())).chain(ports);
-    let strict = levels.find(|(_, accepted)| accepted.mode == MutualTls::Strict);
-    let fix = format!(
-        "set --workload-cert, --workload-key and --mesh-ca, or put cert-chain.pem, key.pem and root-cert.pem into {} \
-         (--mesh-certs)",
-        identity.mesh_certs
-    );
-    if let Some((port, accepted)) = strict {
-        let by = accepted.by.as_ref();
-        let by = by.map_or_else(|| "the mesh".to_owned(), ToString::to_string);
-        let to = port.map_or_else(String::new, |port| format!(" to port {port}"));
-        return Some(format!(
-            "{by} requires mutual TLS (STRICT), and the proxy has no certificate: it refuses connections{to} of the \
-             workload; {fix}"
-        ));
-    }
-    let account = identity.workload.service_account.as_ref()?;
+    let (port, accepted) = levels.find(|(_, accepted)| accepted.mode == MutualTls::Strict)?;
+    let by = accepted.by.as_ref();
+    let by = by.map_or_else(|| "the mesh".to_owned(), ToString::to_string);
+    let to = port.map_or_else(String::new, |port| format!(" to port {port}"));
     Some(format!(
-        "--service-account {account} has no effect: the proxy has no certificate; {fix}"
+        "{by} requires mutual TLS (STRICT), and the proxy has no certificate: it refuses connections{to} of the workload; {}",
+        fix(identity)
     ))
+}
+
+/// A service account that no certificate has to name.
+fn unused_account(identity: &Identity, store: &Store) -> Option<String> {
+    let account = identity.workload.service_account.as_ref()?;
+    (!has_certificate(identity, store)).then(|| {
+        format!(
+            "--service-account {account} has no effect: the proxy has no certificate; {}",
+            fix(identity)
+        )
+    })
 }
 
 /// A namespace of a flag that no resource is in, though there are resources.
@@ -145,6 +159,13 @@ mod tests {
 
     use super::*;
 
+    fn sidecar() -> Identity {
+        Identity {
+            mode: Mode::Sidecar,
+            ..Identity::default()
+        }
+    }
+
     fn lines(text: &str, identity: &Identity) -> Vec<String> {
         let mut found = Diagnostics::default();
         let set = config_loader::load_bytes("a.yaml", text.as_bytes(), &mut found);
@@ -160,7 +181,7 @@ mod tests {
 
     #[test]
     fn strict_policy_without_a_certificate_is_told_with_its_fix() {
-        let identity = Identity::default();
+        let identity = sidecar();
         let strict = policy("default", "mtls: {mode: STRICT}");
         let [line] = &lines(&strict, &identity)[..] else {
             panic!("one line")
@@ -178,11 +199,15 @@ mod tests {
     fn service_account_without_a_certificate_is_told() {
         let mut identity = Identity::default();
         identity.workload.service_account = Some("cart".to_owned());
-        let found = lines("", &identity);
-        assert!(
-            found[0].contains("--service-account cart has no effect"),
-            "{found:?}"
-        );
+        for mode in [Mode::Gateway, Mode::Sidecar] {
+            identity.mode = mode;
+            let found = lines("", &identity);
+            assert_eq!(found.len(), 1);
+            assert!(
+                found[0].contains("--service-account cart has no effect"),
+                "{found:?}"
+            );
+        }
     }
 
     #[test]
@@ -192,13 +217,13 @@ mod tests {
             .concat();
         let own = Identity {
             namespace: "a".to_owned(),
-            ..Identity::default()
+            ..sidecar()
         };
         assert!(lines(&resources, &own).is_empty());
         let other = Identity {
             namespace: "shop".to_owned(),
             root_namespace: "config".to_owned(),
-            ..Identity::default()
+            ..sidecar()
         };
         let found = lines(&resources, &other);
         for (line, flag) in found

@@ -261,14 +261,14 @@ impl Known {
                 let host = object.full_host(domain);
                 let unknown = suggestions;
                 let mut found = Vec::new();
-                let services = (resolver.services, domain);
-                rules::check(
-                    (object, &host),
-                    services,
-                    &endpoints,
-                    &mut suggestions,
-                    &mut found,
-                );
+                let rule = rules::CheckedRule {
+                    object,
+                    host: &host,
+                    services: resolver.services,
+                    domain,
+                    endpoints: &endpoints,
+                };
+                rules::check(rule, &mut suggestions, &mut found);
                 policies::check((object, &host), &world, &mut found);
                 (found, suggestions > unknown)
             },

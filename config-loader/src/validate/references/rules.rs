@@ -79,25 +79,32 @@ impl Rules {
     }
 }
 
-/// Checks the host and the subsets of a rule. Returns whether its host is unknown.
-pub(super) fn check(
-    (object, host): (&Rule, &str),
-    (services, domain): (&Services, &str),
-    endpoints: &Endpoints<'_>,
-    suggestions: &mut usize,
-    found: &mut Vec<Diagnostic>,
-) {
-    check_host((object, host), services, (domain, suggestions), found);
-    check_subsets((object, host), (services, endpoints), found);
+/// A rule, and what its host and subsets are compared with.
+#[derive(Clone, Copy)]
+pub(super) struct CheckedRule<'a> {
+    pub(super) object: &'a Rule,
+    /// Its full host.
+    pub(super) host: &'a str,
+    pub(super) services: &'a Services,
+    pub(super) domain: &'a str,
+    pub(super) endpoints: &'a Endpoints<'a>,
+}
+
+/// Checks the host and the subsets of a rule. Counts the suggestions of other hosts.
+pub(super) fn check(rule: CheckedRule<'_>, suggestions: &mut usize, found: &mut Vec<Diagnostic>) {
+    check_host(rule, suggestions, found);
+    check_subsets(rule, found);
 }
 
 /// A rule must be for a host that there is. What a wildcard matches is not known from files.
-fn check_host(
-    (object, host): (&Rule, &str),
-    services: &Services,
-    (domain, suggestions): (&str, &mut usize),
-    found: &mut Vec<Diagnostic>,
-) {
+fn check_host(rule: CheckedRule<'_>, suggestions: &mut usize, found: &mut Vec<Diagnostic>) {
+    let CheckedRule {
+        object,
+        host,
+        services,
+        domain,
+        ..
+    } = rule;
     let written = &object.spec.host;
     // that of clusters together may be said by what is not read here, such as the imports of another cluster
     let within = hostname::of_domain(host, domain);
@@ -127,13 +134,10 @@ fn check_host(
 }
 
 /// A subset must select an endpoint, where all endpoints are known.
-fn check_subsets(
-    (object, host): (&Rule, &str),
-    (services, endpoints): (&Services, &Endpoints<'_>),
-    found: &mut Vec<Diagnostic>,
-) {
-    let seen = services.find_from(host, &object.id.namespace);
-    let Some(endpoints) = seen.and_then(|seen| endpoints.of(&seen)) else {
+fn check_subsets(rule: CheckedRule<'_>, found: &mut Vec<Diagnostic>) {
+    let (object, host) = (rule.object, rule.host);
+    let seen = rule.services.find_from(host, &object.id.namespace);
+    let Some(endpoints) = seen.and_then(|seen| rule.endpoints.of(&seen)) else {
         return;
     };
     for (index, subset) in object.spec.subsets.iter().enumerate() {

@@ -41,6 +41,18 @@ pub(in crate::compile) struct OwnPort<'a> {
     pub pool: Option<&'a ConnectionPool>,
 }
 
+/// What a cluster is made of that no resource describes as a service.
+struct Special<'a> {
+    service: &'a Service,
+    port: &'a Port,
+    direction: Direction,
+    /// Where the client dialed, if requests go there.
+    dials: Option<Dials>,
+    workloads: &'a [Workload],
+    /// Limits of connections; none for those of a rule.
+    pool: Option<&'a ConnectionPool>,
+}
+
 impl Clusters<'_> {
     /// The cluster that passes on everything, or nothing: [`PASSTHROUGH`], [`BLACK_HOLE`] or [`INBOUND_PASSTHROUGH`].
     pub(in crate::compile) fn special(&mut self, name: &'static str) -> (Arc<str>, ClusterId) {
@@ -52,7 +64,15 @@ impl Clusters<'_> {
         service.host = name.into();
         let dials = (name != BLACK_HOLE).then(Dials::default);
         let port = port(0, Protocol::Http1, Carries::Detect);
-        self.add(name, (&service, &port), direction, (dials, &[], None))
+        let special = Special {
+            service: &service,
+            port: &port,
+            direction,
+            dials,
+            workloads: &[],
+            pool: None,
+        };
+        self.add(name, special)
     }
 
     /// The cluster of a port of the workload, `inbound|PORT||`.
@@ -77,17 +97,26 @@ impl Clusters<'_> {
                 (None, vec![Workload::at(WorkloadHost::Unix(path))])
             }
         };
-        let parts = (dials, &workloads[..], own.pool);
-        self.add(&name, (&service, &port), Direction::Inbound, parts)
+        let special = Special {
+            service: &service,
+            port: &port,
+            direction: Direction::Inbound,
+            dials,
+            workloads: &workloads,
+            pool: own.pool,
+        };
+        self.add(&name, special)
     }
 
-    fn add(
-        &mut self,
-        name: &str,
-        (service, port): (&Service, &Port),
-        direction: Direction,
-        (dials, workloads, pool): (Option<Dials>, &[Workload], Option<&ConnectionPool>),
-    ) -> (Arc<str>, ClusterId) {
+    fn add(&mut self, name: &str, special: Special<'_>) -> (Arc<str>, ClusterId) {
+        let Special {
+            service,
+            port,
+            direction,
+            dials,
+            workloads,
+            pool,
+        } = special;
         let state = self.registry.cluster(name);
         let (name, id) = (Arc::clone(&state.name), state.id);
         if self.built.has(id) {

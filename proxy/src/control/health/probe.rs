@@ -52,6 +52,17 @@ impl Means {
     }
 }
 
+/// A check of one endpoint.
+#[derive(Clone, Copy)]
+struct Probed<'a> {
+    means: &'a Means,
+    cluster: &'a Cluster,
+    endpoint: &'a Endpoint,
+    check: &'a HealthCheck,
+    /// The host in the request, and in TLS.
+    host: &'a str,
+}
+
 /// Whether an endpoint passes a check, and what it said.
 pub(super) async fn ask(
     means: &Means,
@@ -61,10 +72,17 @@ pub(super) async fn ask(
 ) -> (bool, String) {
     let endpoint = cluster.endpoint(index);
     let own_host = host_of(cluster, endpoint);
+    let probed = |host| Probed {
+        means,
+        cluster,
+        endpoint,
+        check,
+        host,
+    };
     let result = match &check.probe {
         Probe::Grpc { service, host } => {
             let host = host.as_deref().unwrap_or(&own_host);
-            grpc(means, cluster, endpoint, (check, host, service)).await
+            grpc(probed(host), service).await
         }
         Probe::Http {
             path,
@@ -72,21 +90,16 @@ pub(super) async fn ask(
             statuses,
         } => {
             let host = host.as_deref().unwrap_or(&own_host);
-            let status = http(means, cluster, endpoint, (check, host, path)).await;
+            let status = http(probed(host), path).await;
             status.map(|status| {
                 let status = status.as_u16();
                 let passed = statuses.iter().any(|range| range.contains(&status));
                 (passed, status.to_string())
             })
         }
-        Probe::Tcp => connected(
-            means,
-            cluster,
-            endpoint,
-            (check, Protocol::Http1, &own_host),
-        )
-        .await
-        .map(|_| (true, "connected".to_owned())),
+        Probe::Tcp => connected(probed(&own_host), Protocol::Http1)
+            .await
+            .map(|_| (true, "connected".to_owned())),
     };
     result.unwrap_or_else(|error| (false, words(&error)))
 }
@@ -108,12 +121,14 @@ fn words(error: &Error) -> String {
 }
 
 /// A connection to the endpoint's own address: a tunnel or gateway that requests would use does not apply.
-async fn connected(
-    means: &Means,
-    cluster: &Cluster,
-    endpoint: &Endpoint,
-    (check, protocol, host): (&HealthCheck, Protocol, &str),
-) -> Result<Connected, Error> {
+async fn connected(probed: Probed<'_>, protocol: Protocol) -> Result<Connected, Error> {
+    let Probed {
+        means,
+        cluster,
+        endpoint,
+        check,
+        host,
+    } = probed;
     let (address, alternates) = whereabouts(endpoint, check.port);
     let settings = PoolSettings {
         connect_timeout: check.timeout.max(Duration::from_millis(1)),
@@ -163,16 +178,12 @@ fn whereabouts(endpoint: &Endpoint, other: Option<u16>) -> (Address, Alternates)
 }
 
 /// The status of the answer to a GET.
-async fn http(
-    means: &Means,
-    cluster: &Cluster,
-    endpoint: &Endpoint,
-    (check, host, path): (&HealthCheck, &str, &str),
-) -> Result<StatusCode, Error> {
+async fn http(probed: Probed<'_>, path: &str) -> Result<StatusCode, Error> {
+    let (cluster, host) = (probed.cluster, probed.host);
     let declared = cluster.protocol;
     let protocol = cluster.pool.speaks.choose(declared, declared, false);
-    let connected = connected(means, cluster, endpoint, (check, protocol, host)).await?;
-    let is_tls = cluster.tls(endpoint).is_some();
+    let connected = connected(probed, protocol).await?;
+    let is_tls = cluster.tls(probed.endpoint).is_some();
     let mut request = Request::new(Empty::<Bytes>::new());
     request.headers_mut().insert(USER_AGENT, AGENT);
     match connected.sender {
@@ -183,7 +194,7 @@ async fn http(
             let close = HeaderValue::from_static("close");
             request.headers_mut().insert(CONNECTION, close);
             let (parts, body) = request.into_parts();
-            let mut message = Some(Message::new(means.buffers.take(), parts, body));
+            let mut message = Some(Message::new(probed.means.buffers.take(), parts, body));
             Ok(connection.exchange(&mut message).await?.status())
         }
         Sender::Http2(sender) => {
@@ -221,20 +232,15 @@ where
 }
 
 /// Whether a service is SERVING, and what it said.
-async fn grpc(
-    means: &Means,
-    cluster: &Cluster,
-    endpoint: &Endpoint,
-    (check, host, service): (&HealthCheck, &str, &str),
-) -> Result<(bool, String), Error> {
-    let connected = connected(means, cluster, endpoint, (check, Protocol::Http2, host)).await?;
+async fn grpc(probed: Probed<'_>, service: &str) -> Result<(bool, String), Error> {
+    let connected = connected(probed, Protocol::Http2).await?;
     let Sender::Http2(sender) = connected.sender else {
         return Ok((false, "no HTTP/2".to_owned()));
     };
-    let is_tls = cluster.tls(endpoint).is_some();
+    let is_tls = probed.cluster.tls(probed.endpoint).is_some();
     let mut request = Request::new(Full::new(grpc_health::question(service)));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = absolute(is_tls, host, grpc_health::METHOD)?;
+    *request.uri_mut() = absolute(is_tls, probed.host, grpc_health::METHOD)?;
     let headers = request.headers_mut();
     headers.insert(USER_AGENT, AGENT);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));

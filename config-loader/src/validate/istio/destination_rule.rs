@@ -131,6 +131,7 @@ fn subsets(field: &Field<Vec<Field<raw::istio::Subset>>>, check: &mut Check<'_>)
             line: check.line(entry.span()),
         });
     }
+    subsets.shrink_to_fit();
     subsets
 }
 

@@ -112,6 +112,7 @@ fn hosts(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Lined<
             line: check.line(span),
         });
     }
+    hosts.shrink_to_fit();
     hosts
 }
 
@@ -165,6 +166,7 @@ fn ports(
             line: check.line(entry.span()),
         });
     }
+    ports.shrink_to_fit();
     ports
 }
 

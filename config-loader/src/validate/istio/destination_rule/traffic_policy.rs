@@ -99,6 +99,7 @@ fn ports(
         known.extend(number.map(|number| (number, entry.span())));
         ports.push(policy);
     }
+    ports.shrink_to_fit();
     ports
 }
 

@@ -26,6 +26,7 @@ pub(super) fn of_service(
             line: check.line(check.body()),
         });
     }
+    gateways.shrink_to_fit();
     gateways
 }
 

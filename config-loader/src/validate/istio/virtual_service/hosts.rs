@@ -38,6 +38,7 @@ pub(super) fn check(
         });
     }
     overlaps(field, check);
+    hosts.shrink_to_fit();
     hosts
 }
 

@@ -111,6 +111,7 @@ fn headers(
             });
         }
     }
+    found.shrink_to_fit();
     found
 }
 
@@ -221,5 +222,6 @@ fn query_params(
             });
         }
     }
+    found.shrink_to_fit();
     found
 }

@@ -1,4 +1,4 @@
-//! What is forgiven, for those who come from readers that forgive more, and what the proxy is told to do apart from.
+//! How strictly resources are read, and what is known of clusters besides the resources.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub struct Fleet {
     pub told: Vec<RemoteCluster>,
     /// The mesh of Gloo that resources are read for; none if it follows from the Destinations of the local cluster.
     pub mesh: Option<MeshRef>,
-    /// The namespace of the proxy; none if it is not known, as with sidecars of many: then what a resource may use is
-    /// told by its own.
+    /// The namespace of the proxy; none if resources are checked for proxies of several namespaces. Then the namespace of a
+    /// resource decides what it may use.
     pub namespace: Option<Arc<str>>,
     /// The namespace that holds mesh-wide defaults; none for `istio-system`.
     pub root_namespace: Option<Arc<str>>,

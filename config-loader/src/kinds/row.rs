@@ -19,7 +19,7 @@ pub struct Row {
     pub api: Api,
     /// Which part of a document the raw type is.
     pub body: Body,
-    /// From the draft to the checked object; none if it is refused.
+    /// From the draft to the checked object; none if it is rejected.
     pub(crate) read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,
     /// The fields of the raw type.
     pub fields: fn() -> Vec<FieldInfo>,

@@ -192,7 +192,7 @@ impl Short {
     }
 }
 
-/// Whether a part of a text may represent another.
+/// Whether a text may have anchors or aliases, by which one part of it repeats another.
 fn has_anchors(text: &str) -> bool {
     text.contains('&') || text.contains("<<")
 }

@@ -175,7 +175,7 @@ impl<'de> de::MapAccess<'de> for MapAccess<'_> {
     }
 }
 
-/// A key that is about to become a value.
+/// Deserializes a key of a map.
 struct FromKey<'a> {
     key: &'a Key,
     reader: &'a Reader<'a>,

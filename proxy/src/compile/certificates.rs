@@ -92,7 +92,7 @@ pub struct Fields {
     pub lines: Vec<(Arc<str>, u32)>,
     /// For each certificate that is used: the paths of what names its chain and its key.
     pub identities: Vec<[String; 2]>,
-    /// The path of what names the authorities of the other side.
+    /// The path of the field that names the authorities that the certificate of the other side must come from.
     pub authorities: String,
 }
 

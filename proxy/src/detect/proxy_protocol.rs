@@ -22,8 +22,8 @@ const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 pub struct Header {
     /// Its length.
     pub bytes: usize,
-    /// The client's address and the one that it dialled. None when the sender speaks for itself, as health checks do,
-    /// or does not know, or the client came over a Unix socket.
+    /// The client's address and the one that it dialled. `None` for a connection of the sender's own, such as a health check,
+    /// for a client on a Unix socket, and if the sender does not know the addresses.
     pub addresses: Option<(SocketAddr, SocketAddr)>,
 }
 

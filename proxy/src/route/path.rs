@@ -18,7 +18,7 @@ pub enum UriMatch {
         /// Whether ASCII case makes no difference.
         ignore_case: bool,
     },
-    /// Starts with these bytes; every path starts with the empty prefix.
+    /// The path starts with these bytes; an empty prefix matches every path.
     Prefix {
         /// The wanted start.
         value: Box<str>,

@@ -43,7 +43,7 @@ pub struct HttpRule {
 }
 
 impl HttpRule {
-    /// Whether the requests that the rule takes are all that its matches name: not if it leaves them to others.
+    /// Whether the rule takes every request that its matches name. A rule that delegates does not: its delegate may match fewer.
     pub(crate) fn keeps_all(&self) -> bool {
         !matches!(self.action, HttpAction::Delegate(_))
     }

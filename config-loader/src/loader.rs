@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::diagnostic::codes::common::SRC006;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
-use crate::load::{text_of, too_large};
+use crate::load::{read_file, text_of, too_large};
 use crate::parse::FILE_BYTES_MAX;
 use crate::resource::ResourceSet;
 use crate::source::{self, FileEvent, FileSource, Follow, Look, WatchSettings};
@@ -286,6 +286,15 @@ fn to_change(file: &Arc<str>, event: FileEvent) -> Change {
             Err(failure) => Change::Unreadable(failure),
         },
     }
+}
+
+/// What is wrong with one object by itself, whose text is YAML or JSON: everything that a file with it would be told,
+/// without what depends on other objects.
+pub fn check_object(text: &str) -> Vec<Diagnostic> {
+    let reading = read_file(&Arc::from("object"), text, None, ReadOptions::default());
+    let documents = reading.documents.iter();
+    let found = documents.flat_map(|document| document.reading.diagnostics.iter().cloned());
+    reading.failure.iter().cloned().chain(found).collect()
 }
 
 #[cfg(test)]

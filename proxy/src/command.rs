@@ -13,6 +13,8 @@ pub mod check;
 
 pub mod completions;
 
+pub mod control;
+
 pub mod demo;
 
 mod duration;
@@ -82,6 +84,8 @@ pub enum Command {
     Iptables(iptables::IptablesArgs),
     /// Write the ServiceImports of one cluster from what other clusters export
     Imports(imports::ImportsArgs),
+    /// Keep configuration durably and serve it as a Kubernetes API server does
+    Control(Box<control::ControlArgs>),
     /// Run three clusters and an edge gateway in one process, to try things out
     Demo(demo::DemoArgs),
     /// Be a backend that says who it is, or a client that counts who responds
@@ -130,6 +134,7 @@ fn dispatch(command: &Command) -> u8 {
         Command::Wait(args) => health::wait(args),
         Command::Iptables(args) => iptables::run(args),
         Command::Imports(args) => imports::run(args),
+        Command::Control(args) => control::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Backend(args) => backend::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

@@ -25,3 +25,9 @@ pub(super) fn report(error: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr().lock(), "strait: {error}");
 }
+
+/// Prints a line that was asked for.
+pub(super) fn show(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}

@@ -1,0 +1,64 @@
+//! Slows down those who guess: failed authentications by address.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// So many failures at once, and then one a second.
+const BURST: f64 = 10.0;
+const PER_SECOND: f64 = 1.0;
+/// The most addresses that are remembered.
+const ADDRESSES_MAX: usize = 10_000;
+
+/// The failures of late.
+#[derive(Debug, Default)]
+pub struct Attempts {
+    left: Mutex<HashMap<IpAddr, (f64, Instant)>>,
+}
+
+impl Attempts {
+    /// Counts a failure. Returns whether the address has failed too often to get an answer.
+    pub fn fail(&self, address: IpAddr, now: Instant) -> bool {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let refilled = |(tokens, at): (f64, Instant)| {
+            let since = now.saturating_duration_since(at).as_secs_f64();
+            (tokens + since * PER_SECOND).min(BURST)
+        };
+        if left.len() >= ADDRESSES_MAX {
+            left.retain(|_, known| refilled(*known) < BURST);
+            if left.len() >= ADDRESSES_MAX {
+                left.clear();
+            }
+        }
+        let known = left.entry(address).or_insert((BURST, now));
+        let tokens = refilled(*known);
+        let is_too_often = tokens < 1.0;
+        *known = (if is_too_often { tokens } else { tokens - 1.0 }, now);
+        is_too_often
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    #[test]
+    fn failures_are_limited_by_address() {
+        let attempts = Attempts::default();
+        let (a, b) = (
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        );
+        let now = Instant::now();
+        for _ in 0..10 {
+            assert!(!attempts.fail(a, now));
+        }
+        assert!(attempts.fail(a, now));
+        assert!(!attempts.fail(b, now));
+        assert!(!attempts.fail(a, now + Duration::from_secs(1)));
+        assert!(attempts.fail(a, now + Duration::from_secs(1)));
+    }
+}

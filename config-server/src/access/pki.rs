@@ -1,0 +1,179 @@
+//! Certificates: a CA and a server certificate of our own, or those of the operator.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
+use rustls::RootCertStore;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::server::WebPkiClientVerifier;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::{Role, User};
+use crate::files;
+
+/// Certificate and key of the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// The certificate with its chain.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// The material of a server.
+#[derive(Debug)]
+pub struct Material {
+    /// The configuration of TLS.
+    pub tls: Arc<ServerConfig>,
+    /// The certificate that clients trust, as PEM.
+    pub ca: String,
+}
+
+type Outcome<T> = Result<T, String>;
+
+fn context<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> String {
+    let path = path.to_owned();
+    move |error| format!("{}: {error}", path.display())
+}
+
+/// Makes or reads the material in a data directory.
+///
+/// # Errors
+/// If a file is not what it should be or cannot be written.
+pub fn prepare(data: &Path, own: Option<&Files>, names: &[String]) -> Outcome<Material> {
+    let (ca_path, ca_key_path) = (data.join("ca.crt"), data.join("ca.key"));
+    if !ca_path.exists() || !ca_key_path.exists() {
+        let key = KeyPair::generate().map_err(|e| e.to_string())?;
+        let certificate = authority()?.self_signed(&key).map_err(|e| e.to_string())?;
+        write(&ca_key_path, &key.serialize_pem())?;
+        write(&ca_path, &certificate.pem())?;
+    }
+    let ca = read(&ca_path)?;
+    let files = match own {
+        Some(files) => files.clone(),
+        None => {
+            let files = Files {
+                certificate: data.join("server.crt"),
+                key: data.join("server.key"),
+            };
+            issue(&ca, &read(&ca_key_path)?, &files, names)?;
+            files
+        }
+    };
+    let trusted = match own {
+        Some(files) => read(&files.certificate)?,
+        None => ca.clone(),
+    };
+    Ok(Material {
+        tls: Arc::new(server_config(&ca, &files)?),
+        ca: trusted,
+    })
+}
+
+fn authority() -> Outcome<CertificateParams> {
+    let mut params = CertificateParams::new(Vec::new()).map_err(|e| e.to_string())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.distinguished_name = named("strait control CA");
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(2120, 1, 1);
+    Ok(params)
+}
+
+fn named(name: &str) -> DistinguishedName {
+    let mut names = DistinguishedName::new();
+    names.push(DnType::CommonName, name);
+    names
+}
+
+/// Issues the server's certificate anew: it costs nothing, and names may have changed.
+fn issue(ca: &str, ca_key: &str, files: &Files, names: &[String]) -> Outcome<()> {
+    let ca_key = KeyPair::from_pem(ca_key).map_err(|e| format!("the key of the CA: {e}"))?;
+    let issuer = Issuer::from_ca_cert_pem(ca, ca_key).map_err(|e| format!("the CA: {e}"))?;
+    let mut params = CertificateParams::new(names.to_vec()).map_err(|e| e.to_string())?;
+    params.distinguished_name = named("strait control");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(2120, 1, 1);
+    let key = KeyPair::generate().map_err(|e| e.to_string())?;
+    let certificate = params.signed_by(&key, &issuer).map_err(|e| e.to_string())?;
+    write(&files.key, &key.serialize_pem())?;
+    write(&files.certificate, &certificate.pem())
+}
+
+fn server_config(ca: &str, files: &Files) -> Outcome<ServerConfig> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(&files.certificate)
+        .map_err(context(&files.certificate))?
+        .collect();
+    let chain = chain.map_err(context(&files.certificate))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(context(&files.key))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
+        let certificate = certificate.map_err(|e| format!("the CA: {e}"))?;
+        roots.add(certificate).map_err(|e| format!("the CA: {e}"))?;
+    }
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .allow_unauthenticated()
+            .build()
+            .map_err(|e| format!("the CA: {e}"))?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)
+        .map_err(context(&files.certificate))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The user of a client certificate that was verified: its common name, with the role that its organization names as
+/// `strait:ROLE`.
+pub fn user_of(certificate: &CertificateDer<'_>) -> Option<User> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let subject = parsed.subject();
+    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+    let mut roles = subject.iter_organization().filter_map(|organization| {
+        let text = organization.as_str().ok()?;
+        text.strip_prefix("strait:")?.parse::<Role>().ok()
+    });
+    roles.next().map(|role| User { name, role })
+}
+
+/// The names that a server certificate needs for an address that is listened on.
+pub fn names_for(listen: IpAddr, more: &[String]) -> Vec<String> {
+    let mut names = vec![
+        "localhost".to_owned(),
+        "127.0.0.1".to_owned(),
+        "::1".to_owned(),
+    ];
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    names.push(host.trim().to_ascii_lowercase());
+    if !listen.is_unspecified() {
+        names.push(listen.to_string());
+    }
+    names.extend(more.iter().cloned());
+    names.retain(|name| !name.is_empty());
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn read(path: &Path) -> Outcome<String> {
+    fs::read_to_string(path).map_err(context(path))
+}
+
+fn write(path: &Path, text: &str) -> Outcome<()> {
+    files::write_private(path, text.as_bytes()).map_err(context(path))
+}

@@ -1,0 +1,183 @@
+//! The API: from a request of a known user to an answer.
+
+mod apply;
+pub mod changes;
+pub mod decode;
+pub mod deletion;
+pub mod discovery;
+pub mod list;
+pub mod openapi;
+pub mod params;
+pub mod respond;
+pub mod route;
+mod strategic;
+pub mod table;
+pub mod validation;
+pub mod watch;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::object;
+use crate::resources::Resource;
+use crate::status::Failure;
+use crate::store::{Entry, Expected, Revision, Store, Written};
+use params::Params;
+use respond::Answer;
+use route::Target;
+
+/// The largest object that is stored.
+pub const OBJECT_BYTES_MAX: usize = 1_500_000;
+/// How often a write starts again because another one came first.
+const ATTEMPTS_MAX: usize = 50;
+
+/// A request for objects.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The method.
+    pub method: Method,
+    /// What it is about.
+    pub target: Target,
+    /// The query.
+    pub params: Params,
+    /// Of which type the body is.
+    pub content_type: String,
+    /// Who sent it, by its own account.
+    pub user_agent: String,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Call {
+    /// What Kubernetes calls what is asked, such as `deletecollection`.
+    pub fn verb(&self) -> &'static str {
+        let is_one = self.target.name.is_some();
+        let is_watch = self.params.flag("watch").unwrap_or(false);
+        match (&self.method, is_one) {
+            (&Method::GET, true) => "get",
+            (&Method::GET, false) if is_watch => "watch",
+            (&Method::GET, false) => "list",
+            (&Method::POST, _) => "create",
+            (&Method::PUT, _) => "update",
+            (&Method::PATCH, _) => "patch",
+            (&Method::DELETE, true) => "delete",
+            (&Method::DELETE, false) => "deletecollection",
+            _ => "",
+        }
+    }
+}
+
+/// What a write did, with its answer.
+#[derive(Debug)]
+pub struct Change {
+    /// The answer.
+    pub answer: Answer,
+    /// The name of the object; empty for a collection.
+    pub name: String,
+    /// The revision before; none if there was no object.
+    pub before: Option<Revision>,
+    /// The revision after; none if nothing was stored.
+    pub after: Option<Revision>,
+}
+
+/// The API over a store.
+#[derive(Clone)]
+pub struct Api {
+    /// The store.
+    pub store: Arc<dyn Store>,
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Api").finish_non_exhaustive()
+    }
+}
+
+impl Api {
+    /// Carries out a write.
+    ///
+    /// # Errors
+    /// As Kubernetes does.
+    pub async fn change(&self, call: &Call) -> Result<Change, Failure> {
+        let target = &call.target;
+        match (&call.method, &target.name, target.is_status) {
+            (&Method::POST, None, _) => self.create(call).await,
+            (&Method::PUT, Some(name), _) => self.replace(call, name).await,
+            (&Method::PATCH, Some(name), _) => self.patch(call, name).await,
+            (&Method::DELETE, Some(name), false) => self.delete(call, name).await,
+            (&Method::DELETE, None, false) => self.delete_collection(call).await,
+            _ => Err(Failure::method_not_allowed()),
+        }
+    }
+
+    /// The object of that name.
+    ///
+    /// # Errors
+    /// 404 if there is none.
+    pub async fn entry(&self, target: &Target, name: &str) -> Result<Entry, Failure> {
+        let key = target.key(name);
+        let (entry, _) = self.store.get(&key).await?;
+        entry.ok_or_else(|| Failure::not_found(target.resource, name))
+    }
+
+    /// Stores an object if its key is as expected. The answer is the object with its new revision; none if the key was
+    /// not as expected.
+    pub(crate) async fn put(
+        &self,
+        key: String,
+        expected: Expected,
+        object: &mut Value,
+    ) -> Result<Option<Revision>, Failure> {
+        let value = object::encode(object);
+        if value.len() > OBJECT_BYTES_MAX {
+            let message = format!(
+                "Request entity too large: limit is {OBJECT_BYTES_MAX} bytes, the object has {}",
+                value.len()
+            );
+            let code = http::StatusCode::PAYLOAD_TOO_LARGE;
+            return Err(Failure::new(code, "RequestEntityTooLarge", message));
+        }
+        match self.store.write(key, expected, Some(value)).await? {
+            Written::Done(revision) => {
+                set_revision(object, revision);
+                Ok(Some(revision))
+            }
+            Written::Mismatch => Ok(None),
+        }
+    }
+
+    /// Makes the namespace of a new object, unless there is one.
+    pub(crate) async fn ensure_namespace(&self, namespace: Option<&str>) -> Result<(), Failure> {
+        let Some(namespace) = namespace else {
+            return Ok(());
+        };
+        let resource = Resource::namespaces();
+        let key = resource.key(None, namespace);
+        let (found, _) = self.store.get(&key).await?;
+        if let Some(found) = found {
+            let object = object::read(&found, resource, "v1");
+            if object::is_deleting(&object) {
+                let why = "unable to create new content because the namespace is being terminated";
+                return Err(Failure::forbidden(resource, namespace, why));
+            }
+            return Ok(());
+        }
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": namespace, "labels": {"kubernetes.io/metadata.name": namespace}},
+        });
+        object::prepare_new(&mut object, resource, None, false);
+        // Another request may have been faster: the namespace is there all the same.
+        self.put(key, Expected::Absent, &mut object).await?;
+        Ok(())
+    }
+}
+
+/// Sets the revision of an object.
+pub(crate) fn set_revision(object: &mut Value, revision: Revision) {
+    let metadata = object::metadata_mut(object);
+    metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
+}

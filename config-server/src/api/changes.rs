@@ -1,0 +1,311 @@
+//! Create, replace and patch.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::decode::{self, media_type};
+use super::params::FieldValidation;
+use super::respond::Answer;
+use super::route::Target;
+use super::{ATTEMPTS_MAX, Api, Call, Change};
+use super::{strategic, validation};
+use crate::fields::managers::{self, Writer};
+use crate::object;
+use crate::resources::Resource;
+use crate::status::{Cause, Failure};
+use crate::store::{Expected, Revision, Written};
+
+/// What the query of a write says.
+pub(super) struct Options {
+    is_dry_run: bool,
+    fields: FieldValidation,
+    manager: String,
+    /// Whether the writer of changed fields is still to be noted.
+    is_noted: bool,
+}
+
+impl Options {
+    /// The options of a call, which Kubernetes calls by that name.
+    pub(super) fn of(call: &Call, name: &str) -> Result<Options, Failure> {
+        let params = &call.params;
+        Ok(Options {
+            is_dry_run: params.dry_run(name)?,
+            fields: params.field_validation(name)?,
+            manager: params.field_manager(name, &call.user_agent)?,
+            is_noted: true,
+        })
+    }
+
+    /// The same for a write that has noted its fields itself.
+    pub(super) fn without_note(self) -> Options {
+        Options {
+            is_noted: false,
+            ..self
+        }
+    }
+
+    /// Who writes.
+    pub(super) fn writer(&self, target: &Target) -> Writer {
+        Writer {
+            manager: self.manager.clone(),
+            api_version: target.api_version(),
+            is_status: target.is_status,
+        }
+    }
+
+    fn note(&self, new: &mut Value, old: &Value, target: &Target) {
+        if self.is_noted {
+            managers::note_update(new, old, &self.writer(target));
+        }
+    }
+}
+
+impl Api {
+    pub(super) async fn create(&self, call: &Call) -> Result<Change, Failure> {
+        let options = Options::of(call, "CreateOptions")?;
+        let mut object = decode::body(&call.content_type, &call.body)?;
+        let mut target = call.target.clone();
+        if target.namespace.is_none() && target.resource.api.is_namespaced {
+            return Err(Failure::method_not_allowed());
+        }
+        decode::fits(&mut object, &target)?;
+        let base = object::meta(&object, "generateName").to_owned();
+        let is_generated = object::meta(&object, "name").is_empty() && !base.is_empty();
+        for _ in 0..ATTEMPTS_MAX {
+            let mut object = object.clone();
+            if is_generated {
+                let name = format!("{base}{}", object::random_suffix());
+                object::metadata_mut(&mut object).insert("name".to_owned(), name.into());
+            }
+            target.name = Some(object::meta(&object, "name").to_owned());
+            match self.create_one(call, &options, &target, object).await {
+                Err(failure) if is_generated && failure.reason == "AlreadyExists" => {}
+                done => return done,
+            }
+        }
+        Err(Failure::internal("no generated name is free"))
+    }
+
+    /// Makes one object, whose name is known.
+    pub(super) async fn create_one(
+        &self,
+        call: &Call,
+        options: &Options,
+        target: &Target,
+        mut object: Value,
+    ) -> Result<Change, Failure> {
+        let resource = target.resource;
+        let name = target.name.clone().unwrap_or_default();
+        check_name(resource, &name)?;
+        let rv = object::meta(&object, "resourceVersion");
+        if !rv.is_empty() {
+            return Err(Failure::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        let namespace = call.target.namespace.as_deref();
+        object::prepare_new(&mut object, resource, namespace, false);
+        let warnings = validation::check(resource, &mut object, options.fields)?;
+        options.note(&mut object, &Value::Null, target);
+        let key = target.key(&name);
+        let after = if options.is_dry_run {
+            let (found, _) = self.store.get(&key).await?;
+            if found.is_some() {
+                return Err(Failure::already_exists(resource, &name));
+            }
+            None
+        } else {
+            self.ensure_namespace(namespace).await?;
+            let stored = self.put(key, Expected::Absent, &mut object).await?;
+            Some(stored.ok_or_else(|| Failure::already_exists(resource, &name))?)
+        };
+        Ok(Change {
+            answer: Answer {
+                code: StatusCode::CREATED,
+                object,
+                warnings,
+            },
+            name,
+            before: None,
+            after,
+        })
+    }
+
+    pub(super) async fn replace(&self, call: &Call, name: &str) -> Result<Change, Failure> {
+        let options = Options::of(call, "UpdateOptions")?;
+        let mut wanted = decode::body(&call.content_type, &call.body)?;
+        decode::fits(&mut wanted, &call.target)?;
+        let resource = call.target.resource;
+        if object::meta(&wanted, "resourceVersion").is_empty() {
+            let message = "Invalid value: 0x0: must be specified for an update";
+            let cause = Cause::of_field("metadata.resourceVersion", message);
+            // Without the object there is nothing to update, whatever the revision.
+            self.entry(&call.target, name).await?;
+            return Err(Failure::invalid(resource, name, vec![cause]));
+        }
+        self.modify(call, name, &options, |_| Ok(wanted.clone()))
+            .await
+    }
+
+    pub(super) async fn patch(&self, call: &Call, name: &str) -> Result<Change, Failure> {
+        let options = Options::of(call, "PatchOptions")?;
+        let media = media_type(&call.content_type);
+        if call.params.has("force") && media != "application/apply-patch+yaml" {
+            let message = "Forbidden: may not be specified for non-apply patch";
+            let cause = Cause::of_field("force", message);
+            return Err(Failure::invalid_options("PatchOptions", cause));
+        }
+        let patch = || decode::body("application/json", &call.body);
+        match media {
+            "application/apply-patch+yaml" => self.apply(call, name).await,
+            "application/merge-patch+json" => {
+                let patch = patch()?;
+                self.merge(call, name, &options, |object| {
+                    json_patch::merge(object, &patch)
+                })
+                .await
+            }
+            // Custom resources have none, and their clients know that.
+            "application/strategic-merge-patch+json" if is_of_kubernetes(call.target.resource) => {
+                let patch = patch()?;
+                self.merge(call, name, &options, |object| {
+                    strategic::merge(object, &patch)
+                })
+                .await
+            }
+            "application/json-patch+json" => {
+                let patch: json_patch::Patch =
+                    serde_json::from_value(patch()?).map_err(|error| {
+                        Failure::bad_request(format!("malformed JSON patch: {error}"))
+                    })?;
+                self.modify(call, name, &options, |current| {
+                    let mut object = current.clone();
+                    json_patch::patch(&mut object, &patch).map_err(|error| {
+                        let code = StatusCode::UNPROCESSABLE_ENTITY;
+                        Failure::new(code, "Invalid", error.to_string())
+                    })?;
+                    Ok(object)
+                })
+                .await
+            }
+            other => {
+                let message = format!(
+                    "the body of the request was in an unknown format - accepted media types include: \
+                     application/json-patch+json, application/merge-patch+json; not {other}"
+                );
+                let code = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+                Err(Failure::new(code, "UnsupportedMediaType", message))
+            }
+        }
+    }
+
+    async fn merge(
+        &self,
+        call: &Call,
+        name: &str,
+        options: &Options,
+        merge: impl Fn(&mut Value),
+    ) -> Result<Change, Failure> {
+        self.modify(call, name, options, |current| {
+            let mut object = current.clone();
+            merge(&mut object);
+            Ok(object)
+        })
+        .await
+    }
+
+    /// Changes an object by `edit`, which gets the current one. Starts again when another write came first, unless the
+    /// result names the revision that it needs.
+    pub(super) async fn modify(
+        &self,
+        call: &Call,
+        name: &str,
+        options: &Options,
+        edit: impl Fn(&Value) -> Result<Value, Failure>,
+    ) -> Result<Change, Failure> {
+        let target = &call.target;
+        let resource = target.resource;
+        for _ in 0..ATTEMPTS_MAX {
+            let entry = self.entry(target, name).await?;
+            let current = object::read(&entry, resource, target.version);
+            let mut object = edit(&current)?;
+            decode::fits(&mut object, target)?;
+            needs(&object, &current, resource, name)?;
+            object::prepare_change(&mut object, &current, resource, target.is_status);
+            let warnings = validation::check(resource, &mut object, options.fields)?;
+            options.note(&mut object, &current, target);
+            let stored = if options.is_dry_run || object::is_same(&object, &current) {
+                super::set_revision(&mut object, entry.revision);
+                Some(None)
+            } else {
+                let key = target.key(name);
+                self.store_change(key, entry.revision, &mut object)
+                    .await?
+                    .map(Some)
+            };
+            if let Some(after) = stored {
+                let mut answer = Answer::ok(object);
+                answer.warnings = warnings;
+                return Ok(Change {
+                    answer,
+                    name: name.to_owned(),
+                    before: Some(entry.revision),
+                    after,
+                });
+            }
+        }
+        Err(Failure::modified(resource, name))
+    }
+
+    /// Stores a changed object, or deletes it if it only waited for its last finalizer.
+    async fn store_change(
+        &self,
+        key: String,
+        revision: Revision,
+        object: &mut Value,
+    ) -> Result<Option<Revision>, Failure> {
+        if object::is_deleting(object) && !object::has_finalizers(object) {
+            let written = self.store.write(key, Expected::At(revision), None).await?;
+            return Ok(match written {
+                Written::Done(revision) => Some(revision),
+                Written::Mismatch => None,
+            });
+        }
+        self.put(key, Expected::At(revision), object).await
+    }
+}
+
+/// Checks that the result of an edit is one of the object that is there.
+fn needs(new: &Value, current: &Value, resource: &Resource, name: &str) -> Result<(), Failure> {
+    let wanted = object::meta(new, "resourceVersion");
+    if !wanted.is_empty() && wanted != object::meta(current, "resourceVersion") {
+        return Err(Failure::modified(resource, name));
+    }
+    let (uid, known) = (object::meta(new, "uid"), object::meta(current, "uid"));
+    if !uid.is_empty() && uid != known {
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {known}");
+        return Err(Failure::conflict(resource, name, why));
+    }
+    Ok(())
+}
+
+/// Whether Kubernetes itself has this kind.
+fn is_of_kubernetes(resource: &Resource) -> bool {
+    resource.group.is_empty() || resource.group == "discovery.k8s.io"
+}
+
+fn check_name(resource: &Resource, name: &str) -> Result<(), Failure> {
+    let message = if name.is_empty() {
+        "Required value: name or generateName is required".to_owned()
+    } else if object::is_name(name) {
+        return Ok(());
+    } else {
+        format!(
+            "Invalid value: {name:?}: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+             characters, '-' or '.', and must start and end with an alphanumeric character"
+        )
+    };
+    let cause = Cause::of_field("metadata.name", message);
+    Err(Failure::invalid(resource, name, vec![cause]))
+}

@@ -1,0 +1,159 @@
+//! Bodies of requests.
+
+use std::sync::Arc;
+
+use config_loader::diagnostic::Locator;
+use config_loader::parse::{self, Node, Value as Tree};
+use config_loader::span::Lines;
+use serde_json::{Map, Value};
+
+use super::route::Target;
+use crate::object;
+use crate::status::Failure;
+
+/// The media type of a `Content-Type`, without its parameters.
+pub fn media_type(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or("").trim()
+}
+
+/// Reads an object or options from a body.
+///
+/// # Errors
+/// 415 if its type is not read, 400 if it is malformed.
+pub fn body(content_type: &str, bytes: &[u8]) -> Result<Value, Failure> {
+    match media_type(content_type) {
+        "" | "application/json" | "*/*" => serde_json::from_slice(bytes).map_err(|error| {
+            Failure::bad_request(format!(
+                "the body of the request is malformed JSON: {error}"
+            ))
+        }),
+        "application/yaml" | "application/apply-patch+yaml" => yaml(bytes),
+        other => {
+            let message = format!(
+                "the body of the request was in an unknown format - accepted media types include: application/json, \
+                 application/yaml; not {other}"
+            );
+            let code = http::StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            Err(Failure::new(code, "UnsupportedMediaType", message))
+        }
+    }
+}
+
+/// Reads one document of YAML, of which JSON is a part.
+///
+/// # Errors
+/// 400 if it is malformed.
+pub fn yaml(bytes: &[u8]) -> Result<Value, Failure> {
+    let malformed = |why: &str| Failure::bad_request(format!("error decoding YAML: {why}"));
+    let text = std::str::from_utf8(bytes).map_err(|_| malformed("the body is not UTF-8"))?;
+    let file: Arc<str> = Arc::from("body");
+    let lines = Lines::new(text);
+    let locator = Locator {
+        file: &file,
+        text,
+        lines: &lines,
+        first_line: 1,
+        secret: true,
+    };
+    let mut found = Vec::new();
+    let tree = parse::tree(&locator, &mut found);
+    match (tree, found.first()) {
+        (Some(tree), None) => Ok(to_json(&tree)),
+        (_, Some(first)) => Err(malformed(&first.message)),
+        (None, None) => Err(malformed("the body has no document")),
+    }
+}
+
+fn to_json(node: &Node) -> Value {
+    match &node.value {
+        Tree::Null => Value::Null,
+        Tree::Bool(value) => Value::Bool(*value),
+        Tree::Int(value) => (*value).into(),
+        Tree::Float(value) => (*value).into(),
+        Tree::Text(text) => Value::String(text.to_string()),
+        Tree::List(items) => items.iter().map(to_json).collect(),
+        Tree::Map(entries) => {
+            let entries = entries.iter();
+            let map: Map<String, Value> = entries
+                .map(|entry| (entry.key.text.to_string(), to_json(&entry.value)))
+                .collect();
+            map.into()
+        }
+    }
+}
+
+/// Checks that a body is an object that belongs under the path, and gives it the name of the path.
+///
+/// # Errors
+/// 400 if it is not.
+pub fn fits(object: &mut Value, target: &Target) -> Result<(), Failure> {
+    let text = |field: &str| object[field].as_str().unwrap_or("");
+    let (kind, api_version) = (text("kind"), text("apiVersion"));
+    if !object.is_object() || kind.is_empty() {
+        return Err(Failure::bad_request(
+            "Object 'Kind' is missing in the body of the request",
+        ));
+    }
+    if api_version.is_empty() {
+        return Err(Failure::bad_request(
+            "Object 'apiVersion' is missing in the body of the request",
+        ));
+    }
+    let expected = target.api_version();
+    if api_version != expected {
+        return Err(Failure::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if kind != target.resource.kind {
+        return Err(Failure::bad_request(format!(
+            "the kind in the data ({kind}) does not match the expected kind ({})",
+            target.resource.kind
+        )));
+    }
+    if !object
+        .get("metadata")
+        .is_none_or(|m| m.is_object() || m.is_null())
+    {
+        return Err(Failure::bad_request("metadata is no object"));
+    }
+    let namespace = object::meta(object, "namespace");
+    let of_path = target.namespace.as_deref().unwrap_or("");
+    if !namespace.is_empty() && namespace != of_path {
+        return Err(Failure::bad_request(format!(
+            "the namespace of the provided object does not match the namespace sent on the request ({namespace}, {of_path})"
+        )));
+    }
+    let Some(wanted) = target.name.as_deref() else {
+        return Ok(());
+    };
+    let name = object::meta(object, "name");
+    if !name.is_empty() && name != wanted {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({wanted})"
+        )));
+    }
+    let metadata = object::metadata_mut(object);
+    metadata.insert("name".to_owned(), wanted.into());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn yaml_becomes_json() {
+        let read = yaml(b"a: [1, 2.5, x, null]\nb: {c: true}\n").unwrap();
+        assert_eq!(read, json!({"a": [1, 2.5, "x", null], "b": {"c": true}}));
+        assert!(yaml(b"a: [").is_err());
+        assert!(yaml(b"a: 1\na: 2\n").is_err());
+    }
+
+    #[test]
+    fn protobuf_is_415() {
+        let failure = body("application/vnd.kubernetes.protobuf", b"k8s").unwrap_err();
+        assert_eq!(failure.code, 415);
+    }
+}

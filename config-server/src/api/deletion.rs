@@ -1,0 +1,292 @@
+//! Delete of one object and of collections.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::respond::Answer;
+use super::route::Target;
+use super::{ATTEMPTS_MAX, Api, Call, Change, decode};
+use crate::clock;
+use crate::object;
+use crate::resources::{self, Resource};
+use crate::selector::Selector;
+use crate::status::{Cause, Failure};
+use crate::store::{Entry, Expected, Scan, Written};
+
+/// What a request says about a deletion.
+#[derive(Clone, Debug, Default)]
+struct Options {
+    is_dry_run: bool,
+    uid: Option<String>,
+    revision: Option<String>,
+    policy: String,
+}
+
+impl Options {
+    /// Reads the body if there is one, and the query otherwise.
+    fn of(call: &Call) -> Result<Options, Failure> {
+        let params = &call.params;
+        let mut options = Options {
+            is_dry_run: params.dry_run("DeleteOptions")?,
+            policy: params.get("propagationPolicy").to_owned(),
+            ..Options::default()
+        };
+        let mut orphan = params.get("orphanDependents").to_owned();
+        params.number("gracePeriodSeconds")?;
+        if !call.body.is_empty() {
+            let body = decode::body(&call.content_type, &call.body)?;
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            options.uid = text(&body["preconditions"]["uid"]);
+            options.revision = text(&body["preconditions"]["resourceVersion"]);
+            if let Some(policy) = text(&body["propagationPolicy"]) {
+                options.policy = policy;
+            }
+            if let Some(flag) = body["orphanDependents"].as_bool() {
+                orphan = flag.to_string();
+            }
+            match body["dryRun"].as_array().map_or(&[][..], Vec::as_slice) {
+                [] => {}
+                [one] if one == "All" => options.is_dry_run = true,
+                other => {
+                    return Err(invalid(
+                        "dryRun",
+                        unsupported(&Value::from(other), "\"All\""),
+                    ));
+                }
+            }
+            if body["gracePeriodSeconds"]
+                .as_i64()
+                .is_some_and(|seconds| seconds < 0)
+            {
+                let message = "Invalid value: must be greater than or equal to 0";
+                return Err(invalid("gracePeriodSeconds", message.to_owned()));
+            }
+        }
+        if !orphan.is_empty() && !options.policy.is_empty() {
+            let message =
+                "Invalid value: orphanDependents and deletionPropagation cannot be both set";
+            return Err(invalid("propagationPolicy", message.to_owned()));
+        }
+        if orphan == "true" {
+            options.policy = "Orphan".to_owned();
+        }
+        if !["", "Background", "Foreground", "Orphan"].contains(&&*options.policy) {
+            let known = "\"Background\", \"Foreground\", \"Orphan\"";
+            let policy = Value::from(&*options.policy);
+            return Err(invalid("propagationPolicy", unsupported(&policy, known)));
+        }
+        Ok(options)
+    }
+
+    fn meets(&self, target: &Target, name: &str, object: &Value) -> Result<(), Failure> {
+        for (wanted, field, what) in [
+            (&self.uid, "uid", "UID"),
+            (&self.revision, "resourceVersion", "ResourceVersion"),
+        ] {
+            let known = object::meta(object, field);
+            if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != known) {
+                let why = format!(
+                    "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {known}"
+                );
+                return Err(Failure::conflict(target.resource, name, why));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn invalid(field: &str, message: String) -> Failure {
+    Failure::invalid_options("DeleteOptions", Cause::of_field(field, message))
+}
+
+fn unsupported(value: &Value, known: &str) -> String {
+    format!("Unsupported value: {value}: supported values: {known}")
+}
+
+impl Api {
+    pub(super) async fn delete(&self, call: &Call, name: &str) -> Result<Change, Failure> {
+        let options = Options::of(call)?;
+        let target = &call.target;
+        if target.resource.kind == "Namespace" && !options.is_dry_run {
+            self.entry(target, name).await?;
+            self.empty_namespace(name).await?;
+        }
+        self.delete_one(target, name, &options).await
+    }
+
+    async fn delete_one(
+        &self,
+        target: &Target,
+        name: &str,
+        options: &Options,
+    ) -> Result<Change, Failure> {
+        for _ in 0..ATTEMPTS_MAX {
+            let entry = self.entry(target, name).await?;
+            let mut object = object::read(&entry, target.resource, target.version);
+            options.meets(target, name, &object)?;
+            let uid = object::meta(&object, "uid").to_owned();
+            if options.policy == "Foreground" && !options.is_dry_run {
+                self.release_dependents(&uid, false).await?;
+            }
+            let change = |answer, after| Change {
+                answer,
+                name: name.to_owned(),
+                before: Some(entry.revision),
+                after,
+            };
+            if object::has_finalizers(&object) {
+                let was_deleting = object::is_deleting(&object);
+                mark_deleted(&mut object);
+                if options.is_dry_run || was_deleting {
+                    return Ok(change(Answer::ok(object), None));
+                }
+                let expected = Expected::At(entry.revision);
+                if let Some(after) = self.put(target.key(name), expected, &mut object).await? {
+                    return Ok(change(Answer::ok(object), Some(after)));
+                }
+                continue;
+            }
+            let answer = Answer::ok(deleted(target.resource, name, &uid));
+            if options.is_dry_run {
+                return Ok(change(answer, None));
+            }
+            let expected = Expected::At(entry.revision);
+            let written = self.store.write(target.key(name), expected, None).await?;
+            if let Written::Done(after) = written {
+                if options.policy != "Foreground" {
+                    let is_orphan = options.policy == "Orphan";
+                    self.release_dependents(&uid, is_orphan).await?;
+                }
+                return Ok(change(answer, Some(after)));
+            }
+        }
+        Err(Failure::modified(target.resource, name))
+    }
+
+    pub(super) async fn delete_collection(&self, call: &Call) -> Result<Change, Failure> {
+        let options = Options::of(call)?;
+        let target = &call.target;
+        if target.namespace.is_none() && target.resource.api.is_namespaced {
+            return Err(Failure::method_not_allowed());
+        }
+        let params = &call.params;
+        let selector = Selector::read(params.get("labelSelector"), params.get("fieldSelector"))?;
+        for entry in self.entries(target.prefix()).await? {
+            let object = object::read(&entry, target.resource, target.version);
+            if !selector.selects(&object) {
+                continue;
+            }
+            let name = object::meta(&object, "name").to_owned();
+            match self.delete_one(target, &name, &options).await {
+                Err(failure) if failure.code == StatusCode::NOT_FOUND => {}
+                other => drop(other?),
+            }
+        }
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+            "details": {"group": target.resource.group, "kind": target.resource.api.plural},
+        });
+        Ok(Change {
+            answer: Answer::ok(status),
+            name: String::new(),
+            before: None,
+            after: Some(self.store.history().latest()),
+        })
+    }
+
+    async fn entries(&self, prefix: String) -> Result<Vec<Entry>, Failure> {
+        let scan = Scan {
+            prefix,
+            ..Scan::default()
+        };
+        Ok(self.store.scan(scan).await?.entries)
+    }
+
+    /// Deletes everything in a namespace.
+    async fn empty_namespace(&self, namespace: &str) -> Result<(), Failure> {
+        for resource in resources::all().iter().filter(|r| r.api.is_namespaced) {
+            for entry in self.entries(resource.prefix(Some(namespace))).await? {
+                let name = entry.key.rsplit('/').next().unwrap_or("").to_owned();
+                let target = target_of(resource, Some(namespace));
+                match Box::pin(self.delete_one(&target, &name, &Options::default())).await {
+                    Err(failure) if failure.code == StatusCode::NOT_FOUND => {}
+                    other => drop(other?),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes what only the object with that UID owned; or takes the owner from it.
+    async fn release_dependents(&self, uid: &str, is_orphan: bool) -> Result<(), Failure> {
+        for entry in self.entries("/".to_owned()).await? {
+            // A cheap look at the text first: hardly any object has an owner.
+            if uid.is_empty() || !contains(&entry.value, uid) {
+                continue;
+            }
+            let Some(resource) = resources::of_key(&entry.key) else {
+                continue;
+            };
+            let mut object = object::read(&entry, resource, resource.versions[0]);
+            let metadata = object::metadata_mut(&mut object);
+            let Some(Value::Array(owners)) = metadata.get_mut("ownerReferences") else {
+                continue;
+            };
+            let count = owners.len();
+            owners.retain(|owner| owner["uid"] != uid);
+            if owners.len() == count {
+                continue;
+            }
+            let is_free = owners.is_empty();
+            let namespace = object::meta(&object, "namespace").to_owned();
+            let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+            let name = object::meta(&object, "name").to_owned();
+            if is_free && !is_orphan {
+                let target = target_of(resource, namespace.as_deref());
+                Box::pin(self.delete_one(&target, &name, &Options::default())).await?;
+            } else {
+                let expected = Expected::At(entry.revision);
+                self.put(entry.key.to_string(), expected, &mut object)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn target_of(resource: &'static Resource, namespace: Option<&str>) -> Target {
+    Target {
+        resource,
+        version: resource.versions[0],
+        namespace: namespace.map(str::to_owned),
+        name: None,
+        is_status: false,
+    }
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
+}
+
+fn mark_deleted(object: &mut Value) {
+    let metadata = object::metadata_mut(object);
+    if !metadata.contains_key("deletionTimestamp") {
+        metadata.insert("deletionTimestamp".to_owned(), clock::now().into());
+        metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+        let generation = metadata.get("generation").and_then(Value::as_i64);
+        metadata.insert(
+            "generation".to_owned(),
+            (generation.unwrap_or(0) + 1).into(),
+        );
+    }
+}
+
+fn deleted(resource: &Resource, name: &str, uid: &str) -> Value {
+    let mut details = json!({"name": name, "kind": resource.api.plural, "uid": uid});
+    if !resource.group.is_empty() {
+        details["group"] = resource.group.into();
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

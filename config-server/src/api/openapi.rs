@@ -1,0 +1,274 @@
+//! OpenAPI documents, made from the same types that validation reads.
+
+use std::collections::BTreeMap;
+
+use config_loader::kinds::{Body, Row};
+use serde_json::{Map, Value, json};
+
+use super::discovery::in_version;
+use crate::resources::{self, Resource};
+use crate::status::Failure;
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// `/openapi/v3`: where the document of each group version is.
+pub fn index() -> Value {
+    let mut paths = Map::new();
+    for resource in resources::all() {
+        for version in &resource.versions {
+            let path = place(resource, version);
+            let url = format!("/openapi/v3{path}?hash={}", env!("CARGO_PKG_VERSION"));
+            let name = path.trim_start_matches('/').to_owned();
+            paths.insert(name, json!({"serverRelativeURL": url}));
+        }
+    }
+    json!({"paths": paths})
+}
+
+/// `/api/v1` or `/apis/GROUP/VERSION`.
+fn place(resource: &Resource, version: &str) -> String {
+    if resource.group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{}/{version}", resource.group)
+    }
+}
+
+fn info() -> Value {
+    json!({"title": "Strait", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// `/openapi/v3/api/v1` or `/openapi/v3/apis/GROUP/VERSION`.
+///
+/// # Errors
+/// 404 if there is no such version.
+pub fn document(of: &str) -> Result<Value, Failure> {
+    let parts: Vec<&str> = of.split('/').collect();
+    let (group, version) = match &*parts {
+        ["api", version] => ("", *version),
+        ["apis", group, version] => (*group, *version),
+        _ => return Err(Failure::unknown_path()),
+    };
+    let mut paths = Map::new();
+    let mut schemas = Map::new();
+    for resource in in_version(group, version) {
+        add_paths(resource, version, &mut paths);
+        let name = schema_name(resource, version);
+        schemas.insert(name, schema(resource, version, "#/components/schemas/"));
+    }
+    if paths.is_empty() {
+        return Err(Failure::unknown_path());
+    }
+    schemas.insert(META.to_owned(), meta_schema());
+    Ok(
+        json!({"openapi": "3.0.0", "info": info(), "paths": paths, "components": {"schemas": schemas}}),
+    )
+}
+
+/// `/openapi/v2`: every group version in one document.
+pub fn document_v2() -> Value {
+    let mut definitions = Map::new();
+    for resource in resources::all() {
+        for version in &resource.versions {
+            let name = schema_name(resource, version);
+            definitions.insert(name, schema(resource, version, "#/definitions/"));
+        }
+    }
+    definitions.insert(META.to_owned(), meta_schema());
+    json!({"swagger": "2.0", "info": info(), "paths": {}, "definitions": definitions})
+}
+
+fn schema_name(resource: &Resource, version: &str) -> String {
+    let group = if resource.group.is_empty() {
+        "core.api.k8s.io"
+    } else {
+        resource.group
+    };
+    let reversed: Vec<&str> = group.split('.').rev().collect();
+    format!("{}.{version}.{}", reversed.join("."), resource.kind)
+}
+
+fn gvk(resource: &Resource, version: &str) -> Value {
+    json!({"group": resource.group, "version": version, "kind": resource.kind})
+}
+
+fn add_paths(resource: &Resource, version: &str, paths: &mut Map<String, Value>) {
+    let place = place(resource, version);
+    let plural = resource.api.plural;
+    let collection = if resource.api.is_namespaced {
+        let all = format!("{place}/{plural}");
+        paths.insert(
+            all,
+            json!({"get": operation(resource, version, "list", &[])}),
+        );
+        format!("{place}/namespaces/{{namespace}}/{plural}")
+    } else {
+        format!("{place}/{plural}")
+    };
+    let write = ["dryRun", "fieldManager", "fieldValidation"];
+    let apply = ["dryRun", "fieldManager", "fieldValidation", "force"];
+    let delete = ["dryRun", "gracePeriodSeconds", "propagationPolicy"];
+    let list = [
+        "labelSelector",
+        "fieldSelector",
+        "limit",
+        "continue",
+        "watch",
+    ];
+    let of = |action, parameters: &[&str]| operation(resource, version, action, parameters);
+    paths.insert(
+        collection.clone(),
+        json!({
+            "get": of("list", &list), "post": of("post", &write), "delete": of("deletecollection", &delete),
+        }),
+    );
+    let item = |is_status: bool| {
+        let mut item =
+            json!({"get": of("get", &[]), "put": of("put", &write), "patch": of("patch", &apply)});
+        if !is_status {
+            item["delete"] = of("delete", &delete);
+        }
+        item
+    };
+    paths.insert(format!("{collection}/{{name}}"), item(false));
+    if resource.api.has_status {
+        paths.insert(format!("{collection}/{{name}}/status"), item(true));
+    }
+}
+
+fn operation(resource: &Resource, version: &str, action: &str, parameters: &[&str]) -> Value {
+    let reference =
+        json!({"$ref": format!("#/components/schemas/{}", schema_name(resource, version))});
+    let parameters = parameters.iter().map(|name| {
+        json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}})
+    });
+    json!({
+        "parameters": parameters.collect::<Vec<_>>(),
+        "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": gvk(resource, version),
+    })
+}
+
+fn meta_schema() -> Value {
+    let text = json!({"type": "string"});
+    let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    let list = json!({"type": "array", "items": {"type": "object"}});
+    json!({
+        "type": "object",
+        "description": "Metadata that all objects have.",
+        "properties": {
+            "annotations": texts, "creationTimestamp": {"type": "string", "format": "date-time"},
+            "deletionGracePeriodSeconds": {"type": "integer"},
+            "deletionTimestamp": {"type": "string", "format": "date-time"},
+            "finalizers": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+            "generateName": text, "generation": {"type": "integer"}, "labels": texts, "managedFields": list,
+            "name": text, "namespace": text, "ownerReferences": list, "resourceVersion": text,
+            "selfLink": text, "uid": text,
+        },
+    })
+}
+
+fn schema(resource: &Resource, version: &str, references: &str) -> Value {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let mut properties = json!({
+        "apiVersion": text("The group and version of the object."),
+        "kind": text("The kind of the object."),
+        "metadata": {"allOf": [{"$ref": format!("{references}{META}")}], "description": "Name, namespace, labels."},
+    });
+    match resource.row {
+        Some(row) => add_fields(row, &mut properties),
+        None => properties["status"] = json!({"type": "object"}),
+    }
+    if resource.api.has_status && properties["status"].is_null() {
+        properties["status"] =
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    }
+    json!({
+        "type": "object",
+        "description": format!("{} of {}.", resource.kind, resource.api_version(version)),
+        "properties": properties,
+        "x-kubernetes-group-version-kind": [gvk(resource, version)],
+    })
+}
+
+/// A field and those in it.
+#[derive(Debug, Default)]
+struct Tree {
+    holds: &'static str,
+    fields: BTreeMap<String, Tree>,
+}
+
+impl Tree {
+    /// The schema of what it holds.
+    fn schema(&self) -> Value {
+        if let Some(items) = self.fields.get("[]") {
+            return json!({"type": "array", "items": items.schema()});
+        }
+        if let Some(values) = self.fields.get("*") {
+            return json!({"type": "object", "additionalProperties": values.schema()});
+        }
+        if !self.fields.is_empty() {
+            let fields = self
+                .fields
+                .iter()
+                .map(|(name, field)| (name.clone(), field.schema()));
+            return json!({"type": "object", "properties": fields.collect::<Map<_, _>>()});
+        }
+        match self.holds {
+            "text" => json!({"type": "string"}),
+            "boolean" => json!({"type": "boolean"}),
+            "number" => json!({"type": "number"}),
+            "list" => json!({"type": "array", "items": {}}),
+            "mapping" => json!({"type": "object"}),
+            _ => json!({"x-kubernetes-preserve-unknown-fields": true}),
+        }
+    }
+}
+
+fn add_fields(row: &Row, properties: &mut Value) {
+    let mut root = Tree::default();
+    for field in (row.fields)() {
+        let path = match row.body {
+            Body::Spec => format!("spec.{}", field.path),
+            Body::Whole => field.path,
+        };
+        let mut at = &mut root;
+        for part in path.split('.') {
+            let (name, brackets) = part.split_at(part.find('[').unwrap_or(part.len()));
+            at = at.fields.entry(name.to_owned()).or_default();
+            for _ in 0..brackets.matches("[]").count() {
+                at = at.fields.entry("[]".to_owned()).or_default();
+            }
+        }
+        at.holds = field.holds;
+    }
+    for (name, field) in &root.fields {
+        properties[name] = field.schema();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_schemas() {
+        let document = document("apis/networking.istio.io/v1").unwrap();
+        let service = &document["components"]["schemas"]["io.istio.networking.v1.VirtualService"];
+        let http = &service["properties"]["spec"]["properties"]["http"];
+        assert_eq!(http["type"], "array", "{http}");
+        let route = &http["items"]["properties"]["route"]["items"]["properties"];
+        assert_eq!(route["weight"]["type"], "number", "{route}");
+        assert!(document_v2()["definitions"]["io.flomesh.v1alpha1.ServiceImport"].is_object());
+    }
+
+    #[test]
+    fn every_version_has_a_document() {
+        let index = index();
+        for path in index["paths"].as_object().unwrap().keys() {
+            assert!(document(path).is_ok(), "{path}");
+        }
+        assert!(document("apis/x/v1").is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! What `strait check` says of an object, as an API server says it.
+
+use config_loader::diagnostic::codes::common::CM021;
+use config_loader::{Diagnostic, Severity, check_object};
+use http::StatusCode;
+use serde_json::Value;
+
+use super::params::FieldValidation;
+use crate::object;
+use crate::resources::Resource;
+use crate::status::{Cause, Failure};
+
+/// The most warnings of one response.
+const WARNINGS_MAX: usize = 50;
+
+/// Checks an object, and drops the fields that its kind does not have. Returns warnings.
+///
+/// # Errors
+/// 400 for unknown fields where they are not allowed, 422 for everything else that is wrong.
+pub fn check(
+    resource: &Resource,
+    object: &mut Value,
+    fields: FieldValidation,
+) -> Result<Vec<String>, Failure> {
+    if resource.row.is_none() {
+        return Ok(Vec::new());
+    }
+    let name = object::meta(object, "name").to_owned();
+    let found = check_object(&text_of(object));
+    let (unknown, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|d| d.code == CM021);
+    let mut warnings = Vec::new();
+    let unknown: Vec<Diagnostic> = unknown
+        .into_iter()
+        .filter(|d| !d.field.is_empty())
+        .collect();
+    let texts = unknown
+        .iter()
+        .map(|d| format!("unknown field \"{}\"", d.field));
+    match fields {
+        FieldValidation::Strict if !unknown.is_empty() => {
+            let list: Vec<String> = texts.collect();
+            let message = format!("strict decoding error: {}", list.join(", "));
+            let code = StatusCode::BAD_REQUEST;
+            return Err(Failure::new(code, "BadRequest", message));
+        }
+        FieldValidation::Warn => warnings.extend(texts),
+        _ => {}
+    }
+    for found in &unknown {
+        drop_field(object, &found.field);
+    }
+    let mut causes = Vec::new();
+    for found in others {
+        let text = match &found.help {
+            Some(help) if found.severity == Severity::Error => format!("{}: {help}", found.message),
+            _ => found.message.clone(),
+        };
+        let cause = Cause::of_field(&found.field, text);
+        match found.severity {
+            Severity::Error => causes.push(cause),
+            Severity::Warning => warnings.push(cause.text()),
+            Severity::Note => {}
+        }
+    }
+    if !causes.is_empty() {
+        return Err(Failure::invalid(resource, &name, causes));
+    }
+    warnings.truncate(WARNINGS_MAX);
+    Ok(warnings)
+}
+
+/// The object without what the server has set and a file does not have.
+fn text_of(object: &Value) -> String {
+    let mut bare = object.clone();
+    object::metadata_mut(&mut bare).shift_remove("managedFields");
+    bare.to_string()
+}
+
+/// Removes the field at a path such as `spec.http[2].match`.
+fn drop_field(object: &mut Value, path: &str) {
+    let (parent, field) = match path.rsplit_once('.') {
+        Some((parent, field)) => (parent, field),
+        None => ("", path),
+    };
+    let pointer: String = parent
+        .split(['.', '['])
+        .filter(|part| !part.is_empty())
+        .map(|part| format!("/{}", part.trim_end_matches(']')))
+        .collect();
+    if let Some(Value::Object(map)) = object.pointer_mut(&pointer) {
+        map.shift_remove(field);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn policy() -> Value {
+        json!({
+            "apiVersion": "flomesh.io/v1alpha1", "kind": "GlobalTrafficPolicy",
+            "metadata": {"name": "web", "namespace": "ns1"},
+            "spec": {"lbType": "Locality", "lbtype": "x"},
+        })
+    }
+
+    fn resource() -> &'static Resource {
+        crate::resources::find("flomesh.io", "v1alpha1", "globaltrafficpolicies")
+            .unwrap()
+            .0
+    }
+
+    #[test]
+    fn unknown_fields_are_dropped_or_refused() {
+        let mut object = policy();
+        let warnings = check(resource(), &mut object, FieldValidation::Warn).unwrap();
+        assert_eq!(warnings, ["unknown field \"spec.lbtype\""]);
+        assert_eq!(object["spec"], json!({"lbType": "Locality"}));
+        let silent = check(resource(), &mut policy(), FieldValidation::Ignore).unwrap();
+        assert_eq!(silent, Vec::<String>::new());
+        let strict = check(resource(), &mut policy(), FieldValidation::Strict).unwrap_err();
+        assert_eq!(strict.code, 400);
+        assert!(strict.message.contains("spec.lbtype"), "{}", strict.message);
+    }
+
+    #[test]
+    fn all_errors_are_causes() {
+        let mut object = policy();
+        object["spec"] =
+            json!({"lbType": "ActiveActive", "targets": [{"clusterKey": "c2", "weight": -1}]});
+        let failure = check(resource(), &mut object, FieldValidation::Warn).unwrap_err();
+        assert_eq!((failure.code.as_u16(), failure.reason), (422, "Invalid"));
+        let causes = failure.details["causes"].as_array().unwrap();
+        let fields: Vec<&str> = causes.iter().filter_map(|c| c["field"].as_str()).collect();
+        assert_eq!(
+            fields,
+            ["spec.targets[0].clusterKey", "spec.targets[0].weight"]
+        );
+    }
+}

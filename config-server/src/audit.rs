@@ -1,0 +1,74 @@
+//! The audit log: one line of JSON per write.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::json;
+
+use crate::access::User;
+use crate::api::{Call, Change};
+use crate::clock;
+use crate::status::Failure;
+
+/// A file larger than this is moved aside.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// The audit log of a server.
+#[derive(Debug)]
+pub struct Audit {
+    path: PathBuf,
+    file: Mutex<File>,
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+}
+
+impl Audit {
+    /// The log in that file, which is appended to.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn at(path: PathBuf) -> io::Result<Audit> {
+        let file = Mutex::new(open(&path)?);
+        Ok(Audit { path, file })
+    }
+
+    /// Writes down what came of a write.
+    pub fn record(&self, user: &User, call: &Call, outcome: &Result<Change, Failure>) {
+        let target = &call.target;
+        let mut name = target.name.clone().unwrap_or_default();
+        let (code, before, after) = match outcome {
+            Ok(change) => {
+                name.clone_from(&change.name);
+                (change.answer.code, change.before, change.after)
+            }
+            Err(failure) => (failure.code, None, None),
+        };
+        let line = json!({
+            "time": clock::now(), "user": user.name, "role": user.role.to_string(), "verb": call.verb(),
+            "resource": target.resource.qualified(), "namespace": target.namespace, "name": name,
+            "subresource": if target.is_status { "status" } else { "" }, "dryRun": call.params.has("dryRun"),
+            "code": code.as_u16(), "before": before, "after": after,
+        });
+        if let Err(error) = self.append(&format!("{line}\n")) {
+            tracing::error!(file = %self.path.display(), %error, "the audit log cannot be written");
+        }
+    }
+
+    fn append(&self, line: &str) -> io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.metadata()?.len() > FILE_BYTES_MAX {
+            std::fs::rename(&self.path, self.path.with_extension("log.1"))?;
+            *file = open(&self.path)?;
+        }
+        file.write_all(line.as_bytes())
+    }
+}

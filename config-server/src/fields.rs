@@ -1,0 +1,300 @@
+//! Who manages which fields of an object: sets of fields, and `metadata.managedFields`.
+//!
+//! Objects are merged field by field. Lists are one field each, except those of [`KEYED`], whose items are told apart by
+//! keys, and `metadata.finalizers`, which is a set.
+
+pub mod managers;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+/// A path to a field, in the elements of FieldsV1: `f:name`, `k:{"type":"Valid"}`, `v:"value"`, or `.` for an item itself.
+pub type Path = Vec<String>;
+
+/// A set of fields.
+pub type Set = BTreeSet<Path>;
+
+/// Lists whose items are told apart by keys, by the end of their path.
+const KEYED: &[(&[&str], &[&str])] = &[
+    (&["f:status", "f:conditions"], &["type"]),
+    (&["f:status", "f:clusters"], &["cluster"]),
+    (&["f:metadata", "f:ownerReferences"], &["uid"]),
+];
+
+/// Lists that are sets of values.
+const SETS: &[&[&str]] = &[&["f:metadata", "f:finalizers"]];
+
+/// What of the metadata is managed.
+const METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
+
+fn keys_of(path: &[String]) -> Option<&'static [&'static str]> {
+    let found = KEYED.iter().find(|(known, _)| path == *known);
+    found.map(|(_, keys)| *keys)
+}
+
+fn is_set(path: &[String]) -> bool {
+    SETS.iter().any(|known| path == *known)
+}
+
+/// Every managed field of an object with its value. With `is_status` these are those of its status, else all others.
+pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, Value> {
+    let mut found = BTreeMap::new();
+    let Value::Object(map) = object else {
+        return found;
+    };
+    for (name, value) in map {
+        let path = vec![format!("f:{name}")];
+        match &**name {
+            "apiVersion" | "kind" => {}
+            "status" => {
+                if is_status {
+                    collect(path, value, &mut found);
+                }
+            }
+            _ if is_status => {}
+            "metadata" => {
+                for name in METADATA {
+                    let mut path = path.clone();
+                    path.push(format!("f:{name}"));
+                    if let Some(value) = value.get(name) {
+                        collect(path, value, &mut found);
+                    }
+                }
+            }
+            _ => collect(path, value, &mut found),
+        }
+    }
+    found
+}
+
+fn collect(path: Path, value: &Value, found: &mut BTreeMap<Path, Value>) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (name, value) in map {
+                let mut path = path.clone();
+                path.push(format!("f:{name}"));
+                collect(path, value, found);
+            }
+        }
+        Value::Array(items) if keys_of(&path).is_some() => {
+            let keys = keys_of(&path).unwrap_or_default();
+            for item in items {
+                let mut path = path.clone();
+                path.push(key_of(item, keys));
+                collect(path.clone(), item, found);
+                path.push(".".to_owned());
+                found.insert(path, Value::Null);
+            }
+        }
+        Value::Array(items) if is_set(&path) => {
+            for item in items {
+                let mut path = path.clone();
+                path.push(format!("v:{item}"));
+                found.insert(path, Value::Null);
+            }
+        }
+        other => drop(found.insert(path, other.clone())),
+    }
+}
+
+fn key_of(item: &Value, keys: &[&str]) -> String {
+    let pairs = keys
+        .iter()
+        .map(|key| ((*key).to_owned(), item[*key].clone()));
+    format!("k:{}", Value::Object(pairs.collect::<Map<_, _>>()))
+}
+
+/// Sets a field. What leads to it is made.
+pub fn set(object: &mut Value, path: &[String], value: &Value) {
+    let Some((first, rest)) = path.split_first() else {
+        // An empty object only says that there is one.
+        let is_there = object.is_object() && value.as_object().is_some_and(Map::is_empty);
+        if !is_there {
+            *object = value.clone();
+        }
+        return;
+    };
+    if first == "." {
+        return;
+    }
+    if let Some(name) = first.strip_prefix("f:") {
+        if !object.is_object() {
+            *object = json!({});
+        }
+        let child = &mut object[name];
+        return set(child, rest, value);
+    }
+    if !object.is_array() {
+        *object = json!([]);
+    }
+    let Value::Array(items) = object else { return };
+    match position(items, first) {
+        Some(at) => set(&mut items[at], rest, value),
+        None => {
+            let mut item = bare_item(first);
+            set_item(&mut item, rest, value);
+            items.push(item);
+        }
+    }
+}
+
+fn set_item(item: &mut Value, rest: &[String], value: &Value) {
+    if !rest.is_empty() {
+        set(item, rest, value);
+    }
+}
+
+/// The item that has nothing but its keys.
+fn bare_item(element: &str) -> Value {
+    let text = element.get(2..).unwrap_or("null");
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn position(items: &[Value], element: &str) -> Option<usize> {
+    let wanted = bare_item(element);
+    items
+        .iter()
+        .position(|item| match (&wanted, element.starts_with("k:")) {
+            (Value::Object(keys), true) => {
+                keys.iter().all(|(key, value)| item.get(key) == Some(value))
+            }
+            _ => *item == wanted,
+        })
+}
+
+/// Removes a field, and the objects that hold nothing else.
+pub fn unset(object: &mut Value, path: &[String]) {
+    let Some((first, rest)) = path.split_first() else {
+        return;
+    };
+    if let Some(name) = first.strip_prefix("f:") {
+        let Value::Object(map) = object else { return };
+        let Some(child) = map.get_mut(name) else {
+            return;
+        };
+        if !rest.is_empty() {
+            unset(child, rest);
+        }
+        let is_empty = match child {
+            Value::Object(map) => map.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        };
+        if rest.is_empty() || is_empty {
+            map.shift_remove(name);
+        }
+        return;
+    }
+    let Value::Array(items) = object else { return };
+    let Some(at) = position(items, first) else {
+        return;
+    };
+    match rest {
+        [] => drop(items.remove(at)),
+        [one] if one == "." => drop(items.remove(at)),
+        rest => unset(&mut items[at], rest),
+    }
+}
+
+/// A set as FieldsV1.
+pub fn to_json(set: &Set) -> Value {
+    let mut root = json!({});
+    for path in set {
+        let mut at = &mut root;
+        for element in path {
+            at = &mut at[element];
+            if !at.is_object() {
+                *at = json!({});
+            }
+        }
+    }
+    root
+}
+
+/// FieldsV1 as a set.
+pub fn from_json(fields: &Value) -> Set {
+    let mut set = Set::new();
+    walk(fields, &mut Vec::new(), &mut set);
+    set
+}
+
+fn walk(fields: &Value, path: &mut Path, set: &mut Set) {
+    let Value::Object(map) = fields else { return };
+    if map.is_empty() && !path.is_empty() {
+        set.insert(path.clone());
+        return;
+    }
+    for (element, rest) in map {
+        // That a map is there is not a field of its own; that an item is, is.
+        let is_item = path.last().is_some_and(|last| last.starts_with("k:"));
+        if element == "." && !is_item {
+            continue;
+        }
+        path.push(element.clone());
+        walk(rest, path, set);
+        path.pop();
+    }
+}
+
+/// A path as messages write it: `.spec.lbType`.
+pub fn shown(path: &[String]) -> String {
+    let elements = path.iter().map(|element| {
+        if let Some(name) = element.strip_prefix("f:") {
+            format!(".{name}")
+        } else if let Some(value) = element.strip_prefix("v:") {
+            format!("[={value}]")
+        } else if element.starts_with("k:") {
+            let keys = bare_item(element);
+            let keys = keys.as_object().into_iter().flatten();
+            let keys: Vec<String> = keys.map(|(key, value)| format!("{key}={value}")).collect();
+            format!("[{}]", keys.join(","))
+        } else {
+            String::new()
+        }
+    });
+    elements.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_written_and_read_as_fieldsv1() {
+        let object = json!({
+            "apiVersion": "x/v1", "kind": "X", "metadata": {"name": "n", "labels": {"a": "1"}, "finalizers": ["f/x"]},
+            "spec": {"lbType": "Locality", "targets": [{"clusterKey": "k"}], "empty": {}},
+        });
+        let set: Set = leaves(&object, false).into_keys().collect();
+        let fields = to_json(&set);
+        assert_eq!(
+            fields,
+            json!({
+                "f:metadata": {"f:labels": {"f:a": {}}, "f:finalizers": {"v:\"f/x\"": {}}},
+                "f:spec": {"f:lbType": {}, "f:targets": {}, "f:empty": {}},
+            })
+        );
+        assert_eq!(from_json(&fields), set);
+    }
+
+    #[test]
+    fn items_are_merged_by_key() {
+        let mut object = json!({"status": {"conditions": [{"type": "Valid", "status": "True"}]}});
+        let applied = json!({"status": {"conditions": [{"type": "Valid", "status": "False"}, {"type": "Other"}]}});
+        for (path, value) in leaves(&applied, true) {
+            set(&mut object, &path, &value);
+        }
+        assert_eq!(object, applied);
+        let other = leaves(
+            &json!({"status": {"conditions": [{"type": "Other"}]}}),
+            true,
+        );
+        let shown_paths: Vec<String> = other.keys().map(|path| shown(path)).collect();
+        assert_eq!(shown_paths[0], ".status.conditions[type=\"Other\"]");
+        for path in other.keys() {
+            unset(&mut object, path);
+        }
+        assert_eq!(object["status"]["conditions"].as_array().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,33 @@
+//! Stores mesh resources durably and serves them as a Kubernetes API server does.
+//!
+//! A request walks these modules in the order in which they are declared: `server` accepts it and knows its user, `api`
+//! answers it, and `store` keeps what it changes.
+
+mod setup;
+
+pub mod server;
+
+pub mod access;
+
+mod audit;
+
+pub mod api;
+
+mod selector;
+
+mod fields;
+
+mod object;
+
+pub mod resources;
+
+pub mod status;
+
+pub mod store;
+
+mod clock;
+
+mod files;
+
+pub use server::Server;
+pub use setup::{Running, Settings, start};

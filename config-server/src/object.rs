@@ -1,0 +1,255 @@
+//! Objects as JSON: metadata by name, and what the server sets in it.
+
+use bytes::Bytes;
+use rand::RngExt;
+use serde_json::{Map, Value};
+
+use crate::clock;
+use crate::resources::Resource;
+use crate::store::{Entry, Revision};
+
+/// A random UID.
+pub fn new_uid() -> String {
+    let mut bytes: [u8; 16] = rand::rng().random();
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let group = |range: std::ops::Range<usize>| hex[range].concat();
+    [
+        group(0..4),
+        group(4..6),
+        group(6..8),
+        group(8..10),
+        group(10..16),
+    ]
+    .join("-")
+}
+
+/// What `generateName` adds to a name.
+pub fn random_suffix() -> String {
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let mut rng = rand::rng();
+    let letters = (0..5).map(|_| char::from(LETTERS[rng.random_range(0..LETTERS.len())]));
+    letters.collect()
+}
+
+/// The metadata; null if there is none.
+pub fn metadata(object: &Value) -> &Value {
+    &object["metadata"]
+}
+
+/// The metadata, made if there is none.
+pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let metadata = &mut object["metadata"];
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    match metadata {
+        Value::Object(map) => map,
+        _ => unreachable!("made above"),
+    }
+}
+
+/// A text in the metadata; empty if it is absent.
+pub fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
+    metadata(object)[field].as_str().unwrap_or("")
+}
+
+/// Whether the object waits for its finalizers.
+pub fn is_deleting(object: &Value) -> bool {
+    metadata(object)["deletionTimestamp"].is_string()
+}
+
+/// Whether anything has to happen before the object may go.
+pub fn has_finalizers(object: &Value) -> bool {
+    let finalizers = metadata(object)["finalizers"].as_array();
+    finalizers.is_some_and(|list| !list.is_empty())
+}
+
+/// The object of an entry, as it is served at that version.
+pub fn read(entry: &Entry, resource: &Resource, version: &str) -> Value {
+    decode(&entry.value, entry.revision, resource, version)
+}
+
+/// The object of a stored value.
+pub fn decode(value: &Bytes, revision: Revision, resource: &Resource, version: &str) -> Value {
+    let mut object: Value = serde_json::from_slice(value).unwrap_or_default();
+    object["apiVersion"] = resource.api_version(version).into();
+    metadata_mut(&mut object).insert("resourceVersion".to_owned(), revision.to_string().into());
+    object
+}
+
+/// The value to store for an object: all but its revision, which follows from the write.
+pub fn encode(object: &Value) -> Bytes {
+    let mut stored = object.clone();
+    metadata_mut(&mut stored).shift_remove("resourceVersion");
+    Bytes::from(stored.to_string())
+}
+
+/// Makes an object new: identity, age, first generation, and no status unless `keeps_status`.
+pub fn prepare_new(
+    object: &mut Value,
+    resource: &Resource,
+    namespace: Option<&str>,
+    keeps_status: bool,
+) {
+    let metadata = metadata_mut(object);
+    if let Some(namespace) = namespace {
+        metadata.insert("namespace".to_owned(), namespace.into());
+    } else {
+        metadata.shift_remove("namespace");
+    }
+    metadata.insert("uid".to_owned(), new_uid().into());
+    metadata.insert("creationTimestamp".to_owned(), clock::now().into());
+    metadata.insert("generation".to_owned(), 1.into());
+    for field in [
+        "resourceVersion",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+    ] {
+        metadata.shift_remove(field);
+    }
+    if resource.api.has_status && !keeps_status {
+        remove(object, "status");
+    }
+    if resource.kind == "Namespace" {
+        object["status"] = serde_json::json!({"phase": "Active"});
+    }
+}
+
+/// Makes `new` a change of `old`: what the server sets stays, the generation rises with a change of content, and only
+/// `status` or everything but it is taken.
+pub fn prepare_change(new: &mut Value, old: &Value, resource: &Resource, is_status: bool) {
+    if is_status {
+        let status = new.get("status").cloned();
+        let managed = metadata(new).get("managedFields").cloned();
+        let version = metadata(new).get("resourceVersion").cloned();
+        let api_version = new["apiVersion"].clone();
+        *new = old.clone();
+        new["apiVersion"] = api_version;
+        put(new, "status", status);
+        let metadata = metadata_mut(new);
+        put_in(metadata, "managedFields", managed);
+        put_in(metadata, "resourceVersion", version);
+        return;
+    }
+    if resource.api.has_status {
+        put(new, "status", old.get("status").cloned());
+    }
+    let kept = [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "namespace",
+    ];
+    let old_metadata = metadata(old).clone();
+    let changed = differs_in_content(new, old);
+    let metadata = metadata_mut(new);
+    for field in kept {
+        put_in(metadata, field, old_metadata.get(field).cloned());
+    }
+    metadata.shift_remove("selfLink");
+    let generation = old_metadata["generation"].as_i64().unwrap_or(1);
+    metadata.insert(
+        "generation".to_owned(),
+        (generation + i64::from(changed)).into(),
+    );
+}
+
+/// Whether anything but metadata and status differs.
+fn differs_in_content(a: &Value, b: &Value) -> bool {
+    let content = |value: &Value| {
+        let mut content = value.as_object().cloned().unwrap_or_default();
+        for field in ["apiVersion", "kind", "metadata", "status"] {
+            content.shift_remove(field);
+        }
+        content
+    };
+    content(a) != content(b)
+}
+
+/// Whether a write would change nothing.
+pub fn is_same(a: &Value, b: &Value) -> bool {
+    let bare = |value: &Value| {
+        let mut bare = value.clone();
+        remove(&mut bare, "apiVersion");
+        metadata_mut(&mut bare).shift_remove("resourceVersion");
+        bare
+    };
+    bare(a) == bare(b)
+}
+
+/// Removes a field.
+pub fn remove(object: &mut Value, field: &str) {
+    if let Value::Object(map) = object {
+        map.shift_remove(field);
+    }
+}
+
+fn put(object: &mut Value, field: &str, value: Option<Value>) {
+    if let Value::Object(map) = object {
+        put_in(map, field, value);
+    }
+}
+
+fn put_in(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
+    match value {
+        Some(value) => drop(map.insert(field.to_owned(), value)),
+        None => drop(map.shift_remove(field)),
+    }
+}
+
+/// Whether a text can be a name in a path: lower case letters, digits, `-` and `.`, beginning and ending with a letter
+/// or digit.
+pub fn is_name(text: &str) -> bool {
+    let is_edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    (1..=253).contains(&text.len())
+        && is_edge(text.chars().next())
+        && is_edge(text.chars().last())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn generation_rises_with_content_only() {
+        let (resource, _) =
+            crate::resources::find("networking.istio.io", "v1", "gateways").unwrap();
+        let mut old = json!({"spec": {"a": 1}, "status": {"x": 1}});
+        prepare_new(&mut old, resource, Some("ns"), false);
+        assert_eq!(old.get("status"), None);
+        old["status"] = json!({"x": 1});
+        let mut new = json!({"metadata": {"labels": {"a": "b"}, "uid": "forged"}, "spec": {"a": 1}, "status": {"x": 2}});
+        prepare_change(&mut new, &old, resource, false);
+        assert_eq!(new["metadata"]["generation"], 1);
+        assert_eq!(new["metadata"]["uid"], old["metadata"]["uid"]);
+        assert_eq!(new["status"]["x"], 1);
+        let mut other = json!({"metadata": {}, "spec": {"a": 2}});
+        prepare_change(&mut other, &old, resource, false);
+        assert_eq!(other["metadata"]["generation"], 2);
+        let mut status = json!({"spec": {"a": 9}, "status": {"x": 3}});
+        prepare_change(&mut status, &old, resource, true);
+        assert_eq!(
+            (&status["spec"]["a"], &status["status"]["x"]),
+            (&json!(1), &json!(3))
+        );
+    }
+
+    #[test]
+    fn uids_have_the_form_of_random_uuids() {
+        let uid = new_uid();
+        assert_eq!(uid.len(), 36);
+        assert_eq!(uid.as_bytes()[14], b'4');
+        assert_ne!(uid, new_uid());
+    }
+}

@@ -1,0 +1,166 @@
+//! What is served: the kinds of `config_loader`, and Namespaces.
+
+use std::sync::LazyLock;
+
+use config_loader::kinds::{self, Row, api::Api, api::Column};
+
+/// A resource: one kind in one API group.
+#[derive(Debug)]
+pub struct Resource {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// Its versions, the preferred one first.
+    pub versions: Vec<&'static str>,
+    /// The kind.
+    pub kind: &'static str,
+    /// Its names and columns.
+    pub api: Api,
+    /// How its objects are read; none for Namespaces.
+    pub row: Option<&'static Row>,
+}
+
+static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(collect);
+
+const NAMESPACE: Api = Api {
+    plural: "namespaces",
+    short_names: &["ns"],
+    categories: &[],
+    is_namespaced: false,
+    has_status: true,
+    columns: &[
+        Column {
+            name: "Status",
+            json_path: ".status.phase",
+            holds: "string",
+        },
+        Column {
+            name: "Age",
+            json_path: ".metadata.creationTimestamp",
+            holds: "date",
+        },
+    ],
+};
+
+fn collect() -> Vec<Resource> {
+    let mut resources = vec![Resource {
+        group: "",
+        versions: vec!["v1"],
+        kind: "Namespace",
+        api: NAMESPACE,
+        row: None,
+    }];
+    for row in kinds::rows() {
+        resources.extend(row.api_groups().into_iter().map(|group| Resource {
+            group,
+            versions: row.versions_in(group).collect(),
+            kind: row.kind.as_str(),
+            api: row.api,
+            row: Some(row),
+        }));
+    }
+    resources
+}
+
+/// Every resource.
+pub fn all() -> &'static [Resource] {
+    &RESOURCES
+}
+
+/// The resource with that plural in that group and version, and the version.
+pub fn find(group: &str, version: &str, plural: &str) -> Option<(&'static Resource, &'static str)> {
+    let named = |resource: &&Resource| resource.group == group && resource.api.plural == plural;
+    let resource = all().iter().find(named)?;
+    let version = resource.versions.iter().find(|known| **known == version)?;
+    Some((resource, version))
+}
+
+/// The resource of the objects whose keys begin as this one does.
+pub fn of_key(key: &str) -> Option<&'static Resource> {
+    let mut parts = key.split('/').skip(1);
+    let (group, plural) = (parts.next()?, parts.next()?);
+    let group = if group == CORE { "" } else { group };
+    let named = |resource: &&Resource| resource.group == group && resource.api.plural == plural;
+    all().iter().find(named)
+}
+
+/// Stands for the core group in keys.
+const CORE: &str = "core";
+
+impl Resource {
+    /// Namespaces.
+    pub fn namespaces() -> &'static Resource {
+        &RESOURCES[0]
+    }
+
+    /// Whether these are Secrets.
+    pub fn is_secret(&self) -> bool {
+        self.group.is_empty() && self.kind == "Secret"
+    }
+
+    /// `plural.group`, or the plural alone in the core group.
+    pub fn qualified(&self) -> String {
+        qualify(self.api.plural, self.group)
+    }
+
+    /// `Kind.group`, or the kind alone in the core group.
+    pub fn qualified_kind(&self) -> String {
+        qualify(self.kind, self.group)
+    }
+
+    /// `group/version`, or the version alone in the core group.
+    pub fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{}/{version}", self.group)
+        }
+    }
+
+    /// What the keys of its objects begin with; with a namespace, of those in it.
+    pub fn prefix(&self, namespace: Option<&str>) -> String {
+        let group = if self.group.is_empty() {
+            CORE
+        } else {
+            self.group
+        };
+        let plural = self.api.plural;
+        match namespace {
+            Some(namespace) => format!("/{group}/{plural}/{namespace}/"),
+            None => format!("/{group}/{plural}/"),
+        }
+    }
+
+    /// The key of an object.
+    pub fn key(&self, namespace: Option<&str>, name: &str) -> String {
+        format!("{}{name}", self.prefix(namespace))
+    }
+}
+
+fn qualify(name: &str, group: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_lead_back_to_their_resource() {
+        for resource in all() {
+            let key = resource.key(Some("ns"), "name");
+            assert!(std::ptr::eq(of_key(&key).unwrap(), resource), "{key}");
+        }
+    }
+
+    #[test]
+    fn every_version_is_found_under_its_path() {
+        assert!(find("networking.istio.io", "v1alpha3", "gateways").is_some());
+        assert!(find("networking.istio.io", "v2", "gateways").is_none());
+        assert!(find("multicluster.flomesh.io", "v1alpha1", "serviceexports").is_some());
+        assert!(find("", "v1", "namespaces").is_some());
+    }
+}

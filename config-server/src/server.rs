@@ -1,0 +1,99 @@
+//! The HTTPS server: connections, users, and the way of a request to the API.
+
+mod accept;
+mod dispatch;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use crate::access::attempts::Attempts;
+use crate::access::tokens::Tokens;
+use crate::access::{User, pki};
+use crate::api::Api;
+use crate::audit::Audit;
+
+/// How long a client may take for its TLS handshake, and for the head of a request.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The most connections at once.
+const CONNECTIONS_MAX: usize = 20_000;
+
+/// A server of the API.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub(crate) api: Api,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) attempts: Arc<Attempts>,
+    pub(crate) audit: Arc<Audit>,
+    pub(crate) tls: Arc<ServerConfig>,
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Debug)]
+struct Peer {
+    address: SocketAddr,
+    /// The user of its client certificate.
+    user: Option<User>,
+}
+
+impl Server {
+    /// Accepts connections until it is dropped.
+    pub(crate) async fn serve(self, listener: TcpListener) {
+        let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
+        loop {
+            let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
+                return;
+            };
+            match listener.accept().await {
+                Ok((stream, address)) => {
+                    let (server, acceptor) = (self.clone(), acceptor.clone());
+                    tokio::spawn(async move {
+                        server.connection(stream, address, acceptor).await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection cannot be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn connection(self, stream: TcpStream, address: SocketAddr, acceptor: TlsAcceptor) {
+        let _ = stream.set_nodelay(true);
+        let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await else {
+            return;
+        };
+        let certificates = stream.get_ref().1.peer_certificates();
+        let user = certificates.and_then(|chain| pki::user_of(chain.first()?));
+        let peer = Peer { address, user };
+        let service = service_fn(move |request| {
+            let (server, peer) = (self.clone(), peer.clone());
+            async move { Ok::<_, std::convert::Infallible>(server.handle(&peer, request).await) }
+        });
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(PATIENCE);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(256)
+            .keep_alive_interval(Some(Duration::from_secs(30)));
+        // What a client does to its connection is no concern of others.
+        let _ = builder
+            .serve_connection(TokioIo::new(stream), service)
+            .await;
+    }
+}

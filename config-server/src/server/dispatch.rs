@@ -1,0 +1,211 @@
+//! The way of a request: its user, its path, whether it is allowed, its answer.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::accept::{Accepted, accepted};
+use super::{PATIENCE, Peer, Server};
+use crate::access::User;
+use crate::api::params::Params;
+use crate::api::respond::{self, Answer, Body};
+use crate::api::route::{Route, Target, route};
+use crate::api::watch::{Form, metadata_only};
+use crate::api::{Call, discovery, openapi, table};
+use crate::status::Failure;
+
+/// The largest body of a request.
+const BODY_BYTES_MAX: usize = 3 << 20;
+
+impl Server {
+    /// Answers a request.
+    pub(super) async fn handle(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
+        let outcome = self.answer(peer, request).await;
+        outcome.unwrap_or_else(|failure| respond::failure(&failure))
+    }
+
+    async fn answer(
+        &self,
+        peer: &Peer,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Failure> {
+        let (head, body) = request.into_parts();
+        if let Ok(Route::Health) = route(head.uri.path()) {
+            return Ok(Response::new(respond::full("ok")));
+        }
+        let user = self.user(peer, &head.headers)?;
+        let params = Params::read(head.uri.query());
+        let accepted = accepted(&head.headers, &params)?;
+        match route(head.uri.path())? {
+            Route::Objects(target) => {
+                let text = |name: HeaderName| header(&head.headers, name);
+                let call = Call {
+                    content_type: text(CONTENT_TYPE),
+                    user_agent: text(USER_AGENT),
+                    method: head.method,
+                    target,
+                    params,
+                    body: read_body(body).await?,
+                };
+                self.objects(&user, &call, &accepted).await
+            }
+            _ if head.method != Method::GET => Err(Failure::method_not_allowed()),
+            route => {
+                let is_pretty = params.get("pretty") == "true";
+                document(&route, &accepted, is_pretty)
+            }
+        }
+    }
+
+    /// The user of a request: by token if it has one, else by the certificate of its connection.
+    fn user(&self, peer: &Peer, headers: &HeaderMap) -> Result<User, Failure> {
+        let sent = header(headers, AUTHORIZATION);
+        let found = if sent.is_empty() {
+            peer.user.clone()
+        } else {
+            let token = sent.strip_prefix("Bearer ").unwrap_or("");
+            self.tokens.user(token.trim())
+        };
+        if let Some(user) = found {
+            return Ok(user);
+        }
+        if self.attempts.fail(peer.address.ip(), Instant::now()) {
+            let code = StatusCode::TOO_MANY_REQUESTS;
+            return Err(Failure {
+                retry_after: Some(1),
+                ..Failure::new(code, "TooManyRequests", "too many failed authentications")
+            });
+        }
+        let code = StatusCode::UNAUTHORIZED;
+        Err(Failure::new(code, "Unauthorized", "Unauthorized"))
+    }
+
+    async fn objects(
+        &self,
+        user: &User,
+        call: &Call,
+        accepted: &Accepted,
+    ) -> Result<Response<Body>, Failure> {
+        user.check(call)?;
+        let form = match accepted {
+            Accepted::Json(form) => *form,
+            Accepted::Discovery(_) => Form::Object,
+        };
+        let is_pretty = call.params.get("pretty") == "true";
+        let answer = match (&call.method, &call.target.name) {
+            (&Method::GET, _) if call.params.flag("watch")? => {
+                let body = self.api.watch(call, form).await?;
+                return Ok(stream(body));
+            }
+            (&Method::GET, Some(name)) => {
+                Answer::ok(one(self.api.get(call, name).await?, &call.target, form))
+            }
+            (&Method::GET, None) => Answer::ok(self.list(call, form).await?),
+            _ => {
+                let outcome = self.api.change(call).await;
+                self.audit.record(user, call, &outcome);
+                let mut answer = outcome?.answer;
+                if answer.object["kind"] == call.target.resource.kind {
+                    answer.object = one(answer.object, &call.target, form);
+                }
+                answer
+            }
+        };
+        Ok(respond::json(&answer, "application/json", is_pretty))
+    }
+
+    async fn list(&self, call: &Call, form: Form) -> Result<Value, Failure> {
+        let list = self.api.list(call).await?;
+        let resource = call.target.resource;
+        Ok(match form {
+            Form::Object => list.into_json(&call.target),
+            Form::Table(include) => {
+                let items = list.items.iter();
+                let rows = items.map(|item| table::row(item, resource, include));
+                table::table(list.metadata.into(), rows.collect(), resource, true)
+            }
+            Form::MetadataOnly => json!({
+                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": list.metadata,
+                "items": list.items.iter().map(metadata_only).collect::<Vec<_>>(),
+            }),
+        })
+    }
+}
+
+/// One object in the form that is accepted.
+fn one(object: Value, target: &Target, form: Form) -> Value {
+    match form {
+        Form::Object => object,
+        Form::MetadataOnly => metadata_only(&object),
+        Form::Table(include) => {
+            let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+            let rows = vec![table::row(&object, target.resource, include)];
+            table::table(metadata, rows, target.resource, true)
+        }
+    }
+}
+
+fn stream(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let json = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
+
+/// The documents that are about the API itself.
+fn document(
+    route: &Route,
+    accepted: &Accepted,
+    is_pretty: bool,
+) -> Result<Response<Body>, Failure> {
+    let mut content_type = "application/json";
+    let object = match (route, accepted) {
+        (Route::CoreVersions | Route::Groups, Accepted::Discovery(stage)) => {
+            content_type = match *stage {
+                "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+                _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+            };
+            discovery::aggregated(matches!(route, Route::CoreVersions), stage)
+        }
+        (Route::Version, _) => discovery::version(),
+        (Route::CoreVersions, _) => discovery::core_versions(),
+        (Route::Groups, _) => discovery::api_groups(),
+        (Route::Group(name), _) => discovery::api_group(name)?,
+        (Route::Resources { group, version }, _) => discovery::api_resources(group, version)?,
+        (Route::OpenApi2, _) => openapi::document_v2(),
+        (Route::OpenApi3, _) => openapi::index(),
+        (Route::OpenApi3Of(of), _) => openapi::document(of)?,
+        (Route::Health | Route::Objects(_), _) => return Err(Failure::unknown_path()),
+    };
+    Ok(respond::json(&Answer::ok(object), content_type, is_pretty))
+}
+
+fn header(headers: &HeaderMap, name: HeaderName) -> String {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or("").to_owned()
+}
+
+async fn read_body(body: Incoming) -> Result<Bytes, Failure> {
+    let read = Limited::new(body, BODY_BYTES_MAX).collect();
+    match tokio::time::timeout(PATIENCE * 3, read).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
+            let code = StatusCode::PAYLOAD_TOO_LARGE;
+            Err(Failure::new(code, "RequestEntityTooLarge", message))
+        }
+        Ok(Err(_)) => Err(Failure::bad_request(
+            "the body of the request is incomplete",
+        )),
+        Err(_) => {
+            let message = "the body of the request did not arrive in time";
+            let code = StatusCode::REQUEST_TIMEOUT;
+            Err(Failure::new(code, "Timeout", message))
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Errors as Kubernetes answers them: a `Status` with a code, a reason and details.
+
+use std::fmt::Display;
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use crate::resources::Resource;
+use crate::store::StoreError;
+
+/// One thing that is wrong with an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Such as `FieldValueInvalid`.
+    pub reason: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// The path of the field.
+    pub field: String,
+}
+
+impl Cause {
+    /// A cause whose reason is read from its message, which begins as those of Kubernetes do.
+    pub fn of_field(field: &str, message: impl Into<String>) -> Cause {
+        let message = message.into();
+        let reasons = [
+            ("Required value", "FieldValueRequired"),
+            ("Duplicate value", "FieldValueDuplicate"),
+            ("Unsupported value", "FieldValueNotSupported"),
+            ("Forbidden", "FieldValueForbidden"),
+            ("Too many", "FieldValueTooMany"),
+            ("Too long", "FieldValueTooLong"),
+        ];
+        let known = reasons.iter().find(|(head, _)| message.starts_with(head));
+        Cause {
+            reason: known.map_or("FieldValueInvalid", |(_, reason)| reason),
+            message,
+            field: field.to_owned(),
+        }
+    }
+
+    /// As one line.
+    pub fn text(&self) -> String {
+        if self.field.is_empty() {
+            self.message.clone()
+        } else {
+            format!("{}: {}", self.field, self.message)
+        }
+    }
+}
+
+/// A request that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The status code.
+    pub code: StatusCode,
+    /// The reason, in one word.
+    pub reason: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What it is about.
+    pub details: Box<Map<String, Value>>,
+    /// After how many seconds it may be tried again.
+    pub retry_after: Option<u32>,
+    /// The token with which an expired list may go on.
+    pub continue_token: Option<Box<str>>,
+}
+
+impl Failure {
+    /// A failure without details.
+    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Failure {
+        Failure {
+            code,
+            reason,
+            message: message.into(),
+            details: Box::default(),
+            retry_after: None,
+            continue_token: None,
+        }
+    }
+
+    /// 400: the request cannot be understood.
+    pub fn bad_request(message: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// 404 of an object.
+    pub fn not_found(resource: &Resource, name: &str) -> Failure {
+        let message = format!("{} \"{name}\" not found", resource.qualified());
+        Failure::new(StatusCode::NOT_FOUND, "NotFound", message).about(resource, name)
+    }
+
+    /// 404 of a path.
+    pub fn unknown_path() -> Failure {
+        let message = "the server could not find the requested resource";
+        Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// 405 of a path that has no such verb.
+    pub fn method_not_allowed() -> Failure {
+        let message = "the server does not allow this method on the requested resource";
+        Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    /// 409: the object exists.
+    pub fn already_exists(resource: &Resource, name: &str) -> Failure {
+        let message = format!("{} \"{name}\" already exists", resource.qualified());
+        Failure::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
+    }
+
+    /// 409: the object is another than the request expects.
+    pub fn conflict(resource: &Resource, name: &str, why: impl Display) -> Failure {
+        let qualified = resource.qualified();
+        let message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {why}");
+        Failure::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
+    }
+
+    /// 409: the object was modified since it was read.
+    pub fn modified(resource: &Resource, name: &str) -> Failure {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Failure::conflict(resource, name, why)
+    }
+
+    /// 422 of an object.
+    pub fn invalid(resource: &Resource, name: &str, causes: Vec<Cause>) -> Failure {
+        Failure::invalid_named(&resource.qualified_kind(), name, causes).about_kind(resource, name)
+    }
+
+    /// 422 of options, such as `ListOptions.meta.k8s.io`.
+    pub fn invalid_options(options: &str, cause: Cause) -> Failure {
+        Failure::invalid_named(&format!("{options}.meta.k8s.io"), "", vec![cause])
+    }
+
+    fn invalid_named(kind: &str, name: &str, causes: Vec<Cause>) -> Failure {
+        let texts: Vec<String> = causes.iter().map(Cause::text).collect();
+        let list = match &*texts {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{kind} \"{name}\" is invalid: {list}");
+        let mut failure = Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
+        failure.causes(&causes);
+        failure
+    }
+
+    /// 410: what was asked for is older than the history.
+    pub fn expired(message: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// 500.
+    pub fn internal(why: impl Display) -> Failure {
+        let message = format!("Internal error occurred: {why}");
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    }
+
+    /// 403.
+    pub fn forbidden(resource: &Resource, name: &str, why: impl Display) -> Failure {
+        let named = if name.is_empty() {
+            resource.qualified()
+        } else {
+            format!("{} \"{name}\"", resource.qualified())
+        };
+        let message = format!("{named} is forbidden: {why}");
+        Failure::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
+    }
+
+    /// The same with details that name an object by its plural.
+    pub fn about(mut self, resource: &Resource, name: &str) -> Failure {
+        self.name_it(resource, name, resource.api.plural);
+        self
+    }
+
+    fn about_kind(mut self, resource: &Resource, name: &str) -> Failure {
+        self.name_it(resource, name, resource.kind);
+        self
+    }
+
+    fn name_it(&mut self, resource: &Resource, name: &str, kind: &str) {
+        if !name.is_empty() {
+            self.details.insert("name".to_owned(), name.into());
+        }
+        if !resource.group.is_empty() {
+            self.details
+                .insert("group".to_owned(), resource.group.into());
+        }
+        self.details.insert("kind".to_owned(), kind.into());
+    }
+
+    /// Adds causes to the details.
+    pub fn causes(&mut self, causes: &[Cause]) {
+        let causes = causes.iter().map(
+            |cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}),
+        );
+        self.details.insert("causes".to_owned(), causes.collect());
+    }
+
+    /// As a `Status`.
+    pub fn to_json(&self) -> Value {
+        let mut metadata = Map::new();
+        if let Some(token) = &self.continue_token {
+            metadata.insert("continue".to_owned(), (**token).into());
+        }
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
+            "message": self.message, "reason": self.reason,
+        });
+        let mut details = self.details.clone();
+        if let Some(seconds) = self.retry_after {
+            details.insert("retryAfterSeconds".to_owned(), seconds.into());
+        }
+        if !details.is_empty() {
+            status["details"] = Value::Object(*details);
+        }
+        status["code"] = self.code.as_u16().into();
+        status
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        match error {
+            StoreError::Compacted => {
+                Failure::expired("The resourceVersion for the provided list is too old.")
+            }
+            StoreError::Future { current } => Failure {
+                retry_after: Some(1),
+                ..Failure::new(
+                    StatusCode::GATEWAY_TIMEOUT,
+                    "Timeout",
+                    format!("Timeout: Too large resource version, current: {current}"),
+                )
+            },
+            StoreError::Failed(why) => Failure::internal(why),
+        }
+    }
+}

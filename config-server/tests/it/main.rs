@@ -1,0 +1,8 @@
+//! The config server over real sockets: by a client of our own, and by kubectl where it is installed.
+
+// A test may fail by a panic, and says why it is skipped.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod kubectl;
+mod objects;
+mod support;

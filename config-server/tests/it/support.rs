@@ -1,0 +1,223 @@
+//! A server in this process, and a client.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use config_server::{Settings, start};
+use http::{HeaderMap, Method, Request};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+
+/// A server on a data directory of its own.
+pub struct TestServer {
+    pub data: TempDir,
+    pub address: std::net::SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl TestServer {
+    pub async fn start() -> TestServer {
+        let data = tempfile::tempdir().unwrap();
+        let settings = Settings::new(data.path().to_owned(), "127.0.0.1:0".parse().unwrap());
+        let running = start(&settings).await.unwrap();
+        let address = running.address;
+        let task = tokio::spawn(running.serve());
+        TestServer {
+            data,
+            address,
+            task,
+        }
+    }
+
+    /// Stops the server and starts it again on the same data.
+    pub async fn restart(&mut self) {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+        let settings = Settings::new(self.data.path().to_owned(), "127.0.0.1:0".parse().unwrap());
+        let running = loop {
+            // Connections that still end hold the store for a moment.
+            match start(&settings).await {
+                Ok(running) => break running,
+                Err(error) => assert!(error.contains("in use"), "{error}"),
+            }
+            tokio::task::yield_now().await;
+        };
+        self.address = running.address;
+        self.task = tokio::spawn(running.serve());
+    }
+
+    /// The token of a kubeconfig that the server wrote.
+    pub fn token(&self, name: &str) -> String {
+        token_in(&self.data.path().join(format!("{name}.kubeconfig")))
+    }
+
+    /// A client with the admin's token.
+    pub async fn admin(&self) -> Client {
+        self.client(Some(&self.token("admin"))).await
+    }
+
+    pub async fn client(&self, token: Option<&str>) -> Client {
+        Client::connect(self.address, &self.data.path().join("ca.crt"), token).await
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub fn token_in(kubeconfig: &Path) -> String {
+    let text = std::fs::read_to_string(kubeconfig).unwrap();
+    let token = text.lines().find_map(|l| l.trim().strip_prefix("token: "));
+    token.unwrap().to_owned()
+}
+
+/// One connection to a server.
+pub struct Client {
+    sender: SendRequest<Full<Bytes>>,
+    token: Option<String>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+/// A watch that is being read.
+pub struct Lines {
+    body: Incoming,
+    rest: Vec<u8>,
+}
+
+impl Client {
+    pub async fn connect(address: std::net::SocketAddr, ca: &Path, token: Option<&str>) -> Client {
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_file(ca).unwrap())
+            .unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        let stream = connector.connect(name, stream).await.unwrap();
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Client {
+            sender,
+            token: token.map(str::to_owned),
+        }
+    }
+
+    pub async fn send(&mut self, method: Method, path: &str, kind: &str, body: String) -> Answer {
+        let response = self
+            .request(method, path, &[("content-type", kind)], body)
+            .await;
+        let (head, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Answer {
+            code: head.status.as_u16(),
+            headers: head.headers,
+            body: serde_json::from_slice(&bytes).unwrap_or(Value::String(text)),
+        }
+    }
+
+    pub async fn request(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> http::Response<Incoming> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost");
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(body))).unwrap();
+        self.sender.ready().await.unwrap();
+        self.sender.send_request(request).await.unwrap()
+    }
+
+    pub async fn get(&mut self, path: &str) -> Answer {
+        self.send(Method::GET, path, "", String::new()).await
+    }
+
+    pub async fn post(&mut self, path: &str, object: &Value) -> Answer {
+        let body = object.to_string();
+        self.send(Method::POST, path, "application/json", body)
+            .await
+    }
+
+    pub async fn put(&mut self, path: &str, object: &Value) -> Answer {
+        let body = object.to_string();
+        self.send(Method::PUT, path, "application/json", body).await
+    }
+
+    pub async fn patch(&mut self, path: &str, kind: &str, patch: &Value) -> Answer {
+        let kind = format!("application/{kind}");
+        self.send(Method::PATCH, path, &kind, patch.to_string())
+            .await
+    }
+
+    pub async fn delete(&mut self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, "", String::new()).await
+    }
+
+    /// Starts a watch. The connection is the watch's from then on.
+    pub async fn watch(mut self, path: &str) -> Lines {
+        let response = self.request(Method::GET, path, &[], String::new()).await;
+        assert_eq!(response.status(), 200);
+        Lines {
+            body: response.into_body(),
+            rest: Vec::new(),
+        }
+    }
+}
+
+impl Lines {
+    /// The next event; none at the end.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let frame = self.body.frame().await?.ok()?;
+            self.rest.extend_from_slice(&frame.into_data().ok()?);
+        }
+    }
+
+    /// The next event, as its type and the name of its object.
+    pub async fn step(&mut self) -> String {
+        let event = self.next().await.unwrap();
+        let name = event["object"]["metadata"]["name"].as_str().unwrap_or("");
+        format!("{} {name}", event["type"].as_str().unwrap())
+            .trim_end()
+            .to_owned()
+    }
+}

@@ -1,0 +1,216 @@
+//! `strait control`: the config server, and its tokens.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use config_server::access::{Role, pki, tokens};
+use config_server::{Settings, start};
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::args::socket_address;
+use super::duration::duration;
+use super::exit::show;
+use super::{EXIT_DONE, EXIT_INPUT, report};
+use crate::telemetry::LogControl;
+
+/// Arguments of `strait control`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+The first start makes a CA, a certificate and two kubeconfig files in the data directory: admin.kubeconfig for kubectl,
+proxy.kubeconfig for proxies.
+
+Examples:
+  strait control --data /var/lib/strait
+  kubectl --kubeconfig /var/lib/strait/admin.kubeconfig apply -f mesh/
+  strait control token create ci --data /var/lib/strait --role writer:shop,cart")]
+pub struct ControlArgs {
+    /// What else to do.
+    #[command(subcommand)]
+    pub command: Option<ControlCommand>,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// How the server is run.
+#[derive(Debug, Args)]
+pub struct ServerArgs {
+    /// Data directory: the store, certificates, tokens, the audit log. Made if it does not exist
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "STRAIT_CONTROL_DATA",
+        default_value = "strait-control"
+    )]
+    pub data: PathBuf,
+    /// Address of the API, HTTPS only
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:6444", env = "STRAIT_CONTROL_LISTEN", value_parser = socket_address)]
+    pub listen: SocketAddr,
+    /// Certificate of the server with its chain, PEM, instead of one of its own CA
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_key",
+        env = "STRAIT_CONTROL_TLS_CERT"
+    )]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of that certificate
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_cert",
+        env = "STRAIT_CONTROL_TLS_KEY"
+    )]
+    pub tls_key: Option<PathBuf>,
+    /// Further names and addresses of the server's own certificate. May be repeated
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        env = "STRAIT_CONTROL_TLS_NAMES"
+    )]
+    pub tls_name: Vec<String>,
+    /// What is logged: a level, or directives
+    #[arg(
+        long,
+        value_name = "FILTER",
+        default_value = "info",
+        env = "STRAIT_LOG_LEVEL"
+    )]
+    pub log_level: String,
+}
+
+/// What there is besides the server.
+#[derive(Debug, Subcommand)]
+pub enum ControlCommand {
+    /// Create, list and revoke the tokens of users
+    Token(TokenArgs),
+}
+
+/// Arguments of `strait control token`.
+#[derive(Debug, Args)]
+pub struct TokenArgs {
+    /// What to do with tokens.
+    #[command(subcommand)]
+    pub command: TokenCommand,
+}
+
+/// What can be done with tokens.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Create a token and print it; it is stored nowhere
+    Create {
+        /// Name of its user
+        name: String,
+        /// What it allows: admin, reader, proxy or writer:NAMESPACE,...
+        #[arg(long, value_name = "ROLE", env = "STRAIT_TOKEN_ROLE")]
+        role: Role,
+        /// After which time it expires; never by default
+        #[arg(long, value_name = "TIME", env = "STRAIT_TOKEN_EXPIRES", value_parser = duration)]
+        expires: Option<Duration>,
+        /// The data directory.
+        #[command(flatten)]
+        data: DataArgs,
+    },
+    /// List the tokens
+    List {
+        /// The data directory.
+        #[command(flatten)]
+        data: DataArgs,
+    },
+    /// Revoke a token, at once
+    Revoke {
+        /// Name of its user
+        name: String,
+        /// The data directory.
+        #[command(flatten)]
+        data: DataArgs,
+    },
+}
+
+/// Which data directory.
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// Data directory of the server
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "STRAIT_CONTROL_DATA",
+        default_value = "strait-control"
+    )]
+    pub data: PathBuf,
+}
+
+/// Runs `strait control`.
+pub fn run(args: &ControlArgs) -> u8 {
+    let outcome = match &args.command {
+        None => serve(&args.server),
+        Some(ControlCommand::Token(token)) => change_tokens(&token.command),
+    };
+    match outcome {
+        Ok(()) => EXIT_DONE,
+        Err(error) => {
+            report(&error);
+            EXIT_INPUT
+        }
+    }
+}
+
+fn serve(args: &ServerArgs) -> Result<(), String> {
+    let log = LogControl::install(&args.log_level).map_err(|error| error.to_string())?;
+    let tls = args.tls_cert.clone().zip(args.tls_key.clone());
+    let settings = Settings {
+        tls: tls.map(|(certificate, key)| pki::Files { certificate, key }),
+        names: args.tls_name.clone(),
+        ..Settings::new(args.data.clone(), args.listen)
+    };
+    let runtime = runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let outcome = runtime.block_on(async {
+        let server = start(&settings).await?;
+        tracing::info!(address = %server.address, data = %args.data.display(), "the config server listens");
+        let stop = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
+        let (mut terminate, mut interrupt) =
+            (stop(SignalKind::terminate())?, stop(SignalKind::interrupt())?);
+        tokio::select! {
+            () = server.serve() => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(())
+    });
+    log.flush();
+    outcome
+}
+
+fn change_tokens(command: &TokenCommand) -> Result<(), String> {
+    let said = |error: std::io::Error| error.to_string();
+    match command {
+        TokenCommand::Create {
+            name,
+            role,
+            expires,
+            data,
+        } => {
+            let expires = expires.map(tokens::expiry);
+            let path = tokens::file_in(&data.data);
+            let token = tokens::create(&path, name, role.clone(), expires).map_err(said)?;
+            show(&token);
+        }
+        TokenCommand::List { data } => {
+            for token in tokens::load(&tokens::file_in(&data.data)).map_err(said)? {
+                show(&token.to_string());
+            }
+        }
+        TokenCommand::Revoke { name, data } => {
+            tokens::revoke(&tokens::file_in(&data.data), name).map_err(said)?;
+        }
+    }
+    Ok(())
+}

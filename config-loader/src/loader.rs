@@ -1,7 +1,8 @@
 //! The whole way: from paths to resource sets, once or for as long as they are watched.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::diagnostic::codes::common::SRC006;
@@ -9,7 +10,10 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::load::{read_file, text_of, too_large};
 use crate::parse::FILE_BYTES_MAX;
 use crate::resource::ResourceSet;
-use crate::source::{self, FileEvent, FileSource, Follow, Look, WatchSettings};
+use crate::source::{
+    self, FileEvent, FileSource, Follow, KubernetesFollowing, KubernetesSettings, Look, Source,
+    WatchSettings,
+};
 use crate::store::{Change, Delta, Quarantined, Store, Update};
 use crate::validate::references::References;
 use crate::{Fleet, ReadOptions};
@@ -29,22 +33,32 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// Objects that are refused.
     pub quarantined: Vec<Quarantined>,
+    /// What has to come before the objects are complete for the first time.
+    pub waits_for: Option<String>,
 }
 
-/// Watches files until it is dropped.
+/// Watches sources until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
     stop: Option<source::Stop>,
+    /// Ends when it is dropped.
+    kubernetes: Option<KubernetesFollowing>,
 }
 
 impl Watch {
     pub(crate) fn new(stop: source::Stop) -> Watch {
-        Watch { stop: Some(stop) }
+        Watch {
+            stop: Some(stop),
+            kubernetes: None,
+        }
     }
 
     /// For what cannot change.
     pub(crate) fn of_nothing() -> Watch {
-        Watch { stop: None }
+        Watch {
+            stop: None,
+            kubernetes: None,
+        }
     }
 
     /// Looks at all files now, also at those without a change event. Changes are reported as usual.
@@ -116,16 +130,30 @@ pub fn watch(
     settings: WatchSettings,
     on_update: impl FnMut(Update) + Send + 'static,
 ) -> std::io::Result<(Loaded, Watch)> {
-    watch_for(Fleet::default, paths, settings, on_update)
+    let sources = Sources {
+        paths: paths.to_vec(),
+        kubernetes: None,
+    };
+    watch_for(Fleet::default, &sources, settings, on_update)
 }
 
-/// As [`watch`], with findings for a proxy in this fleet, which is queried whenever the files are looked at.
+/// Where resources come from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Files and directories.
+    pub paths: Vec<PathBuf>,
+    /// Kubernetes API servers.
+    pub kubernetes: Option<KubernetesSettings>,
+}
+
+/// As [`watch`], of all sources, and with findings for a proxy in this fleet, which is queried whenever they are looked at.
+/// What servers have comes later: [`Loaded::waits_for`] says so.
 ///
 /// # Errors
 /// If no thread can be started.
 pub fn watch_for(
     fleet: impl Fn() -> Fleet + Send + 'static,
-    paths: &[PathBuf],
+    sources: &Sources,
     settings: WatchSettings,
     on_update: impl FnMut(Update) + Send + 'static,
 ) -> std::io::Result<(Loaded, Watch)> {
@@ -133,19 +161,57 @@ pub fn watch_for(
         fleet: fleet(),
         ..Loader::new(settings.read)
     };
-    let mut files = FileSource::new(paths, FILE_BYTES_MAX);
+    let mut files = FileSource::new(&sources.paths, FILE_BYTES_MAX);
     loader.absorb(files.look());
+    if sources.kubernetes.is_some() {
+        loader.absorb(Look {
+            source: Source::Kubernetes,
+            waits_for: Some("the API server".to_owned()),
+            ..Look::default()
+        });
+    }
     let loaded = loader.loaded();
-    let following = Following {
+    let following = Arc::new(Mutex::new(Following {
         loader,
         fleet,
         on_update,
-    };
-    let stop = source::spawn(files, settings, following)?;
-    Ok((loaded, Watch::new(stop)))
+    }));
+    let mut watch = Watch::of_nothing();
+    if !sources.paths.is_empty() {
+        let follower = Shared(Arc::clone(&following));
+        watch.stop = Some(source::spawn(files, settings, follower)?);
+    }
+    if let Some(servers) = &sources.kubernetes {
+        let followed = source::follow_kubernetes(servers.clone(), Shared(following))?;
+        watch.kubernetes = Some(followed);
+    }
+    Ok((loaded, watch))
 }
 
-/// A loader that follows files.
+/// What follows several sources, each on a thread of its own.
+struct Shared<T>(Arc<Mutex<T>>);
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Follow> Follow for Shared<T> {
+    fn look(&mut self, look: Look) {
+        self.lock().look(look);
+    }
+
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        self.lock().deadline(now)
+    }
+
+    fn catch_up(&mut self) {
+        self.lock().catch_up();
+    }
+}
+
+/// A loader that follows sources.
 struct Following<F, U> {
     loader: Loader,
     fleet: F,
@@ -158,12 +224,14 @@ impl<F, U: FnMut(Update)> Following<F, U> {
             set,
             diagnostics,
             quarantined,
+            waits_for,
         } = self.loader.loaded();
         (self.on_update)(Update {
             set,
             changed,
             diagnostics,
             quarantined,
+            waits_for,
         });
     }
 }
@@ -196,8 +264,10 @@ struct Loader {
     fleet: Fleet,
     /// Text that is read in addition to files.
     text: Option<NamedText>,
-    /// What is wrong with paths and files themselves.
-    problems: Vec<Diagnostic>,
+    /// What is wrong with sources themselves, such as with paths.
+    problems: BTreeMap<Source, Vec<Diagnostic>>,
+    /// What has to come before what a source has is complete.
+    awaited: BTreeMap<Source, String>,
     checker: References,
     /// What does not fit together in the set in effect, or in one before it.
     references: Vec<Diagnostic>,
@@ -214,18 +284,22 @@ impl Loader {
         }
     }
 
-    /// Takes in a look at the files. Returns what changed, if anything did.
+    /// Takes in a look at a source. Returns what changed, if anything did.
     fn absorb(&mut self, look: Look) -> Option<Delta> {
         let changes = look.events.into_iter().map(|(file, event)| {
             let change = to_change(&file, event);
             (file, change)
         });
         let delta = self.store.apply(changes.collect());
-        self.problems = look.problems;
+        self.problems.insert(look.source, look.problems);
+        let awaits_other = match look.waits_for {
+            Some(awaited) => self.awaited.insert(look.source, awaited.clone()) != Some(awaited),
+            None => self.awaited.remove(&look.source).is_some(),
+        };
         if !delta.is_empty() && self.pace.change() {
             self.check_references();
         }
-        let differs = self.gather();
+        let differs = self.gather() || awaits_other;
         (!delta.is_empty() || differs).then_some(delta)
     }
 
@@ -246,7 +320,7 @@ impl Loader {
     /// Puts all findings in order. Returns whether there are others than before.
     fn gather(&mut self) -> bool {
         let mut found = Diagnostics::default();
-        found.extend(self.problems.iter().cloned());
+        found.extend(self.problems.values().flatten().cloned());
         found.extend(self.store.diagnostics());
         let mut refusals = self.store.refusals();
         fill_source_lines_and(&mut refusals, self.text.as_ref());
@@ -264,6 +338,7 @@ impl Loader {
             set: Arc::clone(self.store.set()),
             diagnostics: self.diagnostics.clone(),
             quarantined: self.store.quarantined(),
+            waits_for: self.awaited.values().next().cloned(),
         }
     }
 }

@@ -1,10 +1,16 @@
-//! Where bytes come from: files and directories, read and watched. Uses only `diagnostic`.
+//! Where bytes come from: files and directories, read and watched, and Kubernetes API servers. Uses `diagnostic`, and of the
+//! kinds their names.
 
 mod debounce;
 mod file;
+mod kubernetes;
+mod look;
 mod scan;
 mod watch;
 
-pub(crate) use file::{FileEvent, FileSource, Look};
+pub(crate) use file::FileSource;
+pub use kubernetes::{ApiServer, KubernetesSettings};
+pub(crate) use kubernetes::{Following as KubernetesFollowing, spawn as follow_kubernetes};
+pub(crate) use look::{FileEvent, Look, Source};
 pub use watch::WatchSettings;
 pub(crate) use watch::{Follow, Stop, spawn};

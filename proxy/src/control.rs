@@ -76,6 +76,10 @@ pub struct Found {
     pub diagnostics: Vec<Diagnostic>,
     /// Objects whose newest text is refused.
     pub quarantined: Vec<Quarantined>,
+    /// What has to come before the objects are complete for the first time.
+    pub waits_for: Option<String>,
+    /// Whether anything came after the first look at files.
+    pub has_changed: bool,
     /// What became of the file of what is known of other clusters.
     pub members: FoundMembers,
 }
@@ -86,6 +90,8 @@ impl Found {
         self.set = update.set;
         self.diagnostics = update.diagnostics;
         self.quarantined = update.quarantined;
+        self.waits_for = update.waits_for;
+        self.has_changed = true;
     }
 
     /// How many security policies are not enforced.
@@ -156,6 +162,10 @@ impl Control {
         if self.publisher.identity().mode == Mode::Sidecar {
             let workloads = sources::workloads(&found.set);
             self.telemetry.plaintext.set_workloads(workloads);
+        }
+        if found.waits_for.is_some() && !self.publisher.has_any() {
+            // Half a configuration would send requests astray: no listener opens before the first is complete.
+            return;
         }
         let settings = found.members.settings.as_ref();
         let knows_more = settings.is_some_and(|settings| self.publisher.know(settings));

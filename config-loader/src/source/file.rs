@@ -5,11 +5,11 @@ use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
 
+use super::look::{FileEvent, Look};
 use super::scan::{FILES_MAX, NO_FILE, Name, Stamp, describe, name_of, scan};
 use crate::diagnostic::codes::common::SRC002;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -20,30 +20,6 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// A file that became empty counts as being rewritten for this long.
 const EMPTY_GRACE: Duration = Duration::from_millis(250);
-
-/// What became of one file.
-#[derive(Debug)]
-pub(crate) enum FileEvent {
-    /// It is gone.
-    Gone,
-    /// It has these bytes.
-    Bytes(Vec<u8>),
-    /// It has so many bytes, which is more than is read.
-    TooLarge(u64),
-    /// It is there, or may be, and cannot be read.
-    Unreadable(Box<Diagnostic>),
-}
-
-/// What a look at the files found.
-#[derive(Debug, Default)]
-pub(crate) struct Look {
-    /// What changed, by file.
-    pub(crate) events: Vec<(Arc<str>, FileEvent)>,
-    /// What is wrong with the paths themselves.
-    pub(crate) problems: Vec<Diagnostic>,
-    /// Files that should be looked at again soon.
-    pub(crate) unsettled: BTreeSet<PathBuf>,
-}
 
 /// The files under some paths.
 #[derive(Debug)]

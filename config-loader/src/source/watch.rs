@@ -13,7 +13,8 @@ use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::debounce::{Debounce, Due, Happened};
-use super::file::{FileSource, Look};
+use super::file::FileSource;
+use super::look::Look;
 use super::scan::{is_resource_file, name_of};
 use crate::ReadOptions;
 use crate::diagnostic::codes::common::SRC004;
@@ -414,7 +415,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::source::file::FileEvent;
+    use crate::source::look::FileEvent;
 
     /// The files that a look found changed, and what it says is wrong.
     fn describe(look: &Look) -> String {

@@ -17,6 +17,8 @@ pub struct Update {
     pub diagnostics: Vec<Diagnostic>,
     /// Objects whose text is not what is in effect.
     pub quarantined: Vec<Quarantined>,
+    /// What has to come before the objects are complete for the first time.
+    pub waits_for: Option<String>,
 }
 
 /// An object whose text is refused, missing behind an error, or in a file that cannot be read.

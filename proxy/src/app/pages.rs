@@ -70,6 +70,7 @@ impl Sources {
             Arc::clone(&self.certificates),
             self.settings.identity.clone(),
         );
+        let found = self.found.clone();
         let was_ready = AtomicBool::new(false);
         move || {
             if stage.stage() > Stage::Serving {
@@ -82,6 +83,7 @@ impl Sources {
                 workers,
                 allow_empty,
                 refused: quarantined(&quarantine).len(),
+                source: found.borrow().waits_for.clone(),
                 identity: missing_identity(&certificates, &identity),
             };
             let readiness = inputs.readiness(was_ready.load(Ordering::Relaxed));

@@ -16,6 +16,8 @@ pub(super) struct ReadinessInputs<'a> {
     pub allow_empty: bool,
     /// Objects whose newest version is refused.
     pub refused: usize,
+    /// What has to come before there is a first configuration.
+    pub source: Option<String>,
     /// What is missing of the identity of a sidecar's workload.
     pub identity: Option<String>,
 }
@@ -24,6 +26,10 @@ impl ReadinessInputs<'_> {
     /// A proxy becomes ready when all is open. After that a listener that cannot be opened concerns only itself, as
     /// long as another one is open: a mistake in one Gateway must not take all others out of service.
     pub(super) fn readiness(&self, was_ready: bool) -> Readiness {
+        if let Some(source) = self.source.as_ref().filter(|_| !was_ready) {
+            let waiting_for = source.clone();
+            return Readiness::Starting { waiting_for };
+        }
         let wanted = self.wanted;
         let mut missing = wanted.iter().filter(|key| !self.is_open(key));
         let waiting_for = match missing.next() {
@@ -107,6 +113,7 @@ mod tests {
             workers: 2,
             allow_empty,
             refused: 3,
+            source: None,
             identity: None,
         };
         match standing.readiness(was_ready) {
@@ -153,6 +160,7 @@ mod tests {
             workers: 2,
             allow_empty: false,
             refused: 0,
+            source: None,
             identity: identity.map(str::to_owned),
         };
         let waits = Readiness::Starting {

@@ -5,14 +5,14 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use config_loader::ReadOptions;
+use config_loader::{ApiServer, KubernetesSettings, ReadOptions};
 
 use super::workload::WorkloadProcess;
 use crate::admin::{AdminHosts, AppProbers};
 use crate::codec;
 use crate::control::remote_clusters::ClustersFile;
 use crate::exchange::settings::ExchangeSettings;
-use crate::identity::Identity;
+use crate::identity::{Identity, MemberSettings};
 use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo};
 
 /// Settings of the process.
@@ -20,6 +20,8 @@ use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo};
 pub struct Settings {
     /// Files and directories of resources.
     pub paths: Vec<PathBuf>,
+    /// API servers that resources come from, too.
+    pub kubernetes: Option<KubernetesSettings>,
     /// Unix socket on which the process that runs hands over its sockets.
     pub takeover: Option<PathBuf>,
     /// Whether the service manager may have opened sockets, and is told when the proxy is ready.
@@ -62,6 +64,23 @@ pub struct Settings {
     pub codec: codec::Settings,
     /// Settings of the request path.
     pub exchange: ExchangeSettings,
+}
+
+impl Settings {
+    /// What is known of other clusters: what is told, and the keys of those whose API servers are followed.
+    pub fn with_clusters_of_servers(&self, told: &[MemberSettings]) -> Vec<MemberSettings> {
+        let mut all = told.to_vec();
+        let servers = self.kubernetes.iter().flat_map(|found| &found.servers);
+        for key in servers.filter_map(|server: &ApiServer| server.cluster.as_ref()) {
+            if !all.iter().any(|known| known.key == key.as_str()) {
+                all.push(MemberSettings {
+                    key: key.to_string(),
+                    ..MemberSettings::default()
+                });
+            }
+        }
+        all
+    }
 }
 
 /// How long outbound listeners of a sidecar go on after its inbound listeners have begun to drain.

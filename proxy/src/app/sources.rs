@@ -1,7 +1,7 @@
-//! The sources of the configuration: resource files, and the remote clusters file (`--clusters`). Both are watched, and
-//! one channel reports their changes.
+//! The sources of the configuration: resource files, API servers (`--control`), and the remote clusters file
+//! (`--clusters`). All are watched, and one channel reports their changes.
 
-use config_loader::{Diagnostic, Severity, Watch, WatchSettings};
+use config_loader::{Diagnostic, Severity, Sources, Watch, WatchSettings};
 use tokio::sync::watch;
 
 use super::settings::Settings;
@@ -36,18 +36,22 @@ fn load(settings: &Settings, sender: &watch::Sender<Found>) -> Result<Watch, Sta
     };
     let (identity, now) = (settings.identity.clone(), sender.clone());
     let fleet = move || now.borrow().members.fleet(&identity);
-    let (loaded, watch) =
-        config_loader::watch_for(fleet, &settings.paths, watching, move |update| {
-            updates.send_modify(|found| found.absorb(update));
-        })
-        .map_err(failed("cannot watch the configuration"))?;
+    let sources = Sources {
+        paths: settings.paths.clone(),
+        kubernetes: settings.kubernetes.clone(),
+    };
+    let (loaded, watch) = config_loader::watch_for(fleet, &sources, watching, move |update| {
+        updates.send_modify(|found| found.absorb(update));
+    })
+    .map_err(failed("cannot watch the configuration"))?;
     if let Some(missing) = unreadable(&loaded.diagnostics) {
         return Err(failed(&missing.location.file)(&missing.message));
     }
     // An update may have come already; it is newer than what was loaded.
     sender.send_if_modified(|found| {
-        let is_newer = found.set.revision > loaded.set.revision;
+        let is_newer = found.has_changed;
         if !is_newer {
+            found.waits_for = loaded.waits_for;
             found.set = loaded.set;
             found.diagnostics = loaded.diagnostics;
             found.quarantined = loaded.quarantined;
@@ -65,9 +69,14 @@ fn follow_members(
     let Some(file) = &settings.clusters else {
         return Ok(None);
     };
-    let known = file.clusters.clone();
+    let (known, servers) = (file.clusters.clone(), settings.clone());
     let watch = config_loader::watch_clusters(&file.path, known, move |update| {
-        sender.send_modify(|found| found.members = update.into());
+        sender.send_modify(|found| {
+            found.members = update.into();
+            let told = found.members.settings.take();
+            found.members.settings =
+                told.map(|told| servers.with_clusters_of_servers(&told).into());
+        });
     });
     let watch = watch.map_err(failed("cannot watch the file of --clusters"))?;
     Ok(Some(watch))

@@ -1,6 +1,7 @@
 //! Arguments that several commands share.
 
 mod address;
+mod control;
 mod sidecar;
 mod workload;
 
@@ -11,6 +12,7 @@ use config_loader::ReadOptions;
 use config_loader::diagnostic::render;
 
 pub(super) use address::socket_address;
+pub use control::ControlArgs;
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
 
 use crate::control::remote_clusters::ClustersFile;
@@ -26,11 +28,14 @@ pub struct ConfigArgs {
     #[arg(
         long = "config",
         value_name = "PATH",
-        required = true,
+        required_unless_present = "control",
         env = "STRAIT_CONFIG",
         value_delimiter = ','
     )]
     pub paths: Vec<PathBuf>,
+    /// Where else it comes from.
+    #[command(flatten)]
+    pub control: ControlArgs,
     /// How strictly it is read.
     #[command(flatten)]
     pub reading: ReadingArgs,

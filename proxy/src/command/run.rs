@@ -36,6 +36,7 @@ use crate::worker::WORKERS_MAX;
 Examples:
   strait run --config ./mesh --labels istio=ingressgateway
   strait run --config gateway.yaml --config routes/ --access-log json --access-log-path /var/log/strait.log
+  strait run --control kubernetes:// --labels istio=ingressgateway
   STRAIT_CONFIG=./mesh STRAIT_LABELS=istio=ingressgateway strait run
 
 Changes of the files take effect within milliseconds. A resource that does not validate keeps its last good
@@ -243,6 +244,9 @@ impl RunArgs {
         let mut settings = self
             .serve
             .settings(self.config.paths.clone(), self.identity.identity())?;
+        let namespace = &settings.identity.namespace;
+        settings.kubernetes = self.config.control.settings(namespace)?;
+        settings.identity.members = settings.with_clusters_of_servers(&settings.identity.members);
         settings.takeover.clone_from(&self.takeover);
         settings.is_service = true;
         settings.exit_with.clone_from(&self.pod.exit_with_pid);
@@ -273,6 +277,7 @@ impl ServeArgs {
         let exchange = self.exchange(identity.mode == Mode::Sidecar)?;
         Ok(Settings {
             paths,
+            kubernetes: None,
             takeover: None,
             is_service: false,
             read: ReadOptions::default(),

@@ -77,9 +77,14 @@ impl Publisher {
         differs
     }
 
+    /// Whether anything is in effect.
+    pub fn has_any(&self) -> bool {
+        *self.generation.borrow() > 0
+    }
+
     /// Whether these very resources are in effect.
     pub fn has_published(&self, resources: &Arc<ResourceSet>) -> bool {
-        *self.generation.borrow() > 0 && Arc::ptr_eq(&self.resources, resources)
+        self.has_any() && Arc::ptr_eq(&self.resources, resources)
     }
 
     /// Certificates by where they come from.

@@ -135,6 +135,9 @@ impl LogControl {
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
+/// Libraries whose errors Strait reports itself, with what they mean for it. A directive of the filter turns them on.
+const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
+
 /// Reads a filter. The library takes a bare word for the name of a module, so a misspelt level would silence
 /// everything.
 fn parse(filter: &str) -> Result<EnvFilter, LogFilterError> {
@@ -151,8 +154,9 @@ fn parse(filter: &str) -> Result<EnvFilter, LogFilterError> {
             return Err(refused(None));
         }
     }
+    let quiet = QUIET.map(|module| format!("{module}=off")).join(",");
     EnvFilter::builder()
-        .parse(filter)
+        .parse(format!("{quiet},{filter}"))
         .map_err(|error| refused(Some(error)))
 }
 

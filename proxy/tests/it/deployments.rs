@@ -108,7 +108,8 @@ fn image_is_built_by_a_compiler_that_is_new_enough() {
 }
 
 /// Directories of `deploy/kubernetes`, each with a kustomization; its namespace, and the kinds that it has.
-const KUSTOMIZATIONS: [(&str, &str, &[&str]); 3] = [
+const KUSTOMIZATIONS: [(&str, &str, &[&str]); 4] = [
+    ("control", "edge", &["clusterrole", "role.rbac"]),
     (
         "gateway",
         "edge",

@@ -47,6 +47,7 @@ mod http1_response_corpus;
 mod http2_conformance;
 mod http2_floods;
 mod http2_response_corpus;
+mod kubernetes;
 mod listeners;
 mod memory;
 mod mirrors;

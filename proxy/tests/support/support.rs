@@ -8,6 +8,8 @@
     reason = "shared by test modules, each of which uses a part"
 )]
 
+#[path = "api_server.rs"]
+pub mod api_server;
 #[path = "client.rs"]
 pub mod client;
 #[path = "dns.rs"]

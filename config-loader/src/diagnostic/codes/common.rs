@@ -55,4 +55,7 @@ codes! {
     SRC004 Warning "changes of files are noticed at once";
     SRC005 Error "a path is a file or a directory";
     SRC006 Warning "a directory holds files of resources, standard input is not empty";
+    SRC007 Error "an API server can be asked";
+    SRC008 Error "an API server accepts the credentials, and lets the resources be read";
+    SRC009 Error "an API server serves what it served before";
 }

@@ -1,0 +1,161 @@
+//! Gathers what all watches report, and hands it on as one change.
+//!
+//! What comes in quick succession goes together, and the newest version of an object wins. Nothing is handed on before every
+//! resource has its first list, so that no configuration is ever half there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::progress::Progress;
+use super::remote_services::RemoteServices;
+use super::report::{Change, MESSAGES_MAX, Message, Report};
+use super::settings::ApiServer;
+use crate::parse::FILE_BYTES_MAX;
+use crate::source::look::{FileEvent, Look, Source};
+use crate::source::watch::Follow;
+
+/// Changes go on when nothing more has come for so long.
+const QUIET: Duration = Duration::from_millis(5);
+
+/// How long changes that keep coming may put off that they go on.
+const DELAY_MAX: Duration = Duration::from_millis(50);
+
+/// Takes in messages until there is nobody left to send any.
+pub(super) async fn collect(
+    servers: &[ApiServer],
+    mut messages: mpsc::Receiver<Message>,
+    mut follower: impl Follow,
+) {
+    let mut gathered = Gathered::new(servers);
+    let mut received = Vec::new();
+    loop {
+        let now = Instant::now();
+        let due = gathered.due();
+        let later = follower.deadline(now);
+        let wake = [due, later].into_iter().flatten().min();
+        tokio::select! {
+            count = messages.recv_many(&mut received, MESSAGES_MAX) => {
+                if count == 0 {
+                    return;
+                }
+                for (number, report) in received.drain(..) {
+                    gathered.take_in(number, report, Instant::now());
+                }
+            }
+            () = until(wake) => {
+                let now = Instant::now();
+                match gathered.take(now) {
+                    Some(look) => follower.look(look),
+                    None if later.is_some_and(|later| now >= later) => follower.catch_up(),
+                    None => {}
+                }
+            }
+        }
+    }
+}
+
+async fn until(when: Option<Instant>) {
+    match when {
+        Some(when) => tokio::time::sleep_until(when.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What waits to be handed on.
+struct Gathered {
+    progress: Progress,
+    services: RemoteServices,
+    is_alone: bool,
+    /// The newest text of each document; none if it is gone.
+    changes: BTreeMap<Arc<str>, Option<String>>,
+    /// When the first and the last of what waits came.
+    waits_since: Option<(Instant, Instant)>,
+}
+
+impl Gathered {
+    fn new(servers: &[ApiServer]) -> Gathered {
+        Gathered {
+            progress: Progress::new(servers),
+            services: RemoteServices::default(),
+            is_alone: servers.len() == 1,
+            changes: BTreeMap::new(),
+            waits_since: None,
+        }
+    }
+
+    fn take_in(&mut self, number: usize, report: Report, now: Instant) {
+        let mut differs = self.progress.note(number, &report);
+        if let Report::Changes(changes) = report {
+            differs |= !changes.is_empty();
+            for change in changes {
+                self.change(number, change);
+            }
+        }
+        if differs {
+            let first = self.waits_since.map_or(now, |(first, _)| first);
+            self.waits_since = Some((first, now));
+        }
+    }
+
+    fn change(&mut self, number: usize, change: Change) {
+        let service = match self.is_alone {
+            true => None,
+            false => service_id(&change.0),
+        };
+        match service {
+            Some(id) => {
+                let changes = self.services.change(number, &id, change);
+                self.changes.extend(changes);
+            }
+            None => _ = self.changes.insert(change.0, change.1),
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let (first, last) = self.waits_since?;
+        Some((last + QUIET).min(first + DELAY_MAX))
+    }
+
+    /// What is to be handed on, if it is time.
+    fn take(&mut self, now: Instant) -> Option<Look> {
+        if self.due().is_none_or(|due| now < due) {
+            return None;
+        }
+        self.waits_since = None;
+        let waits_for = self.progress.waits_for();
+        let changes = match waits_for.is_none() {
+            true => std::mem::take(&mut self.changes),
+            false => BTreeMap::new(),
+        };
+        let event = |text: Option<String>| match text {
+            None => FileEvent::Gone,
+            Some(text) if text.len() as u64 > FILE_BYTES_MAX => {
+                FileEvent::TooLarge(text.len() as u64)
+            }
+            Some(text) => FileEvent::Bytes(text.into_bytes()),
+        };
+        Some(Look {
+            source: Source::Kubernetes,
+            events: changes
+                .into_iter()
+                .map(|(name, text)| (name, event(text)))
+                .collect(),
+            problems: self.progress.problems(),
+            waits_for,
+            ..Look::default()
+        })
+    }
+}
+
+/// The namespace and name of a Service, by the name of its document; none for other kinds.
+fn service_id(document: &str) -> Option<String> {
+    let mut parts = document.rsplitn(4, '/');
+    let (name, resource, namespace) = (parts.next()?, parts.next()?, parts.next()?);
+    (resource == "services").then(|| format!("{namespace}/{name}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Which resources a server has of those that are read, and at which version.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use kube::Client;
+use kube::api::ApiResource;
+
+use crate::kind::Kind;
+use crate::kinds::{self, Row};
+
+/// A resource that is served and read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Resource {
+    /// Its kind.
+    pub(super) kind: Kind,
+    /// How the server calls it.
+    pub(super) api: ApiResource,
+    /// Whether its objects are in namespaces.
+    pub(super) is_namespaced: bool,
+}
+
+impl Resource {
+    /// What it is called in messages, as `kubectl` has it.
+    pub(super) fn name(&self) -> String {
+        match self.api.group.is_empty() {
+            true => self.api.plural.clone(),
+            false => format!("{}.{}", self.api.plural, self.api.group),
+        }
+    }
+}
+
+/// What a server has at one version of a group, by `apiVersion`.
+pub(super) type Served = BTreeMap<String, Vec<APIResource>>;
+
+/// Asks `client` for what it serves of the groups that are read. `only` limits the kinds.
+///
+/// # Errors
+/// If the server cannot be asked, or does not answer within `answer_max`.
+pub(super) async fn discover(
+    client: &Client,
+    only: Option<&[Kind]>,
+    answer_max: Duration,
+) -> Result<Vec<Resource>, kube::Error> {
+    let asked = tokio::time::timeout(answer_max, ask(client, only)).await;
+    let late = || kube::Error::Service("it does not answer in time".into());
+    let served = asked.map_err(|_| late())??;
+    Ok(choose(&served, only))
+}
+
+async fn ask(client: &Client, only: Option<&[Kind]>) -> Result<Served, kube::Error> {
+    let mut served = Served::new();
+    let groups = client.list_api_groups().await?;
+    let mut versions: Vec<String> = rows(only)
+        .flat_map(|row| row.api_versions)
+        .map(|version| (*version).to_owned())
+        .collect();
+    versions.sort_unstable();
+    versions.dedup();
+    for version in versions {
+        if !version.contains('/') {
+            let found = client.list_core_api_resources(&version).await?;
+            served.insert(version, found.resources);
+            continue;
+        }
+        let mut all = groups.groups.iter().flat_map(|group| &group.versions);
+        if all.any(|known| known.group_version == version) {
+            // A group that fails concerns only itself: it is asked for again.
+            if let Ok(found) = client.list_api_group_resources(&version).await {
+                served.insert(version, found.resources);
+            }
+        }
+    }
+    Ok(served)
+}
+
+fn rows(only: Option<&[Kind]>) -> impl Iterator<Item = &'static Row> {
+    kinds::rows().filter(move |row| only.is_none_or(|only| only.contains(&row.kind)))
+}
+
+/// Of each kind and group the version that is read and served, the preferred one first.
+fn choose(served: &Served, only: Option<&[Kind]>) -> Vec<Resource> {
+    let mut chosen: Vec<Resource> = Vec::new();
+    for row in rows(only) {
+        for version in row.api_versions {
+            let group = kinds::group(version);
+            let of_group =
+                |resource: &Resource| resource.kind == row.kind && resource.api.group == group;
+            if chosen.iter().any(of_group) {
+                continue;
+            }
+            let found = served.get(*version).into_iter().flatten();
+            chosen.extend(
+                found
+                    .filter(|found| is_watchable(found, row.kind))
+                    .map(|found| resource(found, row.kind, version)),
+            );
+        }
+    }
+    chosen
+}
+
+/// Whether it is the resource of a kind, not a part of one such as its status, and can be followed.
+fn is_watchable(found: &APIResource, kind: Kind) -> bool {
+    let can = |verb: &str| found.verbs.iter().any(|known| known == verb);
+    found.kind == kind.as_str() && !found.name.contains('/') && can("list") && can("watch")
+}
+
+fn resource(found: &APIResource, kind: Kind, api_version: &str) -> Resource {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Resource {
+        kind,
+        api: ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: api_version.to_owned(),
+            kind: found.kind.clone(),
+            plural: found.name.clone(),
+        },
+        is_namespaced: found.namespaced,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(of: &[(&str, &[(&str, &str)])]) -> Served {
+        let resource = |(kind, plural): &(&str, &str)| APIResource {
+            kind: (*kind).to_owned(),
+            name: (*plural).to_owned(),
+            namespaced: true,
+            verbs: vec!["list".to_owned(), "watch".to_owned()],
+            ..APIResource::default()
+        };
+        let version = |(version, resources): &(&str, &[(&str, &str)])| {
+            (
+                (*version).to_owned(),
+                resources.iter().map(resource).collect(),
+            )
+        };
+        of.iter().map(version).collect()
+    }
+
+    fn chosen(served: &Served, only: Option<&[Kind]>) -> Vec<String> {
+        let name = |found: &Resource| format!("{} {}", found.api.api_version, found.name());
+        choose(served, only).iter().map(name).collect()
+    }
+
+    #[test]
+    fn preferred_version_of_each_group_is_followed_once() {
+        let both = served(&[
+            (
+                "v1",
+                &[
+                    ("Service", "services"),
+                    ("Service", "services/status"),
+                    ("Pod", "pods"),
+                ],
+            ),
+            (
+                "networking.istio.io/v1",
+                &[("VirtualService", "virtualservices")],
+            ),
+            (
+                "networking.istio.io/v1beta1",
+                &[
+                    ("VirtualService", "virtualservices"),
+                    ("Gateway", "gateways"),
+                ],
+            ),
+            (
+                "flomesh.io/v1alpha1",
+                &[("ServiceImport", "serviceimports")],
+            ),
+            (
+                "multicluster.x-k8s.io/v1alpha1",
+                &[("ServiceImport", "serviceimports")],
+            ),
+        ]);
+        let mut found = chosen(&both, None);
+        found.sort();
+        assert_eq!(
+            found,
+            [
+                "flomesh.io/v1alpha1 serviceimports.flomesh.io",
+                "multicluster.x-k8s.io/v1alpha1 serviceimports.multicluster.x-k8s.io",
+                "networking.istio.io/v1 virtualservices.networking.istio.io",
+                "networking.istio.io/v1beta1 gateways.networking.istio.io",
+                "v1 services",
+            ]
+        );
+        assert_eq!(chosen(&both, Some(&[Kind::Service])), ["v1 services"]);
+    }
+
+    #[test]
+    fn resource_that_cannot_be_watched_is_left_out() {
+        let mut only = served(&[("v1", &[("Service", "services")])]);
+        for resources in only.values_mut() {
+            resources[0].verbs = vec!["list".to_owned()];
+        }
+        assert_eq!(chosen(&only, None), [""; 0]);
+    }
+}

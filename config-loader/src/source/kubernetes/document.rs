@@ -1,0 +1,121 @@
+//! What a file would hold: the text of an object, and what it is called.
+//!
+//! The text is the one that `kubectl get -o json` prints, so that the lines of findings can be found there. Objects of
+//! another cluster get the marks of that cluster.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::ser::PrettyFormatter;
+use serde_json::{Serializer, Value, json};
+
+use super::discovery::Resource;
+use super::settings::ApiServer;
+use crate::kind::Kind;
+use crate::resource::flomesh::ClusterKey;
+
+/// The mark of EndpointSlices of another cluster (KEP-1645).
+const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
+
+/// Marks of EndpointSlices that their cluster has from another one itself.
+const IMPORTED: [&str; 3] = [
+    SOURCE_CLUSTER,
+    "multicluster.flomesh.io/source-cluster",
+    "endpointslice.karmada.io/provision-cluster",
+];
+
+/// What a Service of another cluster says of that cluster only.
+const OF_ITS_CLUSTER: [&str; 6] = [
+    "clusterIPs",
+    "externalIPs",
+    "healthCheckNodePort",
+    "loadBalancerIP",
+    "loadBalancerClass",
+    "selector",
+];
+
+/// What a document is called: as `kubernetes://east/prod/virtualservices.networking.istio.io/web`.
+pub(super) fn name(server: &ApiServer, resource: &Resource, object: &DynamicObject) -> Arc<str> {
+    let mut name = server.name();
+    for part in [
+        object.metadata.namespace.as_deref(),
+        Some(&*resource.name()),
+        object.metadata.name.as_deref(),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        name.push('/');
+        name.push_str(part);
+    }
+    name.into()
+}
+
+/// Whether an object counts: one that is being deleted does not, nor does one that its cluster has from another.
+pub(super) fn counts(server: &ApiServer, object: &DynamicObject) -> bool {
+    let is_imported = || {
+        let marks = [object.labels(), object.annotations()];
+        let mut marks = marks.into_iter().flat_map(|marks| marks.keys());
+        marks.any(|mark| IMPORTED.contains(&mark.as_str()))
+    };
+    object.metadata.deletion_timestamp.is_none() && (server.cluster.is_none() || !is_imported())
+}
+
+/// The text of an object.
+///
+/// # Errors
+/// If it cannot be written as JSON, in words.
+pub(super) fn text(
+    server: &ApiServer,
+    resource: &Resource,
+    mut object: DynamicObject,
+) -> Result<String, serde_json::Error> {
+    object.metadata.managed_fields = None;
+    // Objects of a list do not say what they are.
+    object.types = None;
+    if let Some(cluster) = &server.cluster {
+        mark(&mut object, resource.kind, cluster);
+    }
+    let mut value = serde_json::to_value(object)?;
+    if let Value::Object(fields) = &mut value {
+        fields.insert("apiVersion".to_owned(), json!(resource.api.api_version));
+        fields.insert("kind".to_owned(), json!(resource.api.kind));
+    }
+    value.sort_all_objects();
+    let mut text = Vec::new();
+    let layout = PrettyFormatter::with_indent(b"    ");
+    serde::Serialize::serialize(&value, &mut Serializer::with_formatter(&mut text, layout))?;
+    String::from_utf8(text).map_err(serde::ser::Error::custom)
+}
+
+/// Marks an object of another cluster: EndpointSlices with that cluster, and Services lose what holds only there.
+fn mark(object: &mut DynamicObject, kind: Kind, cluster: &ClusterKey) {
+    match kind {
+        Kind::EndpointSlice => {
+            let name = cluster.name();
+            object
+                .labels_mut()
+                .insert(SOURCE_CLUSTER.to_owned(), name.to_owned());
+            let own = object.metadata.name.take().unwrap_or_default();
+            object.metadata.name = Some(format!("{name}-{own}"));
+        }
+        Kind::Service => {
+            if let Some(spec) = object.data.get_mut("spec").and_then(Value::as_object_mut) {
+                for field in OF_ITS_CLUSTER {
+                    spec.shift_remove(field);
+                }
+                if spec.get("clusterIP").is_some_and(|ip| ip != "None") {
+                    spec.shift_remove("clusterIP");
+                }
+            }
+            if let Some(fields) = object.data.as_object_mut() {
+                fields.shift_remove("status");
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! What is known of one resource of one server, and what changes by what a watch says.
+//!
+//! A list that replaces all others is gathered beside what is known: it is taken in when it is complete, so that nothing is
+//! missing in between, and objects of which the version is known cost nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::runtime::watcher::Event;
+
+/// An object as a watch delivers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Item<O> {
+    /// The name of its document.
+    pub(super) name: Arc<str>,
+    /// Its `resourceVersion`, of which only the server knows the order.
+    pub(super) version: String,
+    /// The object; none if it does not count any more, though it is still there.
+    pub(super) object: Option<O>,
+}
+
+/// What became of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Became<O> {
+    /// It is new, or says something else.
+    Set(Arc<str>, O),
+    /// It is gone.
+    Gone(Arc<str>),
+}
+
+/// The objects of a resource, by the names of their documents, each with its version.
+#[derive(Debug)]
+pub(super) struct Mirror<O> {
+    known: BTreeMap<Arc<str>, String>,
+    listed: Option<Vec<Item<O>>>,
+}
+
+impl<O> Default for Mirror<O> {
+    fn default() -> Mirror<O> {
+        Mirror {
+            known: BTreeMap::new(),
+            listed: None,
+        }
+    }
+}
+
+impl<O> Mirror<O> {
+    /// What changes by an event.
+    pub(super) fn apply(&mut self, event: Event<Item<O>>) -> Vec<Became<O>> {
+        match event {
+            Event::Init => {
+                self.listed = Some(Vec::new());
+                Vec::new()
+            }
+            Event::InitApply(item) => {
+                self.listed.get_or_insert_default().push(item);
+                Vec::new()
+            }
+            Event::InitDone => self.replace(),
+            Event::Apply(item) => self.set(item).into_iter().collect(),
+            Event::Delete(item) => self.remove(&item.name).into_iter().collect(),
+        }
+    }
+
+    /// Forgets all objects; returns which there were.
+    pub(super) fn forget(&mut self) -> Vec<Arc<str>> {
+        self.listed = None;
+        std::mem::take(&mut self.known).into_keys().collect()
+    }
+
+    fn replace(&mut self) -> Vec<Became<O>> {
+        let listed = self.listed.take().unwrap_or_default();
+        let mut gone = self.known.clone();
+        for item in &listed {
+            gone.remove(&item.name);
+        }
+        let mut changes: Vec<_> = gone.keys().filter_map(|name| self.remove(name)).collect();
+        changes.extend(listed.into_iter().filter_map(|item| self.set(item)));
+        changes
+    }
+
+    fn set(&mut self, item: Item<O>) -> Option<Became<O>> {
+        let Some(object) = item.object else {
+            return self.remove(&item.name);
+        };
+        match self.known.get_mut(&item.name) {
+            Some(version) if *version == item.version => return None,
+            Some(version) => *version = item.version,
+            None => _ = self.known.insert(Arc::clone(&item.name), item.version),
+        }
+        Some(Became::Set(item.name, object))
+    }
+
+    fn remove(&mut self, name: &Arc<str>) -> Option<Became<O>> {
+        self.known.remove(name)?;
+        Some(Became::Gone(Arc::clone(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn item(name: &str, version: u32) -> Item<u32> {
+    Item {
+        name: name.into(),
+        version: version.to_string(),
+        object: Some(version),
+    }
+}
+
+fn set(name: &str, version: u32) -> Became<u32> {
+    Became::Set(name.into(), version)
+}
+
+fn gone(name: &str) -> Became<u32> {
+    Became::Gone(name.into())
+}
+
+#[test]
+fn changes_come_one_by_one() {
+    let mut mirror = Mirror::default();
+    assert_eq!(mirror.apply(Event::Apply(item("a", 1))), [set("a", 1)]);
+    assert_eq!(
+        mirror.apply(Event::Apply(item("a", 1))),
+        [],
+        "the same again"
+    );
+    assert_eq!(mirror.apply(Event::Apply(item("a", 2))), [set("a", 2)]);
+    assert_eq!(mirror.apply(Event::Delete(item("a", 3))), [gone("a")]);
+    assert_eq!(mirror.apply(Event::Delete(item("a", 3))), []);
+}
+
+#[test]
+fn object_that_does_not_count_any_more_is_gone() {
+    let mut mirror = Mirror::default();
+    mirror.apply(Event::Apply(item("a", 1)));
+    let deleted = Item {
+        object: None,
+        ..item("a", 2)
+    };
+    assert_eq!(mirror.apply(Event::Apply(deleted.clone())), [gone("a")]);
+    assert_eq!(mirror.apply(Event::Apply(deleted)), []);
+}
+
+#[test]
+fn list_that_is_not_complete_changes_nothing() {
+    let mut mirror = Mirror::default();
+    mirror.apply(Event::Apply(item("a", 1)));
+    mirror.apply(Event::Apply(item("b", 1)));
+    assert_eq!(mirror.apply(Event::Init), []);
+    assert_eq!(mirror.apply(Event::InitApply(item("a", 2))), []);
+    // The connection ended, and a new list begins.
+    assert_eq!(mirror.apply(Event::Init), []);
+    for name in ["b", "c"] {
+        assert_eq!(mirror.apply(Event::InitApply(item(name, 1))), []);
+    }
+    assert_eq!(mirror.apply(Event::InitDone), [gone("a"), set("c", 1)]);
+}
+
+#[test]
+fn objects_are_forgotten_and_come_back_with_the_next_list() {
+    let mut mirror = Mirror::default();
+    mirror.apply(Event::Apply(item("a", 1)));
+    assert_eq!(mirror.forget(), [Arc::from("a")]);
+    assert_eq!(mirror.forget(), []);
+    mirror.apply(Event::Init);
+    mirror.apply(Event::InitApply(item("a", 1)));
+    assert_eq!(mirror.apply(Event::InitDone), [set("a", 1)]);
+}
+
+/// What a server does between two moments at which it is looked at.
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u8),
+    Delete(u8),
+    /// The connection is lost: what happens until the next list is not seen.
+    Lose,
+    List,
+    /// A list that is cut off after so many objects.
+    Cut(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..6u8).prop_map(Step::Write),
+        2 => (0..6u8).prop_map(Step::Delete),
+        1 => Just(Step::Lose),
+        1 => Just(Step::List),
+        1 => (0..4usize).prop_map(Step::Cut),
+    ]
+}
+
+proptest! {
+    /// Whatever is lost, repeated or cut off: after a complete list the reader has what the server has, and at no time an
+    /// object that the server never had.
+    #[test]
+    fn reader_ends_with_what_the_server_has(steps in prop::collection::vec(step(), 0..40)) {
+        let (mut server, mut reader) = (BTreeMap::new(), BTreeMap::new());
+        let mut history = std::collections::BTreeSet::new();
+        let mut mirror = Mirror::default();
+        let (mut version, mut is_connected) = (0, false);
+        let mut take = |became: Vec<Became<u32>>| {
+            for became in became {
+                match became {
+                    Became::Set(name, value) => _ = reader.insert(name, value),
+                    Became::Gone(name) => assert!(reader.remove(&name).is_some(), "{name} was not there"),
+                }
+            }
+            reader.clone()
+        };
+        for step in steps.into_iter().chain([Step::List]) {
+            version += 1;
+            let mut seen = None;
+            match step {
+                Step::Write(name) => {
+                    let name = Arc::<str>::from(format!("{name}"));
+                    server.insert(Arc::clone(&name), version);
+                    history.insert((Arc::clone(&name), version));
+                    seen = Some(Event::Apply(item(&name, version)));
+                }
+                Step::Delete(name) => {
+                    let name = Arc::<str>::from(format!("{name}"));
+                    if server.remove(&name).is_some() {
+                        seen = Some(Event::Delete(item(&name, version)));
+                    }
+                }
+                Step::Lose => is_connected = false,
+                Step::List | Step::Cut(_) => {
+                    take(mirror.apply(Event::Init));
+                    let count = match step {
+                        Step::Cut(count) => count,
+                        _ => usize::MAX,
+                    };
+                    for (name, version) in server.iter().take(count) {
+                        take(mirror.apply(Event::InitApply(item(name, *version))));
+                    }
+                    is_connected = matches!(step, Step::List);
+                    if is_connected {
+                        take(mirror.apply(Event::InitDone));
+                    }
+                }
+            }
+            let now = match seen.filter(|_| is_connected) {
+                Some(event) => take(mirror.apply(event)),
+                None => take(Vec::new()),
+            };
+            for object in &now {
+                prop_assert!(history.contains(&(Arc::clone(object.0), *object.1)));
+            }
+        }
+        prop_assert_eq!(take(Vec::new()), server);
+    }
+}

@@ -1,0 +1,121 @@
+//! What can go wrong with an API server, in words.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use kube::runtime::watcher;
+
+use super::settings::ApiServer;
+use crate::diagnostic::codes::common::{SRC007, SRC008, SRC009};
+use crate::diagnostic::{Diagnostic, Severity};
+
+/// What an answer of a server means for what asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The credentials do not count any more, or never did.
+    Unauthorized,
+    /// They do not allow this.
+    Forbidden,
+    /// It does not serve this resource.
+    NotServed,
+}
+
+/// The server's refusal, if it is one: everything else passes by itself.
+pub(super) fn refusal(error: &kube::Error) -> Option<Refusal> {
+    let kube::Error::Api(status) = error else {
+        return None;
+    };
+    match status.code {
+        401 => Some(Refusal::Unauthorized),
+        403 => Some(Refusal::Forbidden),
+        404 | 405 => Some(Refusal::NotServed),
+        _ => None,
+    }
+}
+
+/// The refusal of a watch.
+pub(super) fn watch_refusal(error: &watcher::Error) -> Option<Refusal> {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => refusal(error),
+        watcher::Error::WatchError(status) => match status.code {
+            401 => Some(Refusal::Unauthorized),
+            403 => Some(Refusal::Forbidden),
+            _ => None,
+        },
+        watcher::Error::NoResourceVersion => Some(Refusal::NotServed),
+    }
+}
+
+/// That a server cannot be asked.
+pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) -> Diagnostic {
+    let message = format!("the API server cannot be asked: {reason}");
+    let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
+    found.help(match is_settled {
+        true => "what it said last stays in effect; it is asked again, at least every 30 s",
+        false => {
+            "check --kubeconfig, the context and the network; it is asked again, at least every 30 s"
+        }
+    });
+    found
+}
+
+/// That a server does not accept the credentials.
+pub(super) fn unauthorized(server: &ApiServer) -> Diagnostic {
+    let message = "the API server does not accept the credentials (401)".to_owned();
+    let mut found = Diagnostic::about_file(Severity::Error, SRC008, name(server), message);
+    found.help(
+        "renew the token or the client certificate in the kubeconfig, which is read again at each attempt; what the server \
+         said last stays in effect",
+    );
+    found
+}
+
+/// That a server does not let a resource be read.
+pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> Diagnostic {
+    let (code, message, help) = match refusal {
+        Refusal::Unauthorized => return unauthorized(server),
+        Refusal::Forbidden => (
+            SRC008,
+            format!("{resource} cannot be read: the credentials do not allow it (403)"),
+            "grant `get`, `list` and `watch` on it, as deploy/ does; all other resources are followed",
+        ),
+        Refusal::NotServed => (
+            SRC009,
+            format!("{resource} is not served any more (404)"),
+            "its last objects stay in effect; install its CustomResourceDefinition again, or restart the proxy to let them go",
+        ),
+    };
+    let mut found = Diagnostic::about_file(Severity::Error, code, name(server), message);
+    found.help(help);
+    found
+}
+
+/// That an endpoint's time is over.
+pub(super) fn expired(server: &ApiServer, count: usize) -> Diagnostic {
+    let message = format!(
+        "the API server cannot be reached for longer than --endpoint-ttl: its {count} EndpointSlices are not used"
+    );
+    let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
+    found.help("they are used again as soon as it answers");
+    found
+}
+
+fn name(server: &ApiServer) -> Arc<str> {
+    server.name().into()
+}
+
+/// An error with all that led to it: the first alone says mostly nothing.
+pub(super) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

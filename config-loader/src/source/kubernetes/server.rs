@@ -1,0 +1,245 @@
+//! Follows one server: connects, asks what it serves, and has each resource watched.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::client;
+use super::discovery::{Resource, discover};
+use super::problems::{self, Refusal};
+use super::report::{Key, Message, Report};
+use super::settings::{ApiServer, KubernetesSettings};
+use super::watch::{Known, Watch};
+use crate::diagnostic::Diagnostic;
+use crate::kind::Kind;
+
+/// How often a server is asked what it serves: definitions of resources may be installed later.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How often a server that cannot be reached is asked.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What is read of other clusters: all else holds in its own cluster only.
+const REMOTE: [Kind; 2] = [Kind::EndpointSlice, Kind::Service];
+
+/// Kinds that a label selector does not limit: what people label is their own resources.
+const UNSELECTED: [Kind; 3] = [Kind::EndpointSlice, Kind::Secret, Kind::Service];
+
+/// A server that is followed.
+pub(super) struct Server {
+    settings: Arc<KubernetesSettings>,
+    number: usize,
+    reports: mpsc::Sender<Message>,
+    known: HashMap<Key, Known>,
+    is_settled: bool,
+    /// Since when it cannot be reached.
+    lost: Option<Instant>,
+    /// How many EndpointSlices left because it could not be reached for too long.
+    expired: Option<usize>,
+}
+
+/// Why a connection is given up.
+enum End {
+    /// It is made anew, with credentials that are read again.
+    Reconnect,
+    /// Nobody listens.
+    Stop,
+}
+
+impl Server {
+    pub(super) fn new(
+        settings: Arc<KubernetesSettings>,
+        number: usize,
+        reports: mpsc::Sender<Message>,
+    ) -> Server {
+        Server {
+            settings,
+            number,
+            reports,
+            known: HashMap::new(),
+            is_settled: false,
+            lost: None,
+            expired: None,
+        }
+    }
+
+    fn server(&self) -> &ApiServer {
+        &self.settings.servers[self.number]
+    }
+
+    /// Follows it until nobody listens any more.
+    pub(super) async fn run(mut self) {
+        let mut pauses = client::pauses();
+        loop {
+            let kubeconfig = self.settings.kubeconfig.as_deref();
+            match client::connect(self.server(), kubeconfig).await {
+                Ok(client) => match self.follow(client).await {
+                    End::Reconnect => {}
+                    End::Stop => return,
+                },
+                Err(reason) => {
+                    let found = self.missed(Some(&reason)).await;
+                    if !self.report(Report::ServerTrouble(Some(found))).await {
+                        return;
+                    }
+                }
+            }
+            tokio::time::sleep(pauses.next().unwrap_or(RETRY_INTERVAL)).await;
+        }
+    }
+
+    /// Follows it with one client.
+    async fn follow(&mut self, client: Client) -> End {
+        let unauthorized = Arc::new(Notify::new());
+        let mut watches = Watches::default();
+        loop {
+            let only = self.server().cluster.as_ref().map(|_| &REMOTE[..]);
+            let pause = match discover(&client, only, client::ANSWER_MAX).await {
+                Ok(resources) => {
+                    if self.expired.take().is_some() {
+                        watches = Watches::default();
+                    }
+                    self.lost = None;
+                    self.is_settled = true;
+                    if !self
+                        .watch(resources, &client, &mut watches, &unauthorized)
+                        .await
+                    {
+                        return End::Stop;
+                    }
+                    DISCOVERY_INTERVAL
+                }
+                Err(error) if problems::refusal(&error) == Some(Refusal::Unauthorized) => {
+                    let found = self.missed(None).await;
+                    self.report(Report::ServerTrouble(Some(found))).await;
+                    return End::Reconnect;
+                }
+                Err(error) => {
+                    let found = self.missed(Some(&problems::with_causes(&error))).await;
+                    if self.expired.is_some() {
+                        watches = Watches::default();
+                    }
+                    if !self.report(Report::ServerTrouble(Some(found))).await {
+                        return End::Stop;
+                    }
+                    RETRY_INTERVAL
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = unauthorized.notified() => {
+                    let found = self.missed(None).await;
+                    self.report(Report::ServerTrouble(Some(found))).await;
+                    return End::Reconnect;
+                }
+            }
+        }
+    }
+
+    /// Begins to watch what is not watched yet. Returns whether somebody listens.
+    async fn watch(
+        &mut self,
+        resources: Vec<Resource>,
+        client: &Client,
+        watches: &mut Watches,
+        unauthorized: &Arc<Notify>,
+    ) -> bool {
+        let mut fresh: Vec<Watch> = Vec::new();
+        for resource in resources {
+            for namespace in self.namespaces(&resource) {
+                let watch = self.prepare(resource.clone(), namespace, unauthorized);
+                if !watches.keys.contains(&watch.key()) {
+                    fresh.push(watch);
+                }
+            }
+        }
+        let keys: Vec<Key> = fresh.iter().map(Watch::key).collect();
+        let is_heard = self.report(Report::Watching(keys.clone())).await
+            && self.report(Report::ServerTrouble(None)).await;
+        watches.keys.extend(keys);
+        for watch in fresh {
+            watches.tasks.spawn(watch.run(client.clone()));
+        }
+        is_heard
+    }
+
+    fn prepare(
+        &mut self,
+        resource: Resource,
+        namespace: Option<String>,
+        unauthorized: &Arc<Notify>,
+    ) -> Watch {
+        let is_selected = !UNSELECTED.contains(&resource.kind);
+        let mut watch = Watch {
+            number: self.number,
+            server: self.server().clone(),
+            selector: self.settings.selector.clone().filter(|_| is_selected),
+            resource,
+            namespace,
+            known: Known::default(),
+            reports: self.reports.clone(),
+            unauthorized: Arc::clone(unauthorized),
+        };
+        let known = self.known.entry(watch.key()).or_default();
+        watch.known = Arc::clone(known);
+        watch
+    }
+
+    /// The namespaces in which a resource is watched, one by one; none stands for all.
+    fn namespaces(&self, resource: &Resource) -> Vec<Option<String>> {
+        let named = &self.settings.namespaces;
+        match (resource.is_namespaced, resource.kind) {
+            (false, _) => vec![None],
+            (true, Kind::Secret) => vec![Some(self.settings.secrets_namespace.clone())],
+            (true, _) if named.is_empty() => vec![None],
+            (true, _) => named.iter().cloned().map(Some).collect(),
+        }
+    }
+
+    /// The server cannot be asked, for this reason or for the credentials. Returns what is wrong, and lets endpoints go whose time
+    /// is over.
+    async fn missed(&mut self, reason: Option<&str>) -> Diagnostic {
+        let lost = *self.lost.get_or_insert_with(Instant::now);
+        let is_remote = self.server().cluster.is_some();
+        let ttl = self.settings.endpoint_ttl.filter(|_| is_remote);
+        if self.expired.is_none() && ttl.is_some_and(|ttl| lost.elapsed() >= ttl) {
+            self.expired = self.let_go().await;
+        }
+        match (self.expired, reason) {
+            (Some(count), _) => problems::expired(self.server(), count),
+            (None, Some(reason)) => problems::unreachable(self.server(), reason, self.is_settled),
+            (None, None) => problems::unauthorized(self.server()),
+        }
+    }
+
+    /// Lets the EndpointSlices go; returns how many, if there are any.
+    async fn let_go(&mut self) -> Option<usize> {
+        let mut gone = Vec::new();
+        for (key, known) in &self.known {
+            if key.starts_with("endpointslices.") {
+                let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+                gone.extend(known.forget().into_iter().map(|name| (name, None)));
+            }
+        }
+        let count = gone.len();
+        self.report(Report::Changes(gone)).await;
+        (count > 0).then_some(count)
+    }
+
+    /// Reports; returns whether somebody listens.
+    async fn report(&self, report: Report) -> bool {
+        self.reports.send((self.number, report)).await.is_ok()
+    }
+}
+
+/// What is watched with one client. The tasks end when this is dropped.
+#[derive(Default)]
+struct Watches {
+    keys: std::collections::HashSet<Key>,
+    tasks: JoinSet<()>,
+}

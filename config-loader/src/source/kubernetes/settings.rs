@@ -1,0 +1,111 @@
+//! Which API servers are followed, and what of them.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::resource::flomesh::ClusterKey;
+
+/// What an API server's name begins with.
+const SCHEME: &str = "kubernetes://";
+
+/// Which API servers are followed, and what of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KubernetesSettings {
+    /// The servers; those of the proxy's own cluster have no key.
+    pub servers: Vec<ApiServer>,
+    /// The kubeconfig; none for `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    pub kubeconfig: Option<PathBuf>,
+    /// The namespaces that are read; none for all.
+    pub namespaces: Vec<String>,
+    /// Only objects with these labels are read; Services, EndpointSlices and Secrets are, in any case.
+    pub selector: Option<String>,
+    /// The namespace whose Secrets are read: those of other namespaces are none of this proxy's business.
+    pub secrets_namespace: String,
+    /// How long the endpoints of another cluster stay in effect while its API server cannot be reached; none for ever.
+    pub endpoint_ttl: Option<Duration>,
+}
+
+/// An API server: `kubernetes://[CONTEXT][=REGION/ZONE/GROUP/NAME]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiServer {
+    /// The context of the kubeconfig; empty for the current one, or the service account of the pod.
+    pub context: String,
+    /// The key of the other cluster whose services and endpoints it has; none for the proxy's own cluster, whose objects are
+    /// all read.
+    pub cluster: Option<ClusterKey>,
+}
+
+impl ApiServer {
+    /// What it is called in messages, and what the names of its objects begin with.
+    pub fn name(&self) -> String {
+        format!("{SCHEME}{}", self.context)
+    }
+}
+
+impl FromStr for ApiServer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ApiServer, String> {
+        let rest = text.strip_prefix(SCHEME).ok_or_else(|| {
+            format!(
+                "`{text}` is no source: write `{SCHEME}` for the API server of this cluster, `{SCHEME}CONTEXT` for one of the \
+                 kubeconfig, or `{SCHEME}CONTEXT=REGION/ZONE/GROUP/NAME` for that of another cluster"
+            )
+        })?;
+        let Some((context, key)) = rest.rsplit_once('=') else {
+            return Ok(ApiServer {
+                context: rest.to_owned(),
+                cluster: None,
+            });
+        };
+        let cluster = ClusterKey::parse(key).ok_or_else(|| {
+            format!("`{key}` is no cluster key: write REGION/ZONE/GROUP/NAME, such as eu/eu-1/default/east")
+        })?;
+        if context.is_empty() {
+            return Err(format!(
+                "`{text}` names a cluster without its context of the kubeconfig: write `{SCHEME}CONTEXT={key}`"
+            ));
+        }
+        Ok(ApiServer {
+            context: context.to_owned(),
+            cluster: Some(cluster),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_servers_are_read() {
+        for (text, expected) in [
+            ("kubernetes://", Ok(("", None))),
+            ("kubernetes://east", Ok(("east", None))),
+            ("kubernetes://a=eu/z/g/east", Ok(("a", Some("eu/z/g/east")))),
+            (
+                "kubernetes://arn:aws:eks:eu:1:cluster/web=eu/z/g/web",
+                Ok(("arn:aws:eks:eu:1:cluster/web", Some("eu/z/g/web"))),
+            ),
+            (
+                "xds://istiod:15010",
+                Err("`xds://istiod:15010` is no source"),
+            ),
+            ("kubernetes://east=east", Err("`east` is no cluster key")),
+            ("kubernetes://=eu/z/g/east", Err("without its context")),
+        ] {
+            let found = text.parse::<ApiServer>();
+            match (&found, expected) {
+                (Ok(server), Ok((context, key))) => {
+                    assert_eq!(server.context, context, "{text}");
+                    let found = server.cluster.as_ref().map(ToString::to_string);
+                    assert_eq!(found.as_deref(), key, "{text}");
+                    assert!(server.name().starts_with(SCHEME));
+                }
+                (Err(message), Err(part)) => assert!(message.contains(part), "{message}"),
+                _ => panic!("{text}: {found:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Follows one resource of a server.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use kube::api::DynamicObject;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch};
+use kube::{Api, Client};
+use tokio::sync::{Notify, mpsc};
+
+use super::discovery::Resource;
+use super::mirror::{Became, Item, Mirror};
+use super::problems::{self, Refusal};
+use super::report::{Change, Key, Message, Report};
+use super::settings::ApiServer;
+use super::{client, document};
+
+/// Objects of one page of a list.
+const PAGE: u32 = 500;
+
+/// The pause before a resource is asked for again that was refused, if there is no other.
+const REFUSED_PAUSE: Duration = Duration::from_secs(5);
+
+/// The number of changes that are handed on together; a longer list is handed on in parts.
+const CHANGES_MAX: usize = 1_000;
+
+/// What is known of the objects of a resource: it outlives the connection.
+pub(super) type Known = Arc<Mutex<Mirror<DynamicObject>>>;
+
+/// What a watch of one resource is about.
+pub(super) struct Watch {
+    /// The server's number.
+    pub(super) number: usize,
+    pub(super) server: ApiServer,
+    pub(super) resource: Resource,
+    /// Where only one namespace is watched.
+    pub(super) namespace: Option<String>,
+    /// Limits the objects.
+    pub(super) selector: Option<String>,
+    pub(super) known: Known,
+    pub(super) reports: mpsc::Sender<Message>,
+    /// Notified when the credentials do not count any more.
+    pub(super) unauthorized: Arc<Notify>,
+}
+
+impl Watch {
+    /// What tells it from the server's other watches.
+    pub(super) fn key(&self) -> Key {
+        match &self.namespace {
+            Some(namespace) => format!("{} in {namespace}", self.resource.name()).into(),
+            None => self.resource.name().into(),
+        }
+    }
+
+    /// Follows the resource until it is dropped, or nobody listens any more.
+    pub(super) async fn run(self, client: Client) {
+        let mut pauses = client::pauses();
+        loop {
+            let Some(refusal) = self.follow(&client).await else {
+                return;
+            };
+            let found = problems::refused(&self.server, &self.key(), refusal);
+            if refusal == Refusal::Unauthorized {
+                self.unauthorized.notify_one();
+            } else if !self.report(Report::Trouble(self.key(), Some(found))).await {
+                return;
+            }
+            // What cannot be listed is not waited for.
+            self.report(Report::Settled(self.key())).await;
+            tokio::time::sleep(pauses.next().unwrap_or(REFUSED_PAUSE)).await;
+        }
+    }
+
+    /// Follows the resource until the server refuses it. Everything else passes by itself: the watch is begun again where it
+    /// ended, or with a new list. None if nobody listens.
+    async fn follow(&self, client: &Client) -> Option<Refusal> {
+        let config = watcher::Config {
+            label_selector: self.selector.clone(),
+            page_size: Some(PAGE),
+            ..watcher::Config::default()
+        };
+        let events = watch(self.api(client), config).backoff(client::pauses());
+        let mut events = std::pin::pin!(events);
+        loop {
+            match events.next().await? {
+                Ok(event) => {
+                    let is_complete = matches!(event, Event::InitDone);
+                    if !self.take_in(event).await {
+                        return None;
+                    }
+                    if is_complete {
+                        self.report(Report::Trouble(self.key(), None)).await;
+                        self.report(Report::Settled(self.key())).await;
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(server = self.server.name(), resource = &*self.key(), %error, "watch interrupted");
+                    if let Some(refusal) = problems::watch_refusal(&error) {
+                        return Some(refusal);
+                    }
+                }
+            }
+        }
+    }
+
+    fn api(&self, client: &Client) -> Api<DynamicObject> {
+        let client = client.clone();
+        match &self.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &self.resource.api),
+            None => Api::all_with(client, &self.resource.api),
+        }
+    }
+
+    /// Hands on what changes by an event. Returns whether somebody listens.
+    async fn take_in(&self, event: Event<DynamicObject>) -> bool {
+        let event = match event {
+            Event::Init => Event::Init,
+            Event::InitDone => Event::InitDone,
+            Event::Apply(object) => Event::Apply(self.item(object)),
+            Event::Delete(object) => Event::Delete(self.item(object)),
+            Event::InitApply(object) => Event::InitApply(self.item(object)),
+        };
+        let changes = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.apply(event)
+        };
+        let mut changes = changes.into_iter().map(|became| self.change(became));
+        loop {
+            let part: Vec<Change> = changes.by_ref().take(CHANGES_MAX).collect();
+            if part.is_empty() {
+                return true;
+            }
+            if !self.report(Report::Changes(part)).await {
+                return false;
+            }
+        }
+    }
+
+    fn item(&self, object: DynamicObject) -> Item<DynamicObject> {
+        Item {
+            name: document::name(&self.server, &self.resource, &object),
+            version: object.metadata.resource_version.clone().unwrap_or_default(),
+            object: Some(object).filter(|object| document::counts(&self.server, object)),
+        }
+    }
+
+    fn change(&self, became: Became<DynamicObject>) -> Change {
+        match became {
+            Became::Gone(name) => (name, None),
+            Became::Set(name, object) => {
+                let text = document::text(&self.server, &self.resource, object);
+                // What cannot be written cannot be read either: the reader says so.
+                (name, Some(text.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Reports; returns whether somebody listens.
+    async fn report(&self, report: Report) -> bool {
+        self.reports.send((self.number, report)).await.is_ok()
+    }
+}

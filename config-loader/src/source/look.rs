@@ -1,0 +1,45 @@
+//! What a source found when it was looked at.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::diagnostic::Diagnostic;
+
+/// Where what is read comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    /// Files and directories.
+    #[default]
+    Files,
+    /// Kubernetes API servers.
+    Kubernetes,
+}
+
+/// What became of one file.
+#[derive(Debug)]
+pub(crate) enum FileEvent {
+    /// It is gone.
+    Gone,
+    /// It has these bytes.
+    Bytes(Vec<u8>),
+    /// It has so many bytes, which is more than is read.
+    TooLarge(u64),
+    /// It is there, or may be, and cannot be read.
+    Unreadable(Box<Diagnostic>),
+}
+
+/// What a look at the files found.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// What was looked at.
+    pub(crate) source: Source,
+    /// What changed, by file.
+    pub(crate) events: Vec<(Arc<str>, FileEvent)>,
+    /// What is wrong with the source itself, such as with paths.
+    pub(crate) problems: Vec<Diagnostic>,
+    /// What has to come before what was found is complete.
+    pub(crate) waits_for: Option<String>,
+    /// Files that should be looked at again soon.
+    pub(crate) unsettled: BTreeSet<PathBuf>,
+}

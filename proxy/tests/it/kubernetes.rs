@@ -1,0 +1,272 @@
+//! Configuration from Kubernetes API servers, with traffic.
+
+use std::net::SocketAddr;
+
+use hyper::Response;
+use serde_json::{Value, json};
+
+use crate::support::api_server::ApiServer;
+use crate::support::client::{Client, Front};
+use crate::support::origin::{Back, Origin, full};
+use crate::support::proxy::{Proxy, Start};
+use crate::support::until;
+
+/// A Gateway on `edge`.
+fn gateway(edge: SocketAddr) -> Value {
+    json!({
+        "metadata": {"name": "edge", "namespace": "default"},
+        "spec": {"selector": {"istio": "ingressgateway"}, "servers": [{
+            "port": {"number": edge.port(), "name": "http", "protocol": "HTTP"},
+            "bind": edge.ip(), "hosts": ["*"],
+        }]},
+    })
+}
+
+/// A VirtualService that answers with `text` by itself.
+fn answers(text: &str) -> Value {
+    answers_with(200, text)
+}
+
+fn answers_with(status: u16, text: &str) -> Value {
+    routes(json!([{"directResponse": {"status": status, "body": {"string": text}}}]))
+}
+
+fn routes(http: Value) -> Value {
+    json!({
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"hosts": ["*"], "gateways": ["edge"], "http": http},
+    })
+}
+
+fn service() -> Value {
+    json!({
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"clusterIP": "10.96.0.7", "ports": [{"name": "http", "port": 80}]},
+    })
+}
+
+fn slice(name: &str, address: SocketAddr) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "default", "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "http", "port": address.port()}],
+        "endpoints": [{"addresses": [address.ip()]}],
+    })
+}
+
+fn named(text: &'static str) -> Origin {
+    Origin::start(Back::H1, move |_| async move { Response::new(full(text)) })
+}
+
+/// A proxy that follows the servers of a kubeconfig, and where it listens. The first server has its Gateway.
+fn start(servers: &[(&str, &ApiServer)], arguments: &[&str]) -> Proxy {
+    let start = Start::new();
+    servers[0].1.apply("gateways", gateway(start.edge()));
+    start
+        .file("kubeconfig", ApiServer::kubeconfig(servers, "first"))
+        .args(["--kubeconfig", "mesh/kubeconfig"])
+        .args(arguments.iter().copied())
+        .spawn()
+}
+
+async fn says(proxy: &Proxy) -> String {
+    match Client::try_connect(Front::H1, proxy.edge).await {
+        Ok(mut client) => client.get("/").await.text().to_owned(),
+        Err(_) => String::new(),
+    }
+}
+
+async fn until_says(proxy: &Proxy, text: &str) {
+    until(&format!("it answers {text:?}"), async || {
+        says(proxy).await == text
+    })
+    .await;
+}
+
+async fn until_logged(proxy: &Proxy, text: &str) {
+    until(&format!("it logs {text:?}"), async || {
+        proxy.stderr().contains(text)
+    })
+    .await;
+}
+
+/// A proxy that follows `api`, and answers `one`.
+async fn following(api: &ApiServer, arguments: &[&str]) -> Proxy {
+    api.apply("virtualservices", answers("one"));
+    let proxy = start(
+        &[("home", api)],
+        &[&["--control", "kubernetes://"], arguments].concat(),
+    );
+    until_says(&proxy, "one").await;
+    proxy
+}
+
+#[tokio::test]
+async fn objects_are_applied_changed_and_deleted() {
+    let api = ApiServer::start().await;
+    let proxy = following(&api, &[]).await;
+    until("it is ready", async || proxy.is_ready()).await;
+    api.apply("virtualservices", answers("two"));
+    until_says(&proxy, "two").await;
+    let dump = proxy.page("/config_dump");
+    assert!(
+        dump.contains("kubernetes:///default/virtualservices.networking.istio.io/web"),
+        "{dump}"
+    );
+    api.apply("virtualservices", answers_with(2_000, "three"));
+    until_logged(
+        &proxy,
+        "resource rejected: its last good version stays in effect",
+    )
+    .await;
+    assert_eq!(says(&proxy).await, "two");
+    api.delete("virtualservices", "default", "web");
+    until_says(&proxy, "").await;
+}
+
+#[tokio::test]
+async fn endpoints_of_services_are_followed() {
+    let api = ApiServer::start().await;
+    let (first, second) = (named("first"), named("second"));
+    api.apply("services", service());
+    api.apply("endpointslices", slice("web-1", first.address));
+    let to_web = json!([{"route": [{"destination": {"host": "web"}}]}]);
+    api.apply("virtualservices", routes(to_web));
+    let proxy = start(&[("home", &api)], &["--control", "kubernetes://home"]);
+    until_says(&proxy, "first").await;
+    api.apply("endpointslices", slice("web-2", second.address));
+    api.delete("endpointslices", "default", "web-1");
+    until_says(&proxy, "second").await;
+}
+
+#[tokio::test]
+async fn interrupted_and_expired_watches_lose_and_repeat_nothing() {
+    let api = ApiServer::start().await;
+    let proxy = following(&api, &[]).await;
+    api.interrupt();
+    api.apply("virtualservices", answers("two"));
+    until_says(&proxy, "two").await;
+    let lists = api.lists();
+    api.compact();
+    api.apply("virtualservices", answers("three"));
+    until_says(&proxy, "three").await;
+    until("everything is listed anew", async || {
+        api.lists() >= lists + 5
+    })
+    .await;
+    assert_eq!(
+        says(&proxy).await,
+        "three",
+        "nothing vanishes by a new list"
+    );
+    assert!(!proxy.stderr().contains("ERROR"), "{}", proxy.stderr());
+}
+
+#[tokio::test]
+async fn resource_that_is_forbidden_keeps_its_objects_and_hinders_no_other() {
+    let api = ApiServer::start().await;
+    api.refuse("secrets", Some(403));
+    let proxy = following(&api, &[]).await;
+    until_logged(&proxy, "SRC008: secrets in default cannot be read").await;
+    api.refuse("virtualservices", Some(403));
+    until_logged(
+        &proxy,
+        "SRC008: virtualservices.networking.istio.io cannot be read",
+    )
+    .await;
+    assert_eq!(says(&proxy).await, "one");
+    api.apply("virtualservices", answers("two"));
+    api.refuse("virtualservices", None);
+    until_says(&proxy, "two").await;
+}
+
+#[tokio::test]
+async fn new_token_is_taken_from_the_kubeconfig() {
+    let api = ApiServer::start().await;
+    let proxy = following(&api, &[]).await;
+    api.require_token("second");
+    until_logged(&proxy, "does not accept the credentials").await;
+    api.apply("virtualservices", answers("two"));
+    assert_eq!(says(&proxy).await, "one");
+    proxy.write(
+        "kubeconfig",
+        ApiServer::kubeconfig(&[("home", &api)], "second"),
+    );
+    until_says(&proxy, "two").await;
+}
+
+#[tokio::test]
+async fn proxy_waits_for_its_api_server_and_opens_nothing_before() {
+    let api = ApiServer::start().await;
+    api.require_token("later");
+    let proxy = start(&[("home", &api)], &["--control", "kubernetes://"]);
+    until_logged(&proxy, "does not accept the credentials").await;
+    assert!(!proxy.is_ready());
+    let (_, page) = proxy.try_page("GET", "/healthz/ready").unwrap();
+    assert!(page.contains("the API server kubernetes://"), "{page}");
+    api.apply("virtualservices", answers("one"));
+    proxy.write(
+        "kubeconfig",
+        ApiServer::kubeconfig(&[("home", &api)], "later"),
+    );
+    until_says(&proxy, "one").await;
+    until("it is ready", async || proxy.is_ready()).await;
+}
+
+#[tokio::test]
+async fn endpoints_of_several_clusters_serve_one_service_until_their_time_is_over() {
+    let (here, there) = (ApiServer::start().await, ApiServer::start().await);
+    let (first, second) = (named("first"), named("second"));
+    for (api, origin) in [(&here, &first), (&there, &second)] {
+        api.apply("services", service());
+        api.apply("endpointslices", slice("web-1", origin.address));
+    }
+    there.apply(
+        "virtualservices",
+        answers("what another cluster says of routes does not count"),
+    );
+    let to_web = json!([{"route": [{"destination": {"host": "web"}}]}]);
+    here.apply("virtualservices", routes(to_web));
+    let controls = "kubernetes://here,kubernetes://there=eu/eu-1/default/east";
+    let arguments = ["--control", controls, "--endpoint-ttl", "1s"];
+    let proxy = start(&[("here", &here), ("there", &there)], &arguments);
+    until_says(&proxy, "first").await;
+    until_says(&proxy, "second").await;
+    // Its own cluster's have no time limit.
+    for api in [&here, &there] {
+        api.require_token("never");
+    }
+    until_logged(
+        &proxy,
+        "longer than --endpoint-ttl: its 1 EndpointSlices are not used",
+    )
+    .await;
+    let gone = second.address.to_string();
+    until("its endpoint is gone", async || {
+        !proxy.page("/clusters").contains(&gone)
+    })
+    .await;
+    for _ in 0..20 {
+        assert_eq!(says(&proxy).await, "first");
+    }
+}
+
+#[test]
+fn servers_that_do_not_fit_together_are_refused() {
+    for (control, message) in [
+        ("xds://istiod:15010", "`xds://istiod:15010` is no source"),
+        (
+            "kubernetes://a,kubernetes://b",
+            "two API servers of this cluster",
+        ),
+        ("kubernetes://a,kubernetes://a=r/z/g/n", "is written twice"),
+    ] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_strait"))
+            .args(["run", "--control", control])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(message), "{text}");
+    }
+}

@@ -17,6 +17,16 @@ pub fn make_private_dir(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
+/// Makes an empty file with mode 0600 unless there is a file; one that there is gets that mode.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options.append(true).create(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))
+}
+
 /// Replaces a file at once by one with mode 0600, and syncs it to disk.
 ///
 /// # Errors

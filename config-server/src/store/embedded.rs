@@ -18,6 +18,7 @@ use super::history::HistoryLimits;
 use super::{
     Entry, Event, Expected, History, Page, Reply, Revision, Scan, Store, StoreError, Written,
 };
+use crate::files;
 
 /// Key to (revision, value).
 const OBJECTS: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("objects");
@@ -58,6 +59,7 @@ impl EmbeddedStore {
     /// If another process has it open, or if it cannot be read or repaired.
     pub fn open(path: &Path, limits: HistoryLimits) -> Result<EmbeddedStore, String> {
         let shown = path.display();
+        files::make_private(path).map_err(|error| format!("{shown}: {error}"))?;
         let database = Database::create(path).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => format!(
                 "{shown} is in use by another process: each data directory belongs to one server"

@@ -345,3 +345,14 @@ async fn state_and_watches_go_on_after_a_restart() {
     client.post(GTPS, &policy("c", "Locality")).await;
     assert_eq!(lines.step().await, "ADDED c");
 }
+
+#[tokio::test]
+async fn files_of_a_server_are_its_users_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let server = TestServer::start().await;
+    let files = std::fs::read_dir(server.data.path()).unwrap();
+    for file in files.map(Result::unwrap) {
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{:?}", file.path());
+    }
+}

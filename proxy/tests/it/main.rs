@@ -15,6 +15,7 @@ mod architecture;
 mod backend;
 mod balancing;
 mod checks;
+mod config_server;
 mod connection_pools;
 mod cors;
 mod demo;

@@ -1,6 +1,6 @@
 //! The sidecar as the HTTP proxy of clients with `http_proxy`, without capture.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
 
 use http_body_util::BodyExt;
@@ -219,7 +219,7 @@ fn open_proxy_is_warned_of_and_does_not_reach_itself_by_the_machines_address() {
     let Some(own) = own_address() else {
         return eprintln!("skipped: this machine has no address but the loopback one");
     };
-    let port = free_address().port();
+    let port = port_of_all_addresses();
     let looping = service("loop", "10.96.0.9", ("http", 80), (own, port).into());
     let any = SocketAddr::from(([0, 0, 0, 0], port));
     let proxy = HttpProxy::start_at(any, &[], [looping]);
@@ -237,6 +237,15 @@ fn open_proxy_is_warned_of_and_does_not_reach_itself_by_the_machines_address() {
     eventually("all are in the access log", || {
         proxy.proxy.access_log().len() == 3
     });
+}
+
+/// A port that is free on every address. The kernel gives out none of these: another test could get it on one address
+/// meanwhile.
+fn port_of_all_addresses() -> u16 {
+    let first = 10_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    let mut ports = first..30_000;
+    let free = ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok());
+    free.expect("a free port")
 }
 
 /// It trusts everyone who reaches it.

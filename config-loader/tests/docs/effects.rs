@@ -22,7 +22,7 @@ spec.trafficPolicy.loadBalancer.zoneAwareLbSetting resilience::zone_aware_routin
 spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failover effects::zone_aware_failover_says_which_region_takes_over
 spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority effects::network_of_workload_entries_orders_failover
 spec.trafficPolicy.loadBalancer.warmup ejections::t121_new_endpoint_warms_up
-spec.trafficPolicy.loadBalancer.warmup.aggression untested
+spec.trafficPolicy.loadBalancer.warmup.aggression ejections::aggression_bends_the_warmup
 spec.trafficPolicy.loadBalancer.warmupDurationSecs ejections::warmup_duration_secs_warms_up_like_warmup_duration
 spec.trafficPolicy.connectionPool.tcp.maxConnections connection_pools::t113_with_one_connection_and_one_pending_the_third_request_overflows
 spec.trafficPolicy.connectionPool.tcp.connectTimeout effects::connecting_ends_at_connect_timeout
@@ -262,7 +262,7 @@ spec.ports[].endpoints[].target.host multicluster::remote_clusters::gateways_of_
 spec.ips multicluster::policies::scenario_93_an_import_address_routes_to_its_service
 spec.type multicluster::stickiness::scenario_60_a_headless_import_has_no_affinity
 spec.sessionAffinity stickiness::import_with_session_affinity_keeps_a_client_at_one_endpoint
-spec.sessionAffinityConfig untested
+spec.sessionAffinityConfig effects::session_affinity_ends_after_its_timeout
 spec.serviceAccountName multicluster::remote_clusters::workloads_of_an_import_must_have_its_service_account
 
 # ServiceImport multicluster.x-k8s.io
@@ -273,7 +273,7 @@ spec.ports[].appProtocol effects::ports_of_other_clusters_speak_what_they_declar
 spec.ips multicluster::upstream_imports::an_address_of_an_upstream_service_import_routes_to_its_service
 spec.type multicluster::upstream_imports::endpoint_slices_serve_an_upstream_service_import
 spec.sessionAffinity multicluster::upstream_imports::endpoint_slices_serve_an_upstream_service_import
-spec.sessionAffinityConfig untested
+spec.sessionAffinityConfig effects::session_affinity_ends_after_its_timeout
 spec.internalTrafficPolicy accepted
 spec.trafficDistribution effects::traffic_distribution_of_an_import_prefers_the_zone_in_the_region_of_the_cluster
 
@@ -347,7 +347,7 @@ spec.selector effects::selector_of_a_service_selects_workload_entries
 spec.clusterIP untested
 spec.type effects::external_name_of_a_service_is_resolved
 spec.sessionAffinity stickiness::service_with_session_affinity_keeps_a_client_at_one_endpoint
-spec.sessionAffinityConfig untested
+spec.sessionAffinityConfig effects::session_affinity_ends_after_its_timeout
 spec.externalName effects::external_name_of_a_service_is_resolved
 spec.externalTrafficPolicy accepted
 spec.internalTrafficPolicy accepted

@@ -13,7 +13,7 @@ use crate::support::pki::Authority;
 use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::{GET, Raw};
 use crate::support::tls::{Edge, server};
-use crate::support::until;
+use crate::support::{eventually, until};
 
 /// A listener that accepts no connection, with its queue full: further ones get no reply.
 fn unreachable() -> (socket2::Socket, Vec<TcpStream>) {
@@ -360,6 +360,103 @@ fn traffic_distribution_of_an_import_prefers_the_zone_in_the_region_of_the_clust
         match expected {
             Some(expected) => assert_eq!(found, expected, "{region} {distribution} {zone}"),
             None => assert!(found[..2].iter().all(|count| *count > 10), "{found:?}"),
+        }
+    }
+}
+
+/// Service or import `web` of these origins, whose clients stay for so many seconds after their last request.
+fn sticky(kind: &str, origins: &[SocketAddr], seconds: u8) -> (&'static str, Vec<String>) {
+    let together = "web.ns1.svc.clusterset.local";
+    let spec = format!(
+        "sessionAffinity: ClientIP, sessionAffinityConfig: {{clientIP: {{timeoutSeconds: {seconds}}}}}"
+    );
+    let slices = origins
+        .iter()
+        .map(|at| slice_of("c2", *at, &format!("z{}", at.port())));
+    match kind {
+        "flomesh" => {
+            let endpoints: Vec<String> = origins
+                .iter()
+                .map(|at| {
+                    let (ip, port) = (at.ip(), at.port());
+                    format!(
+                        "{{clusterKey: r/z/g/c2, target: {{host: '', ip: {ip}, port: {port}, path: ''}}}}"
+                    )
+                })
+                .collect();
+            let endpoints = endpoints.join(", ");
+            let import = format!(
+                "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
+                 spec: {{{spec}, ports: [{{port: 80, protocol: TCP, endpoints: [{endpoints}]}}]}}\n"
+            );
+            (together, vec![import])
+        }
+        "kubernetes" => {
+            let import = format!(
+                "apiVersion: multicluster.x-k8s.io/v1alpha1\nkind: ServiceImport\n\
+                 metadata: {{namespace: ns1, name: web}}\n\
+                 spec: {{type: ClusterSetIP, {spec}, ports: [{{name: web, port: 80}}]}}\n"
+            );
+            (together, std::iter::once(import).chain(slices).collect())
+        }
+        _ => {
+            let service = format!(
+                "apiVersion: v1\nkind: Service\nmetadata: {{namespace: ns1, name: web}}\n\
+                 spec: {{{spec}, selector: {{app: web}}, ports: [{{name: web, port: 80}}]}}\n"
+            );
+            let own = slices.map(|slice| {
+                slice
+                    .replace(
+                        "multicluster.kubernetes.io/service-name",
+                        "kubernetes.io/service-name",
+                    )
+                    .replace(", multicluster.kubernetes.io/source-cluster: c2", "")
+            });
+            let own = own.collect::<Vec<_>>();
+            (
+                "web.ns1.svc.cluster.local",
+                std::iter::once(service).chain(own).collect(),
+            )
+        }
+    }
+}
+
+#[test]
+fn session_affinity_ends_after_its_timeout() {
+    let origins = ["one", "two", "three", "four"].map(|name| Origin::named(Back::H1, name));
+    let all = origins.each_ref().map(|origin| origin.address);
+    for kind in ["core", "flomesh", "kubernetes"] {
+        for (seconds, stay) in [(60, true), (1, false)] {
+            let (host, before) = sticky(kind, &all[..1], seconds);
+            let proxy = to_host(host, &before, &["--trusted-hops", "1"]);
+            let answers = || -> Vec<String> {
+                let mut stream = Raw::connect(proxy.edge);
+                let ask = |client| {
+                    let told = format!("\r\nX-Forwarded-For: 203.0.113.{client}\r\n\r\n");
+                    let reply = stream.send(GET.replacen("\r\n\r\n", &told, 1)).reply();
+                    String::from_utf8(reply.body).unwrap()
+                };
+                (0..30).map(ask).collect()
+            };
+            assert_eq!(answers(), vec!["one"; 30], "{kind}");
+            let asked = Instant::now();
+            let (_, after) = sticky(kind, &all, seconds);
+            let rule = format!(
+                "- {{retries: {{attempts: 0}}, route: [{{destination: {{host: {host}, port: {{number: 80}}}}}}]}}"
+            );
+            let mut text = vec![gateway(&[proxy.edge]), routes("all", "['*']", &rule)];
+            text.extend(after);
+            proxy.write("mesh.yaml", documents(text));
+            let last = all[3].to_string();
+            eventually("the others are there", || {
+                proxy.page("/clusters").contains(&last)
+            });
+            eventually(
+                "the shorter timeout and the second that entries may stay longer are over",
+                || asked.elapsed() > Duration::from_millis(2100),
+            );
+            let same = answers().iter().all(|name| name == "one");
+            assert_eq!(same, stay, "{kind} {seconds}");
         }
     }
 }

@@ -285,6 +285,29 @@ fn t121_new_endpoint_warms_up() {
     warms_up("warmup: {duration: 2s, minimumPercent: 10}");
 }
 
+/// The share of the time that has passed, to the power of 1/aggression, is the share of the weight.
+#[test]
+fn aggression_bends_the_warmup() {
+    for (aggression, expected) in [("1.0", 1..35), ("1000.0", 45..51)] {
+        let (old, new) = (Named::new("old"), Named::new("new"));
+        let policy = &format!(
+            "{{loadBalancer: {{simple: ROUND_ROBIN, warmup: {{duration: 3s, minimumPercent: 1, aggression: \
+             {aggression}}}}}}}"
+        );
+        let proxy = proxy(&[(&old, "")], policy, &[]);
+        assert_eq!(names(&proxy, "", 1), ["old"]);
+        let began = std::time::Instant::now();
+        eventually("the old one is warm", || began.elapsed().as_secs() >= 3);
+        let endpoints = [(old.origin.address, ""), (new.origin.address, "")];
+        let text = crate::balancing::mesh(proxy.edge, &endpoints, policy);
+        proxy.write("mesh.yaml", text);
+        let fact = new.origin.address.to_string();
+        eventually("it is there", || proxy.page("/clusters").contains(&fact));
+        let found = count(&names(&proxy, "", 100), "new");
+        assert!(expected.contains(&found), "{aggression}: {found}");
+    }
+}
+
 #[test]
 fn warmup_duration_secs_warms_up_like_warmup_duration() {
     warms_up("warmupDurationSecs: 2s");

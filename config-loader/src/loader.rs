@@ -19,9 +19,11 @@ use crate::validate::references::References;
 use crate::{Fleet, ReadOptions};
 use pace::Pace;
 
+mod checker;
 mod pace;
 mod quote;
 
+pub use checker::Checker;
 pub use quote::{NamedText, fill_source_lines, fill_source_lines_and};
 
 /// What was loaded.

@@ -9,7 +9,9 @@ mod scan;
 mod watch;
 
 pub(crate) use file::FileSource;
-pub use kubernetes::{ApiServer, KubernetesSettings};
+pub use kubernetes::{
+    ApiServer, FollowedObjects, KubernetesSettings, ObjectChanges, connect, follow_objects,
+};
 pub(crate) use kubernetes::{Following as KubernetesFollowing, spawn as follow_kubernetes};
 pub(crate) use look::{FileEvent, Look, Source};
 pub use watch::WatchSettings;

@@ -1,13 +1,19 @@
 //! Stores mesh resources durably and serves them as a Kubernetes API server does.
 //!
 //! A request walks these modules in the order in which they are declared: `server` accepts it and knows its user, `api`
-//! answers it, and `store` keeps what it changes.
+//! answers it, and `store` keeps what it changes. `conditions` writes what is found about objects to their status.
 
 mod setup;
 
 pub mod server;
 
 pub mod access;
+
+pub mod status_for;
+
+pub mod conditions;
+
+pub mod lease;
 
 mod audit;
 
@@ -31,3 +37,4 @@ mod files;
 
 pub use server::Server;
 pub use setup::{Running, Settings, start};
+pub use status_for::StatusFor;

@@ -1,4 +1,4 @@
-//! What is served: the kinds of `config_loader`, and Namespaces.
+//! What is served: the kinds of `config_loader`, Namespaces and Leases.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ pub struct Resource {
     pub kind: &'static str,
     /// Its names and columns.
     pub api: Api,
-    /// How its objects are read; none for Namespaces.
+    /// How its objects are read; none for Namespaces and Leases.
     pub row: Option<&'static Row>,
 }
 
@@ -41,14 +41,38 @@ const NAMESPACE: Api = Api {
     ],
 };
 
+const LEASE: Api = Api {
+    plural: "leases",
+    short_names: &[],
+    categories: &[],
+    is_namespaced: true,
+    has_status: false,
+    columns: &[
+        Column {
+            name: "Holder",
+            json_path: ".spec.holderIdentity",
+            holds: "string",
+        },
+        Column {
+            name: "Age",
+            json_path: ".metadata.creationTimestamp",
+            holds: "date",
+        },
+    ],
+};
+
 fn collect() -> Vec<Resource> {
-    let mut resources = vec![Resource {
-        group: "",
+    let own = |group, kind, api| Resource {
+        group,
         versions: vec!["v1"],
-        kind: "Namespace",
-        api: NAMESPACE,
+        kind,
+        api,
         row: None,
-    }];
+    };
+    let mut resources = vec![
+        own("", "Namespace", NAMESPACE),
+        own("coordination.k8s.io", "Lease", LEASE),
+    ];
     for row in kinds::rows() {
         resources.extend(row.api_groups().into_iter().map(|group| Resource {
             group,

@@ -6,17 +6,24 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use config_loader::Fleet;
 use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 use crate::access::attempts::Attempts;
 use crate::access::{Role, pki, tokens};
 use crate::api::Api;
 use crate::audit::Audit;
+use crate::conditions;
 use crate::files;
 use crate::server::Server;
 use crate::store::Store;
 use crate::store::embedded::EmbeddedStore;
 use crate::store::history::HistoryLimits;
+
+/// How many batches of changes wait for their findings.
+const FEED_MAX: usize = 16;
 
 /// How a server is run.
 #[derive(Clone, Debug)]
@@ -31,6 +38,8 @@ pub struct Settings {
     pub names: Vec<String>,
     /// How much history watches may go back to.
     pub history: HistoryLimits,
+    /// Whether conditions are written to the status of objects.
+    pub writes_status: bool,
 }
 
 impl Settings {
@@ -42,6 +51,7 @@ impl Settings {
             tls: None,
             names: Vec::new(),
             history: HistoryLimits::default(),
+            writes_status: true,
         }
     }
 }
@@ -53,11 +63,23 @@ pub struct Running {
     pub address: SocketAddr,
     server: Server,
     listener: TcpListener,
+    writes_status: bool,
+    /// Whether this server is the one that writes what only one may write.
+    is_leader: watch::Receiver<bool>,
 }
 
 impl Running {
     /// Serves until the future is dropped.
     pub async fn serve(self) {
+        let mut tasks = JoinSet::new();
+        if self.writes_status {
+            let (sender, feed) = mpsc::channel(FEED_MAX);
+            let store = Arc::clone(&self.server.api.store);
+            tasks.spawn(conditions::follow(store, sender));
+            let writer = conditions::Writer::Store(self.server.api.clone());
+            let engine = conditions::Engine::new(Fleet::default());
+            tasks.spawn(conditions::run(engine, feed, writer, self.is_leader));
+        }
         self.server.serve(self.listener).await;
     }
 }
@@ -89,10 +111,14 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         audit: Arc::new(Audit::at(data.join("audit.log")).map_err(in_data)?),
         tls: material.tls,
     };
+    // A store of its own has one server.
+    let (_, is_leader) = watch::channel(true);
     Ok(Running {
         address,
         server,
         listener,
+        writes_status: settings.writes_status,
+        is_leader,
     })
 }
 

@@ -11,6 +11,7 @@ mod collect;
 mod discovery;
 mod document;
 mod mirror;
+mod objects;
 mod problems;
 mod progress;
 mod remote_services;
@@ -19,6 +20,7 @@ mod server;
 mod settings;
 mod watch;
 
+pub use objects::{FollowedObjects, ObjectChanges, connect, follow_objects};
 pub use settings::{ApiServer, KubernetesSettings};
 
 use std::io;

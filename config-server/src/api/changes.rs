@@ -232,7 +232,11 @@ impl Api {
             decode::fits(&mut object, target)?;
             needs(&object, &current, resource, name)?;
             object::prepare_change(&mut object, &current, resource, target.is_status);
-            let warnings = validation::check(resource, &mut object, options.fields)?;
+            let warnings = if target.is_status {
+                validation::check_status(resource, &mut object, options.fields)?
+            } else {
+                validation::check(resource, &mut object, options.fields)?
+            };
             options.note(&mut object, &current, target);
             let stored = if options.is_dry_run || object::is_same(&object, &current) {
                 super::set_revision(&mut object, entry.revision);

@@ -178,7 +178,10 @@ fn schema(resource: &Resource, version: &str, references: &str) -> Value {
     });
     match resource.row {
         Some(row) => add_fields(row, &mut properties),
-        None => properties["status"] = json!({"type": "object"}),
+        None => {
+            let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            properties["spec"] = any;
+        }
     }
     if resource.api.has_status && properties["status"].is_null() {
         properties["status"] =

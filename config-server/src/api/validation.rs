@@ -22,11 +22,35 @@ pub fn check(
     object: &mut Value,
     fields: FieldValidation,
 ) -> Result<Vec<String>, Failure> {
+    check_part(resource, object, fields, |_| true)
+}
+
+/// As [`check`], of the status only: what else is wrong with the object is not for who reports on it.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_status(
+    resource: &Resource,
+    object: &mut Value,
+    fields: FieldValidation,
+) -> Result<Vec<String>, Failure> {
+    check_part(resource, object, fields, |found| {
+        found.field.starts_with("status")
+    })
+}
+
+fn check_part(
+    resource: &Resource,
+    object: &mut Value,
+    fields: FieldValidation,
+    counts: impl Fn(&Diagnostic) -> bool,
+) -> Result<Vec<String>, Failure> {
     if resource.row.is_none() {
         return Ok(Vec::new());
     }
     let name = object::meta(object, "name").to_owned();
-    let found = check_object(&text_of(object));
+    let mut found = check_object(&text_of(object));
+    found.retain(counts);
     let (unknown, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|d| d.code == CM021);
     let mut warnings = Vec::new();
     let unknown: Vec<Diagnostic> = unknown

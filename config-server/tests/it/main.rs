@@ -3,6 +3,8 @@
 // A test may fail by a panic, and says why it is skipped.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod conditions;
 mod kubectl;
 mod objects;
+mod status_for;
 mod support;

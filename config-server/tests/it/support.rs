@@ -26,9 +26,15 @@ pub struct TestServer {
 }
 
 impl TestServer {
+    /// A server that changes nothing by itself.
     pub async fn start() -> TestServer {
+        TestServer::start_with(|settings| settings.writes_status = false).await
+    }
+
+    pub async fn start_with(change: impl FnOnce(&mut Settings)) -> TestServer {
         let data = tempfile::tempdir().unwrap();
-        let settings = Settings::new(data.path().to_owned(), "127.0.0.1:0".parse().unwrap());
+        let mut settings = Settings::new(data.path().to_owned(), "127.0.0.1:0".parse().unwrap());
+        change(&mut settings);
         let running = start(&settings).await.unwrap();
         let address = running.address;
         let task = tokio::spawn(running.serve());

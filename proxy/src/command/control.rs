@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use config_loader::ApiServer;
 use config_server::access::{Role, pki, tokens};
-use config_server::{Settings, start};
+use config_server::lease::Times;
+use config_server::{Settings, StatusFor, start};
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use super::args::socket_address;
 use super::duration::duration;
@@ -74,6 +77,30 @@ pub struct ServerArgs {
         env = "STRAIT_CONTROL_TLS_NAMES"
     )]
     pub tls_name: Vec<String>,
+    /// Write the conditions of the resources of this API server instead of serving any. Of several instances one writes, elected
+    /// by a Lease
+    #[arg(
+        long,
+        value_name = "kubernetes://[CONTEXT]",
+        env = "STRAIT_CONTROL_STATUS_FOR"
+    )]
+    pub status_for: Option<ApiServer>,
+    /// Kubeconfig for --status-for [default: KUBECONFIG, ~/.kube/config, or the service account of the pod]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "status_for",
+        env = "STRAIT_CONTROL_KUBECONFIG"
+    )]
+    pub kubeconfig: Option<PathBuf>,
+    /// Namespace of the Lease of --status-for
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "default",
+        env = "STRAIT_CONTROL_LEASE_NAMESPACE"
+    )]
+    pub lease_namespace: String,
     /// What is logged: a level, or directives
     #[arg(
         long,
@@ -162,30 +189,70 @@ pub fn run(args: &ControlArgs) -> u8 {
 
 fn serve(args: &ServerArgs) -> Result<(), String> {
     let log = LogControl::install(&args.log_level).map_err(|error| error.to_string())?;
+    let runtime = runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let outcome = runtime.block_on(async {
+        match status_for(args) {
+            Some(writer) => write_status(writer).await,
+            None => run_server(args).await,
+        }
+    });
+    log.flush();
+    outcome
+}
+
+async fn run_server(args: &ServerArgs) -> Result<(), String> {
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
     let settings = Settings {
         tls: tls.map(|(certificate, key)| pki::Files { certificate, key }),
         names: args.tls_name.clone(),
         ..Settings::new(args.data.clone(), args.listen)
     };
-    let runtime = runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start threads: {error}"))?;
-    let outcome = runtime.block_on(async {
-        let server = start(&settings).await?;
-        tracing::info!(address = %server.address, data = %args.data.display(), "the config server listens");
-        let stop = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
-        let (mut terminate, mut interrupt) =
-            (stop(SignalKind::terminate())?, stop(SignalKind::interrupt())?);
-        tokio::select! {
-            () = server.serve() => {}
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        Ok(())
+    let server = start(&settings).await?;
+    tracing::info!(address = %server.address, data = %args.data.display(), "the config server listens");
+    tokio::select! {
+        () = server.serve() => Ok(()),
+        stopped = stopped() => stopped,
+    }
+}
+
+/// Returns when a signal asks for the end.
+async fn stopped() -> Result<(), String> {
+    let stop = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
+    let (mut terminate, mut interrupt) = (
+        stop(SignalKind::terminate())?,
+        stop(SignalKind::interrupt())?,
+    );
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+fn status_for(args: &ServerArgs) -> Option<StatusFor> {
+    let server = args.status_for.clone()?;
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    Some(StatusFor {
+        server,
+        kubeconfig: args.kubeconfig.clone(),
+        lease_namespace: args.lease_namespace.clone(),
+        identity: format!("{}-{:08x}", host.trim(), rand::random::<u32>()),
+        times: Times::default(),
+    })
+}
+
+async fn write_status(writer: StatusFor) -> Result<(), String> {
+    let (sender, stop) = oneshot::channel();
+    let waits = tokio::spawn(async move {
+        let outcome = stopped().await;
+        let _ = sender.send(());
+        outcome
     });
-    log.flush();
+    let outcome = writer.run(stop).await;
+    waits.abort();
     outcome
 }
 

@@ -195,6 +195,7 @@ impl Server {
         let named = &self.settings.namespaces;
         match (resource.is_namespaced, resource.kind) {
             (false, _) => vec![None],
+            (true, Kind::Secret) if self.settings.secrets_namespace.is_empty() => Vec::new(),
             (true, Kind::Secret) => vec![Some(self.settings.secrets_namespace.clone())],
             (true, _) if named.is_empty() => vec![None],
             (true, _) => named.iter().cloned().map(Some).collect(),

@@ -20,7 +20,7 @@ pub struct KubernetesSettings {
     pub namespaces: Vec<String>,
     /// Only objects with these labels are read; Services, EndpointSlices and Secrets are, in any case.
     pub selector: Option<String>,
-    /// The namespace whose Secrets are read: those of other namespaces are none of this proxy's business.
+    /// The namespace whose Secrets are read: those of other namespaces are none of this proxy's business. Empty for none.
     pub secrets_namespace: String,
     /// How long the endpoints of another cluster stay in effect while its API server cannot be reached; none for ever.
     pub endpoint_ttl: Option<Duration>,

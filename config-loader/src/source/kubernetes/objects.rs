@@ -1,0 +1,69 @@
+//! The objects of API servers as they come, for those who keep a store of their own, and a client to write to them.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use kube::Client;
+
+use super::settings::{ApiServer, KubernetesSettings};
+use super::{Following, client, spawn};
+use crate::diagnostic::Diagnostic;
+use crate::source::look::{FileEvent, Look};
+use crate::source::watch::Follow;
+
+/// What became of the objects of API servers.
+#[derive(Debug)]
+pub struct ObjectChanges {
+    /// The text of each object that changed, by name; none if it is gone.
+    pub changes: Vec<(Arc<str>, Option<Vec<u8>>)>,
+    /// What is wrong with the servers.
+    pub problems: Vec<Diagnostic>,
+    /// Whether every object that there was at the start has been told.
+    pub is_complete: bool,
+}
+
+/// Follows API servers until it is dropped.
+#[derive(Debug)]
+pub struct FollowedObjects {
+    _following: Following,
+}
+
+/// Follows the objects of API servers; `on_change` is called from a thread of its own.
+///
+/// # Errors
+/// If no thread can be started.
+pub fn follow_objects(
+    settings: KubernetesSettings,
+    on_change: impl FnMut(ObjectChanges) + Send + 'static,
+) -> io::Result<FollowedObjects> {
+    Ok(FollowedObjects {
+        _following: spawn(settings, HandOn(on_change))?,
+    })
+}
+
+/// A client of an API server. The kubeconfig is read anew each time.
+///
+/// # Errors
+/// What is missing, in words.
+pub async fn connect(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Client, String> {
+    client::connect(server, kubeconfig).await
+}
+
+struct HandOn<F>(F);
+
+impl<F: FnMut(ObjectChanges)> Follow for HandOn<F> {
+    fn look(&mut self, look: Look) {
+        let text = |event| match event {
+            FileEvent::Bytes(bytes) => Some(bytes),
+            // What is too large to be read is as good as gone.
+            FileEvent::Gone | FileEvent::TooLarge(_) | FileEvent::Unreadable(_) => None,
+        };
+        let events = look.events.into_iter();
+        (self.0)(ObjectChanges {
+            changes: events.map(|(name, event)| (name, text(event))).collect(),
+            problems: look.problems,
+            is_complete: look.waits_for.is_none(),
+        });
+    }
+}

@@ -1,0 +1,22 @@
+//! Writes `status.conditions`: what `strait check` says of the objects of a server, written to them.
+//!
+//! A feed tells of objects (`follow` of this server, `remote` of another one), the `engine` checks them and knows which conditions they should have (`wanted`,
+//! `merge`), and `run` has those written that differ (`writer`). A write that changes nothing is never made, and what is
+//! written is no reason to write again: findings do not depend on conditions.
+
+mod engine;
+mod follow;
+mod merge;
+mod remote;
+mod run;
+mod wanted;
+mod writer;
+
+pub use engine::Engine;
+pub use follow::{Feed, follow};
+pub use remote::{Remote, follow_remote};
+pub use run::run;
+pub use writer::Writer;
+
+/// The field manager of what is written here.
+pub const MANAGER: &str = "strait-control";

@@ -1,0 +1,317 @@
+//! Knows the objects of a server, what is wrong with them, and which of them lack a condition.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use config_loader::{Checker, Diagnostic, Fleet, Kind, ReadOptions};
+use serde_json::Value;
+
+use super::merge::merged;
+use super::wanted::{has_conditions, wanted};
+use super::writer::{Outcome, Write};
+use crate::object;
+use crate::resources::{self, Resource};
+
+/// An object gets at most one write in this time: whoever else writes the same conditions cannot keep us busy.
+const WRITE_PAUSE: Duration = Duration::from_secs(1);
+/// When a write that failed is made again.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Objects, and what is wrong with them.
+#[derive(Debug)]
+pub struct Engine {
+    checker: Checker,
+    objects: HashMap<Arc<str>, Known>,
+    /// The findings about each object that has any.
+    found: HashMap<Arc<str>, Vec<Diagnostic>>,
+    /// Objects whose conditions are to be compared with what they should be.
+    dirty: BTreeSet<Arc<str>>,
+    /// Resources of which the server keeps no conditions.
+    not_kept: HashSet<String>,
+}
+
+/// What is known of an object.
+#[derive(Debug)]
+struct Known {
+    resource: &'static Resource,
+    version: &'static str,
+    namespace: Option<String>,
+    name: String,
+    revision: String,
+    generation: i64,
+    conditions: Vec<Value>,
+    /// A hash of what is checked.
+    checked: u64,
+    /// Until when it is not written.
+    rests_until: Option<Instant>,
+}
+
+impl Engine {
+    /// Of no objects. Findings are for a proxy in this fleet.
+    pub fn new(fleet: Fleet) -> Engine {
+        Engine {
+            checker: Checker::new(fleet, ReadOptions::default()),
+            objects: HashMap::new(),
+            found: HashMap::new(),
+            dirty: BTreeSet::new(),
+            not_kept: HashSet::new(),
+        }
+    }
+
+    /// Takes in what became of objects, each under a name of its own; none for one that is gone.
+    pub fn take_in(&mut self, changes: Vec<(Arc<str>, Option<Value>)>) {
+        let mut texts = Vec::new();
+        for (key, object) in changes {
+            let read = object.and_then(read);
+            match read {
+                Some((mut known, text)) => {
+                    let before = self.objects.remove(&key);
+                    if before.as_ref().is_none_or(|b| b.checked != known.checked) {
+                        texts.push((Arc::clone(&key), Some(text)));
+                    }
+                    known.rests_until = before.and_then(|before| before.rests_until);
+                    if self.writes(known.resource) {
+                        self.dirty.insert(Arc::clone(&key));
+                    }
+                    self.objects.insert(key, known);
+                }
+                None => {
+                    self.dirty.remove(&key);
+                    if self.objects.remove(&key).is_some() {
+                        texts.push((key, None));
+                    }
+                }
+            }
+        }
+        if !texts.is_empty() && self.checker.change(texts) {
+            self.regroup();
+        }
+    }
+
+    /// Makes findings that are due.
+    pub fn settle(&mut self, now: Instant) {
+        let is_due = self.checker.deadline(now).is_some_and(|due| due <= now);
+        if is_due && self.checker.catch_up() {
+            self.regroup();
+        }
+    }
+
+    /// When there is something to do.
+    pub fn deadline(&self, now: Instant) -> Option<Instant> {
+        let rests = |key| self.objects.get(key).and_then(|known| known.rests_until);
+        let writes = self.dirty.iter().map(|key| rests(key).unwrap_or(now));
+        match self.checker.deadline(now) {
+            Some(due) => Some(due),
+            None => writes.min(),
+        }
+    }
+
+    /// What is to be written, at most so many. Nothing, as long as findings are not made of all that is known.
+    pub fn due(&mut self, now: Instant, limit: usize, time: &str) -> Vec<Write> {
+        let mut writes = Vec::new();
+        if self.checker.deadline(now).is_some() {
+            return writes;
+        }
+        let mut done = Vec::new();
+        for key in &self.dirty {
+            if writes.len() >= limit {
+                break;
+            }
+            let Some(known) = self.objects.get_mut(key) else {
+                done.push(Arc::clone(key));
+                continue;
+            };
+            let found: Vec<&Diagnostic> = self.found.get(key).into_iter().flatten().collect();
+            let wanted = wanted(known.resource, &found);
+            let conditions = merged(&known.conditions, &wanted, known.generation, time);
+            if conditions.is_some() && known.rests_until.is_some_and(|until| until > now) {
+                continue;
+            }
+            done.push(Arc::clone(key));
+            let Some(conditions) = conditions else {
+                continue;
+            };
+            known.rests_until = Some(now + WRITE_PAUSE);
+            writes.push(Write {
+                key: Arc::clone(key),
+                resource: known.resource,
+                version: known.version,
+                namespace: known.namespace.clone(),
+                name: known.name.clone(),
+                revision: known.revision.clone(),
+                conditions,
+            });
+        }
+        for key in done {
+            self.dirty.remove(&key);
+        }
+        writes
+    }
+
+    /// Takes in what came of a write. What another one was faster with comes as a change.
+    pub fn note(&mut self, key: Arc<str>, outcome: &Outcome, now: Instant) {
+        let Some(known) = self.objects.get_mut(&key) else {
+            return;
+        };
+        match outcome {
+            Outcome::Done => {}
+            Outcome::Failed => {
+                known.rests_until = Some(now + RETRY_PAUSE);
+                self.dirty.insert(key);
+            }
+            Outcome::NotKept => {
+                let resource = known.resource;
+                self.not_kept.insert(resource.qualified());
+                let of_it = |key: &Arc<str>| {
+                    let known = self.objects.get(key);
+                    known.is_some_and(|known| std::ptr::eq(known.resource, resource))
+                };
+                self.dirty.retain(|key| !of_it(key));
+            }
+        }
+    }
+
+    /// Groups findings by object, and notes the objects whose findings are others than before.
+    fn regroup(&mut self) {
+        let mut found: HashMap<Arc<str>, Vec<Diagnostic>> = HashMap::new();
+        for one in self.checker.findings() {
+            let of_object = found.entry(Arc::clone(&one.location.file)).or_default();
+            of_object.push(one.clone());
+        }
+        let before = std::mem::replace(&mut self.found, found);
+        let keys = before.keys().chain(self.found.keys());
+        let differs = |key: &&Arc<str>| before.get(*key) != self.found.get(*key);
+        let has = |key: &&Arc<str>| {
+            let known = self.objects.get(*key);
+            known.is_some_and(|known| self.writes(known.resource))
+        };
+        let keys: Vec<_> = keys.filter(differs).filter(has).cloned().collect();
+        self.dirty.extend(keys);
+    }
+
+    fn writes(&self, resource: &Resource) -> bool {
+        has_conditions(resource) && !self.not_kept.contains(&resource.qualified())
+    }
+}
+
+/// What is known of an object by itself, and the text that is checked. None if it does not count.
+fn read(mut object: Value) -> Option<(Known, String)> {
+    if object::is_deleting(&object) {
+        return None;
+    }
+    let api_version = object["apiVersion"].as_str()?;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = object["kind"].as_str()?;
+    let named = |resource: &&Resource| resource.group == group && resource.kind == kind;
+    let resource = resources::all().iter().find(named)?;
+    let version = *resource.versions.iter().find(|known| **known == version)?;
+    let row = resource.row?;
+    let conditions = object["status"]["conditions"].as_array().cloned();
+    let text = |field| object::meta(&object, field).to_owned();
+    let mut known = Known {
+        resource,
+        version,
+        namespace: Some(text("namespace")).filter(|namespace| !namespace.is_empty()),
+        name: text("name"),
+        revision: text("resourceVersion"),
+        generation: object::metadata(&object)["generation"]
+            .as_i64()
+            .unwrap_or(0),
+        conditions: conditions.unwrap_or_default(),
+        checked: 0,
+        rests_until: None,
+    };
+    let metadata = object::metadata_mut(&mut object);
+    for field in ["managedFields", "resourceVersion"] {
+        metadata.shift_remove(field);
+    }
+    let is_input = matches!(row.kind, Kind::Destination | Kind::Service);
+    if !is_input {
+        object::remove(&mut object, "status");
+    }
+    let text = object.to_string();
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    known.checked = hasher.finish();
+    Some((known, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn route() -> Value {
+        json!({
+            "apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
+            "metadata": {"name": "shop", "namespace": "a", "generation": 3, "resourceVersion": "7"},
+            "spec": {"hosts": ["shop.example"], "http": [{"route": [{"destination": {"host": "shop"}}]}]},
+        })
+    }
+
+    fn service() -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop", "namespace": "a"},
+            "spec": {"ports": [{"port": 80}]},
+        })
+    }
+
+    /// What is written after a change, when nothing rests any more.
+    fn change(
+        engine: &mut Engine,
+        key: &str,
+        object: Option<Value>,
+        now: &mut Instant,
+    ) -> Vec<Write> {
+        engine.take_in(vec![(Arc::from(key), object)]);
+        *now += Duration::from_secs(60);
+        engine.settle(*now);
+        engine.due(*now, 10, "t1")
+    }
+
+    #[test]
+    fn conditions_follow_other_objects_and_end() {
+        let (mut engine, mut now) = (Engine::new(Fleet::default()), Instant::now());
+        let writes = change(&mut engine, "vs", Some(route()), &mut now);
+        let [write] = &*writes else {
+            panic!("{writes:?}")
+        };
+        assert_eq!((&*write.name, &*write.revision), ("shop", "7"));
+        assert_eq!(write.conditions[0]["reason"], "X275");
+        assert_eq!(write.conditions[0]["observedGeneration"], 3);
+        assert_eq!(engine.deadline(now), None);
+
+        let mut written = route();
+        written["metadata"]["resourceVersion"] = json!("8");
+        written["status"] = json!({"conditions": write.conditions});
+        let again = change(&mut engine, "vs", Some(written), &mut now);
+        assert!(again.is_empty(), "{again:?}");
+
+        let writes = change(&mut engine, "svc", Some(service()), &mut now);
+        let [write] = &*writes else {
+            panic!("{writes:?}")
+        };
+        assert_eq!(write.conditions[0]["reason"], "Accepted");
+        assert_eq!(&*write.revision, "8");
+        assert!(change(&mut engine, "vs", None, &mut now).is_empty());
+        assert_eq!(engine.deadline(now), None);
+    }
+
+    #[test]
+    fn object_rests_between_writes() {
+        let (mut engine, mut now) = (Engine::new(Fleet::default()), Instant::now());
+        assert_eq!(change(&mut engine, "vs", Some(route()), &mut now).len(), 1);
+        let mut wiped = route();
+        wiped["metadata"]["resourceVersion"] = json!("9");
+        engine.take_in(vec![("vs".into(), Some(wiped))]);
+        assert!(engine.due(now, 10, "t2").is_empty());
+        assert_eq!(engine.deadline(now), Some(now + WRITE_PAUSE));
+        let writes = engine.due(now + WRITE_PAUSE, 10, "t2");
+        assert_eq!(writes.len(), 1);
+        engine.note("vs".into(), &Outcome::Failed, now);
+        assert_eq!(engine.deadline(now), Some(now + RETRY_PAUSE));
+    }
+}

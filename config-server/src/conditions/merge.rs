@@ -1,0 +1,70 @@
+//! Conditions that an object has and those that it should have.
+
+use serde_json::{Value, json};
+
+use super::wanted::Wanted;
+
+/// The conditions of an object with those that it should have, at that generation; none if nothing would change. The time
+/// of a condition changes with its status only. Conditions of others stay as they are.
+pub fn merged(
+    existing: &[Value],
+    wanted: &[Wanted],
+    generation: i64,
+    now: &str,
+) -> Option<Vec<Value>> {
+    let mut conditions = existing.to_vec();
+    for one in wanted {
+        let status = if one.holds { "True" } else { "False" };
+        let known = conditions
+            .iter_mut()
+            .find(|condition| condition["type"] == one.name);
+        let since = known
+            .as_ref()
+            .filter(|known| known["status"] == status)
+            .and_then(|known| known["lastTransitionTime"].as_str())
+            .unwrap_or(now);
+        let condition = json!({
+            "type": one.name, "status": status, "reason": one.reason, "message": one.message,
+            "lastTransitionTime": since, "observedGeneration": generation,
+        });
+        match known {
+            Some(known) => *known = condition,
+            None => conditions.push(condition),
+        }
+    }
+    (conditions != existing).then_some(conditions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(holds: bool, message: &str) -> Wanted {
+        Wanted {
+            name: "Accepted",
+            holds,
+            reason: "Accepted",
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn time_changes_with_the_status_only() {
+        let first = merged(&[], &[accepted(true, "")], 1, "t1").unwrap();
+        assert_eq!(first[0]["lastTransitionTime"], "t1");
+        assert_eq!(merged(&first, &[accepted(true, "")], 1, "t2"), None);
+        let told = merged(&first, &[accepted(true, "m")], 2, "t2").unwrap();
+        assert_eq!(told[0]["lastTransitionTime"], "t1");
+        assert_eq!(told[0]["observedGeneration"], 2);
+        let flipped = merged(&told, &[accepted(false, "m")], 2, "t3").unwrap();
+        assert_eq!(flipped[0]["lastTransitionTime"], "t3");
+    }
+
+    #[test]
+    fn conditions_of_others_stay() {
+        let others = [json!({"type": "Reconciled", "status": "True", "lastProbeTime": "t0"})];
+        let both = merged(&others, &[accepted(true, "")], 1, "t1").unwrap();
+        assert_eq!(both.len(), 2);
+        assert_eq!(both[0], others[0]);
+    }
+}

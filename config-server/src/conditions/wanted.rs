@@ -1,0 +1,243 @@
+//! Which conditions an object should have, by what was found about it.
+
+use config_loader::diagnostic::codes;
+use config_loader::diagnostic::codes::references::{X293, X294, X299, X300};
+use config_loader::{Code, Diagnostic, Kind, Severity};
+
+use crate::resources::Resource;
+
+/// The most findings of one message, and the most bytes.
+const FINDINGS_MAX: usize = 10;
+const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// How the message of a finding begins that makes a ServiceExport invalid.
+const NOT_VALID: &str = "Valid=False: ";
+
+/// A condition that an object should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its type.
+    pub name: &'static str,
+    /// Whether it holds.
+    pub holds: bool,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// Why, for a person.
+    pub message: String,
+}
+
+/// Whether conditions are written to objects of a kind: Kubernetes' own have others, the status of a Destination is its
+/// owner's, and flomesh's ServiceImport has none.
+pub fn has_conditions(resource: &Resource) -> bool {
+    let Some(row) = resource.row else {
+        return false;
+    };
+    let is_of_others = match row.kind {
+        Kind::Destination | Kind::EndpointSlice | Kind::Secret | Kind::Service => true,
+        Kind::ServiceImport => resource.group != config_loader::kinds::MCS_API,
+        _ => false,
+    };
+    resource.api.has_status && !is_of_others
+}
+
+/// The conditions of an object, by the findings about it.
+pub fn wanted(resource: &Resource, found: &[&Diagnostic]) -> Vec<Wanted> {
+    let mut conditions = vec![accepted(found)];
+    match resource.row.map(|row| row.kind) {
+        Some(Kind::GlobalTrafficPolicy) => conditions.push(targets_resolved(found)),
+        Some(Kind::ServiceExport) => conditions.push(valid(found)),
+        _ => {}
+    }
+    conditions
+}
+
+/// Whether the object is in effect: errors reject it, warnings do not.
+fn accepted(found: &[&Diagnostic]) -> Wanted {
+    let of = |severity| {
+        found
+            .iter()
+            .copied()
+            .filter(move |one| one.severity == severity)
+    };
+    let all: Vec<&Diagnostic> = of(Severity::Error).chain(of(Severity::Warning)).collect();
+    Wanted {
+        name: "Accepted",
+        holds: of(Severity::Error).next().is_none(),
+        reason: all.first().map_or("Accepted", |first| reason(first.code)),
+        message: message(&all),
+    }
+}
+
+/// Whether a policy has a service, and its clusters serve it.
+fn targets_resolved(found: &[&Diagnostic]) -> Wanted {
+    let missing: Vec<&Diagnostic> = found
+        .iter()
+        .copied()
+        .filter(|one| [X293, X294].contains(&one.code))
+        .collect();
+    Wanted {
+        name: "TargetsResolved",
+        holds: missing.is_empty(),
+        reason: missing
+            .first()
+            .map_or("TargetsResolved", |first| reason(first.code)),
+        message: message(&missing),
+    }
+}
+
+/// Whether an export is served: FSM's condition, with its reasons.
+fn valid(found: &[&Diagnostic]) -> Wanted {
+    let spoils = |one: &&Diagnostic| {
+        let is_reference = [X299, X300].contains(&one.code) && one.message.starts_with(NOT_VALID);
+        is_reference || one.severity == Severity::Error
+    };
+    let spoilers: Vec<&Diagnostic> = found.iter().copied().filter(spoils).collect();
+    Wanted {
+        name: "Valid",
+        holds: spoilers.is_empty(),
+        reason: if spoilers.is_empty() {
+            "Success"
+        } else {
+            "Failed"
+        },
+        message: message(&spoilers),
+    }
+}
+
+/// The code of a rule as a reason: the name that its row begins with, as in `ShadowedByGroup: ...`, or else the code.
+fn reason(code: Code) -> &'static str {
+    let row = codes::all().find(|row| row.0 == code);
+    let named = row
+        .and_then(|row| row.2.split_once(": "))
+        .map(|(name, _)| name);
+    let is_name = |name: &&str| {
+        name.len() > 6 && name.starts_with(|c: char| c.is_ascii_uppercase()) && !name.contains(' ')
+    };
+    named.filter(is_name).unwrap_or(code.0)
+}
+
+fn message(found: &[&Diagnostic]) -> String {
+    let mut lines: Vec<String> = found
+        .iter()
+        .take(FINDINGS_MAX)
+        .map(|one| line(one))
+        .collect();
+    if found.len() > FINDINGS_MAX {
+        lines.push(format!("and {} more", found.len() - FINDINGS_MAX));
+    }
+    let mut text = lines.join("\n");
+    if text.len() > MESSAGE_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(MESSAGE_BYTES_MAX - 3));
+        text.push_str("...");
+    }
+    text
+}
+
+/// One finding, as `strait check` has it, without its location, which is the object.
+fn line(found: &Diagnostic) -> String {
+    let severity = match found.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    };
+    let text = found
+        .message
+        .strip_prefix(NOT_VALID)
+        .unwrap_or(&found.message);
+    let mut line = format!("{severity}[{}] ", found.code);
+    if !found.field.is_empty() {
+        line.push_str(&found.field);
+        line.push_str(": ");
+    }
+    line.push_str(text);
+    if let Some(help) = &found.help {
+        line.push_str("; ");
+        line.push_str(help);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use config_loader::check_object;
+    use config_loader::diagnostic::codes::multicluster::GTP008;
+    use config_loader::diagnostic::codes::references::X275;
+
+    use super::*;
+    use crate::resources;
+
+    fn find(group: &str, version: &str, plural: &str) -> &'static Resource {
+        resources::find(group, version, plural).unwrap().0
+    }
+
+    fn warning(code: Code, field: &str, message: &str) -> Diagnostic {
+        let mut found =
+            Diagnostic::about_file(Severity::Warning, code, "x".into(), message.to_owned());
+        found.field = field.to_owned();
+        found
+    }
+
+    #[test]
+    fn errors_reject_and_warnings_are_told() {
+        let services = find("networking.istio.io", "v1", "virtualservices");
+        let [clean] = &*wanted(services, &[]) else {
+            panic!("one condition")
+        };
+        assert_eq!(
+            (clean.holds, clean.reason, &*clean.message),
+            (true, "Accepted", "")
+        );
+        let missing = warning(X275, "spec.http[0]", "no such service");
+        let [told] = &*wanted(services, &[&missing]) else {
+            panic!("one condition")
+        };
+        assert_eq!((told.holds, told.reason), (true, "X275"));
+        assert_eq!(told.message, "warning[X275] spec.http[0]: no such service");
+        let text = r#"{"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
+            "metadata": {"name": "x"}, "spec": {"hosts": []}}"#;
+        let errors = check_object(text);
+        let mut found: Vec<&Diagnostic> = vec![&missing];
+        found.extend(&errors);
+        let rejected = &wanted(services, &found)[0];
+        assert!(!rejected.holds);
+        assert!(
+            rejected.message.starts_with("error["),
+            "{}",
+            rejected.message
+        );
+    }
+
+    #[test]
+    fn reasons_are_names_where_rules_have_one() {
+        assert_eq!(reason(GTP008), "ShadowedByGroup");
+        assert_eq!(reason(X300), "X300");
+        assert_eq!(reason(X275), "X275");
+    }
+
+    #[test]
+    fn export_without_service_is_not_valid() {
+        let exports = find("flomesh.io", "v1alpha1", "serviceexports");
+        let port = warning(X299, "spec.rules[0]", "Service `web` has no port 81");
+        let valid = |found: &Diagnostic| wanted(exports, &[found]).remove(1);
+        assert_eq!((valid(&port).holds, valid(&port).reason), (true, "Success"));
+        let gone = warning(X299, "", "Valid=False: there is no Service `web`");
+        assert_eq!((valid(&gone).holds, valid(&gone).reason), (false, "Failed"));
+        assert_eq!(
+            valid(&gone).message,
+            "warning[X299] there is no Service `web`"
+        );
+    }
+
+    #[test]
+    fn long_messages_are_cut() {
+        let long = warning(X275, "f", &"ä".repeat(9000));
+        assert!(message(&[&long]).len() <= MESSAGE_BYTES_MAX);
+        let many = vec![&long; 0]
+            .into_iter()
+            .chain([&long; 12])
+            .collect::<Vec<_>>();
+        let short = warning(X275, "f", "m");
+        let few: Vec<&Diagnostic> = many.iter().map(|_| &short).collect();
+        assert!(message(&few).ends_with("and 2 more"));
+    }
+}

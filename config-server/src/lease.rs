@@ -1,0 +1,247 @@
+//! Elects one of several servers by a Lease of Kubernetes.
+//!
+//! A Lease is read as client-go does: it has run out when its holder has not renewed it for its duration, measured by the
+//! clock of the one that looks. Who cannot renew its own for [`Times::renew_max`] stops leading before others may start.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Api, ObjectMeta, PostParams};
+use tokio::sync::watch;
+
+/// How long what takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// How long a Lease holds that is not renewed.
+    pub duration: Duration,
+    /// For how long its holder tries to renew it before it stops leading.
+    pub renew_max: Duration,
+    /// How long to wait between attempts.
+    pub pause: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times {
+            duration: Duration::from_secs(15),
+            renew_max: Duration::from_secs(10),
+            pause: Duration::from_secs(2),
+        }
+    }
+}
+
+/// One that wants to lead.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The name of the Lease.
+    pub lease: String,
+    /// The name of this candidate.
+    pub identity: String,
+    /// How long what takes.
+    pub times: Times,
+}
+
+/// A Lease as it was last seen to change.
+#[derive(Debug)]
+struct Seen {
+    version: Option<String>,
+    since: Instant,
+}
+
+/// What to do about a Lease.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// Make it.
+    Create,
+    /// Write it as its holder; counts a transition if another one was.
+    Hold { is_new: bool },
+    /// Another one leads.
+    Wait,
+}
+
+impl Candidate {
+    /// Takes part in the election until nobody listens.
+    pub async fn run(self, leases: Api<Lease>, is_leader: watch::Sender<bool>) {
+        let mut seen = Seen {
+            version: None,
+            since: Instant::now(),
+        };
+        let mut renewed = Instant::now();
+        while !is_leader.is_closed() {
+            let start = Instant::now();
+            match self.attempt(&leases, &mut seen).await {
+                Ok(leads) => {
+                    renewed = start;
+                    self.tell(&is_leader, leads);
+                }
+                Err(error) => {
+                    tracing::debug!(lease = %self.lease, %error, "the election was not reached");
+                    if renewed.elapsed() >= self.times.renew_max {
+                        self.tell(&is_leader, false);
+                    }
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(self.times.pause) => {}
+                () = is_leader.closed() => {}
+            }
+        }
+        self.release(&leases).await;
+    }
+
+    fn tell(&self, is_leader: &watch::Sender<bool>, leads: bool) {
+        is_leader.send_if_modified(|known| {
+            let differs = *known != leads;
+            if differs {
+                tracing::info!(lease = %self.lease, identity = %self.identity, leads, "election");
+            }
+            *known = leads;
+            differs
+        });
+    }
+
+    /// One look at the Lease. Returns whether this candidate leads.
+    async fn attempt(&self, leases: &Api<Lease>, seen: &mut Seen) -> Result<bool, kube::Error> {
+        let limit = self.times.renew_max;
+        let late = || kube::Error::Service("no answer in time".into());
+        let attempt = async {
+            let found = leases.get_opt(&self.lease).await?;
+            let now = Instant::now();
+            let version = found
+                .as_ref()
+                .and_then(|l| l.metadata.resource_version.clone());
+            if version != seen.version {
+                *seen = Seen {
+                    version,
+                    since: now,
+                };
+            }
+            let post = PostParams::default();
+            let written = match self.step(found.as_ref(), now.duration_since(seen.since)) {
+                Step::Wait => return Ok(false),
+                Step::Create => leases.create(&post, &self.written(None, true)).await,
+                Step::Hold { is_new } => {
+                    let lease = self.written(found.as_ref(), is_new);
+                    leases.replace(&self.lease, &post, &lease).await
+                }
+            };
+            match written {
+                Ok(_) => Ok(true),
+                // Another one was faster.
+                Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+                Err(error) => Err(error),
+            }
+        };
+        tokio::time::timeout(limit, attempt)
+            .await
+            .map_err(|_| late())?
+    }
+
+    /// What to do about a Lease that did not change for so long.
+    fn step(&self, lease: Option<&Lease>, unchanged: Duration) -> Step {
+        let Some(lease) = lease else {
+            return Step::Create;
+        };
+        let spec = lease.spec.clone().unwrap_or_default();
+        let holder = spec.holder_identity.unwrap_or_default();
+        if holder == self.identity {
+            return Step::Hold { is_new: false };
+        }
+        let seconds = spec.lease_duration_seconds.unwrap_or(0);
+        let seconds = u64::try_from(seconds).unwrap_or(0);
+        if holder.is_empty() || unchanged >= Duration::from_secs(seconds) {
+            return Step::Hold { is_new: true };
+        }
+        Step::Wait
+    }
+
+    /// The Lease as this candidate writes it.
+    fn written(&self, before: Option<&Lease>, is_new: bool) -> Lease {
+        let now = MicroTime(Timestamp::now());
+        let old = before
+            .and_then(|lease| lease.spec.clone())
+            .unwrap_or_default();
+        let transitions = old.lease_transitions.unwrap_or(0);
+        let seconds = self.times.duration.as_secs().max(1);
+        Lease {
+            metadata: match before {
+                Some(lease) => lease.metadata.clone(),
+                None => ObjectMeta {
+                    name: Some(self.lease.clone()),
+                    ..ObjectMeta::default()
+                },
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(self.identity.clone()),
+                lease_duration_seconds: Some(i32::try_from(seconds).unwrap_or(i32::MAX)),
+                acquire_time: if is_new {
+                    Some(now.clone())
+                } else {
+                    old.acquire_time
+                },
+                renew_time: Some(now),
+                lease_transitions: Some(transitions + i32::from(is_new && before.is_some())),
+                ..LeaseSpec::default()
+            }),
+        }
+    }
+
+    /// Gives the Lease up, so that another one need not wait.
+    async fn release(&self, leases: &Api<Lease>) {
+        let Ok(Some(mut lease)) = leases.get_opt(&self.lease).await else {
+            return;
+        };
+        let Some(spec) = lease.spec.as_mut() else {
+            return;
+        };
+        if spec.holder_identity.as_deref() == Some(&*self.identity) {
+            spec.holder_identity = None;
+            // Without this it only takes longer.
+            let _ = leases
+                .replace(&self.lease, &PostParams::default(), &lease)
+                .await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(identity: &str) -> Candidate {
+        Candidate {
+            lease: "strait-status".to_owned(),
+            identity: identity.to_owned(),
+            times: Times::default(),
+        }
+    }
+
+    #[test]
+    fn lease_is_taken_when_its_holder_is_gone() {
+        let (a, b) = (candidate("a"), candidate("b"));
+        let short = Duration::from_secs(1);
+        assert_eq!(a.step(None, short), Step::Create);
+        let lease = a.written(None, true);
+        assert_eq!(a.step(Some(&lease), short), Step::Hold { is_new: false });
+        assert_eq!(b.step(Some(&lease), short), Step::Wait);
+        let long = Duration::from_secs(15);
+        assert_eq!(b.step(Some(&lease), long), Step::Hold { is_new: true });
+        let taken = b.written(Some(&lease), true).spec.unwrap();
+        assert_eq!(taken.lease_transitions, Some(1));
+        let mut released = lease.clone();
+        released.spec.as_mut().unwrap().holder_identity = None;
+        assert_eq!(b.step(Some(&released), short), Step::Hold { is_new: true });
+    }
+
+    #[test]
+    fn renewal_keeps_when_it_was_acquired() {
+        let a = candidate("a");
+        let first = a.written(None, true);
+        let second = a.written(Some(&first), false);
+        let (first, second) = (first.spec.unwrap(), second.spec.unwrap());
+        assert_eq!(first.acquire_time, second.acquire_time);
+        assert_eq!(second.lease_transitions, Some(0));
+    }
+}

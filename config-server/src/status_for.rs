@@ -1,0 +1,65 @@
+//! `strait control --status-for`: conditions of the objects of a real API server, by one of several instances.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use config_loader::{ApiServer, Fleet};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::Api;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::conditions::{self, Remote, Writer, follow_remote};
+use crate::lease::{Candidate, Times};
+
+/// How many batches of changes wait for their findings.
+const FEED_MAX: usize = 16;
+
+/// Where conditions are written, and who does it.
+#[derive(Clone, Debug)]
+pub struct StatusFor {
+    /// The API server.
+    pub server: ApiServer,
+    /// The kubeconfig; none for `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    pub kubeconfig: Option<PathBuf>,
+    /// The namespace of the Lease that elects the one that writes.
+    pub lease_namespace: String,
+    /// The name of this instance.
+    pub identity: String,
+    /// How long the election takes.
+    pub times: Times,
+}
+
+/// The name of the Lease.
+const LEASE: &str = "strait-status";
+
+impl StatusFor {
+    /// Writes conditions until `stop` comes, and then gives the Lease up.
+    ///
+    /// # Errors
+    /// If the kubeconfig cannot be read, or no thread started.
+    pub async fn run(self, stop: oneshot::Receiver<()>) -> Result<(), String> {
+        let remote = Remote::new(self.server.clone(), self.kubeconfig.clone());
+        let client = remote.client().await?;
+        let (sender, feed) = mpsc::channel(FEED_MAX);
+        let followed = follow_remote(self.server, self.kubeconfig, sender)
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let (leader, is_leader) = watch::channel(false);
+        let candidate = Candidate {
+            lease: LEASE.to_owned(),
+            identity: self.identity,
+            times: self.times,
+        };
+        let leases: Api<Lease> = Api::namespaced(client, &self.lease_namespace);
+        let election = tokio::spawn(candidate.run(leases, leader));
+        let engine = conditions::Engine::new(Fleet::default());
+        let writer = Writer::Remote(Arc::new(remote));
+        tokio::select! {
+            () = conditions::run(engine, feed, writer, is_leader) => {}
+            _ = stop => {}
+        }
+        // The receiver is gone, so that the election ends.
+        let _ = tokio::task::spawn_blocking(move || drop(followed)).await;
+        let _ = election.await;
+        Ok(())
+    }
+}

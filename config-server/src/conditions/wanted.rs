@@ -127,7 +127,11 @@ fn message(found: &[&Diagnostic]) -> String {
     }
     let mut text = lines.join("\n");
     if text.len() > MESSAGE_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(MESSAGE_BYTES_MAX - 3));
+        let mut end = MESSAGE_BYTES_MAX - 3;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
         text.push_str("...");
     }
     text

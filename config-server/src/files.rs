@@ -1,6 +1,6 @@
 //! Files that others must not read.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -25,6 +25,24 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let file = options.append(true).create(true).mode(0o600).open(path)?;
     file.set_permissions(Permissions::from_mode(0o600))
+}
+
+/// Locks a data directory by a file in it, for as long as the file is open.
+///
+/// # Errors
+/// If another server has it, or if the file cannot be made. The text is for a person.
+pub fn lock(path: &Path) -> Result<File, String> {
+    let shown = path.display();
+    let in_file = |error: io::Error| format!("{shown}: {error}");
+    make_private(path).map_err(in_file)?;
+    let file = File::open(path).map_err(in_file)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(format!(
+            "{shown} is in use by another server: stop it, or give this one a data directory of its own (--data)"
+        )),
+        Err(TryLockError::Error(error)) => Err(in_file(error)),
+    }
 }
 
 /// Replaces a file at once by one with mode 0600, and syncs it to disk.

@@ -1,5 +1,6 @@
 //! From settings to a server that runs: its data directory, its material, its first tokens.
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,9 +18,11 @@ use crate::api::Api;
 use crate::audit::Audit;
 use crate::conditions;
 use crate::files;
+use crate::object;
 use crate::server::Server;
 use crate::store::Store;
 use crate::store::embedded::EmbeddedStore;
+use crate::store::etcd::{EtcdSettings, EtcdStore, Mirror, Shared};
 use crate::store::history::HistoryLimits;
 
 /// How many batches of changes wait for their findings.
@@ -40,6 +43,8 @@ pub struct Settings {
     pub history: HistoryLimits,
     /// Whether conditions are written to the status of objects.
     pub writes_status: bool,
+    /// The etcd that replicas share; none if the store is in the data directory.
+    pub etcd: Option<EtcdSettings>,
 }
 
 impl Settings {
@@ -52,6 +57,7 @@ impl Settings {
             names: Vec::new(),
             history: HistoryLimits::default(),
             writes_status: true,
+            etcd: None,
         }
     }
 }
@@ -66,6 +72,7 @@ pub struct Running {
     writes_status: bool,
     /// Whether this server is the one that writes what only one may write.
     is_leader: watch::Receiver<bool>,
+    _lock: File,
 }
 
 impl Running {
@@ -82,6 +89,11 @@ impl Running {
         }
         self.server.serve(self.listener).await;
     }
+
+    /// The store of this server.
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.server.api.store)
+    }
 }
 
 /// Opens the data directory, makes what it lacks, and listens.
@@ -92,8 +104,9 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
     let data = &settings.data;
     let in_data = |error: std::io::Error| format!("{}: {error}", data.display());
     files::make_private_dir(data).map_err(in_data)?;
-    // The store comes first: its lock keeps a second server from changing anything.
-    let store = EmbeddedStore::open(&data.join("store.redb"), settings.history)?;
+    // The lock comes first: it keeps a second server from changing anything.
+    let lock = files::lock(&data.join("lock"))?;
+    let (store, users, is_leader) = open(settings).await?;
     let names = pki::names_for(settings.listen.ip(), &settings.names);
     let material = pki::prepare(data, settings.tls.as_ref(), &names)?;
     let listener = TcpListener::bind(settings.listen)
@@ -101,49 +114,111 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         .map_err(|error| format!("cannot listen on {}: {error}", settings.listen))?;
     let address = listener.local_addr().map_err(in_data)?;
     for (name, role) in [("admin", Role::Admin), ("proxy", Role::Proxy)] {
-        kubeconfig(data, name, role, address, &material.ca).map_err(in_data)?;
+        let path = data.join(format!("{name}.kubeconfig"));
+        let token = match token_in(&path) {
+            Some(token) => token,
+            None => users.create(name, role).await?,
+        };
+        let text = kubeconfig_text(name, &token, address, &material.ca);
+        write_changed(&path, &text).map_err(in_data)?;
     }
-    let store: Arc<dyn Store> = Arc::new(store);
     let server = Server {
         api: Api { store },
-        tokens: Arc::new(tokens::Tokens::at(tokens::file_in(data))),
+        tokens: Arc::new(users.tokens()),
         attempts: Arc::new(Attempts::default()),
         audit: Arc::new(Audit::at(data.join("audit.log")).map_err(in_data)?),
         tls: material.tls,
     };
-    // A store of its own has one server.
-    let (_, is_leader) = watch::channel(true);
     Ok(Running {
         address,
         server,
         listener,
         writes_status: settings.writes_status,
         is_leader,
+        _lock: lock,
     })
 }
 
-/// Writes the kubeconfig of a user, with the token that it has or with a new one.
-fn kubeconfig(
-    data: &Path,
-    name: &str,
-    role: Role,
-    address: SocketAddr,
-    ca: &str,
-) -> std::io::Result<()> {
-    let path = data.join(format!("{name}.kubeconfig"));
-    let known = std::fs::read_to_string(&path).unwrap_or_default();
+/// Opens the store. What replicas share is in the data directory afterwards.
+async fn open(
+    settings: &Settings,
+) -> Result<(Arc<dyn Store>, Users, watch::Receiver<bool>), String> {
+    let data = &settings.data;
+    let Some(etcd) = &settings.etcd else {
+        let store = EmbeddedStore::open(&data.join("store.redb"), settings.history)?;
+        // It has one server.
+        let (_, is_leader) = watch::channel(true);
+        let users = Users::InFile(tokens::file_in(data));
+        return Ok((Arc::new(store), users, is_leader));
+    };
+    let mirror = Arc::new(Mirror::default());
+    let store = EtcdStore::open(etcd, settings.history, &mirror).await?;
+    let is_leader = store.follow_leadership();
+    let shared = Shared::new(etcd)?;
+    let own = pki::Authority::in_dir(data)?;
+    let value = serde_json::to_vec(&own).map_err(|error| error.to_string())?;
+    let value = shared.authority(value.into()).await;
+    let value = value.map_err(|error| error.to_string())?;
+    let authority: pki::Authority = serde_json::from_slice(&value)
+        .map_err(|error| format!("the CA in etcd cannot be read: {error}"))?;
+    if authority != own {
+        authority.write_to(data)?;
+    }
+    let users = Users::InEtcd { shared, mirror };
+    Ok((Arc::new(store), users, is_leader))
+}
+
+/// Where the tokens of users are.
+enum Users {
+    InFile(PathBuf),
+    InEtcd { shared: Shared, mirror: Arc<Mirror> },
+}
+
+impl Users {
+    fn tokens(self) -> tokens::Tokens {
+        match self {
+            Users::InFile(path) => tokens::Tokens::at(path),
+            Users::InEtcd { mirror, .. } => tokens::Tokens::shared(mirror),
+        }
+    }
+
+    /// Makes the token of a kubeconfig. Each replica has its own, whose name ends differently where the name is taken.
+    async fn create(&self, name: &str, role: Role) -> Result<String, String> {
+        match self {
+            Users::InFile(path) => tokens::create(path, name, role, None)
+                .map_err(|error| format!("{}: {error}", path.display())),
+            Users::InEtcd { shared, mirror } => {
+                let mut free = name.to_owned();
+                loop {
+                    let created = tokens::create_shared(shared, &free, role.clone(), None).await?;
+                    match created {
+                        Some(token) => {
+                            // The first request may come before the watch of etcd brings the token.
+                            let loaded = shared.load_tokens(mirror).await;
+                            return loaded.map(|()| token).map_err(|error| error.to_string());
+                        }
+                        None => free = format!("{name}-{}", object::random_suffix()),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The token of a kubeconfig, if there is one.
+fn token_in(path: &Path) -> Option<String> {
+    let known = std::fs::read_to_string(path).ok()?;
     let token = known
         .lines()
         .find_map(|line| line.trim().strip_prefix("token: "));
-    let token = match token {
-        Some(token) => token.to_owned(),
-        None => tokens::create(&tokens::file_in(data), name, role, None)?,
-    };
-    let text = kubeconfig_text(name, &token, address, ca);
-    if text == known {
+    token.map(str::to_owned)
+}
+
+fn write_changed(path: &Path, text: &str) -> std::io::Result<()> {
+    if std::fs::read_to_string(path).is_ok_and(|known| known == text) {
         return Ok(());
     }
-    files::write_private(&path, text.as_bytes())
+    files::write_private(path, text.as_bytes())
 }
 
 /// The kubeconfig of a user.

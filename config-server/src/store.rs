@@ -1,9 +1,11 @@
 //! Where objects are kept: a map of keys to values in which every write has a revision.
 //!
-//! The embedded store ([`embedded`]) is a file of this process. All stores keep the same promises: a write is durable before
-//! it is acknowledged, revisions only rise, and [`History`] has every change after its floor, in order.
+//! The embedded store ([`embedded`]) is a file of this process; that in [`etcd`] is shared by replicas. Both keep the same
+//! promises: a write is durable before it is acknowledged, revisions only rise, and [`History`] has every change after its
+//! floor, in order.
 
 pub mod embedded;
+pub mod etcd;
 pub mod history;
 
 use std::fmt;
@@ -137,6 +139,12 @@ pub trait Store: Send + Sync + 'static {
     /// Puts a value, or deletes the key if there is none, if the key is as expected. Returns once that is durable.
     fn write(&self, key: String, expected: Expected, value: Option<Bytes>) -> Reply<'_, Written>;
 
-    /// The changes of late.
+    /// The changes of late. Those of other replicas arrive a little after they were made.
     fn history(&self) -> &History;
+
+    /// The latest revision of the store, with the writes of all replicas.
+    fn latest(&self) -> Reply<'_, Revision>;
+
+    /// Whether this replica does what only one of them may do. At most one leads.
+    fn is_leader(&self) -> bool;
 }

@@ -15,6 +15,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde::{Deserialize, Serialize};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{Role, User};
@@ -38,6 +39,47 @@ pub struct Material {
     pub ca: String,
 }
 
+/// A CA, as PEM.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authority {
+    /// Its certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+impl Authority {
+    /// The CA of a data directory; makes one if there is none.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn in_dir(data: &Path) -> Outcome<Authority> {
+        let (ca_path, ca_key_path) = (data.join("ca.crt"), data.join("ca.key"));
+        if !ca_path.exists() || !ca_key_path.exists() {
+            let key = KeyPair::generate().map_err(|e| e.to_string())?;
+            let certificate = authority()?.self_signed(&key).map_err(|e| e.to_string())?;
+            let new = Authority {
+                certificate: certificate.pem(),
+                key: key.serialize_pem(),
+            };
+            new.write_to(data)?;
+        }
+        Ok(Authority {
+            certificate: read(&ca_path)?,
+            key: read(&ca_key_path)?,
+        })
+    }
+
+    /// Makes it the CA of a data directory.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write_to(&self, data: &Path) -> Outcome<()> {
+        write(&data.join("ca.key"), &self.key)?;
+        write(&data.join("ca.crt"), &self.certificate)
+    }
+}
+
 type Outcome<T> = Result<T, String>;
 
 fn context<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> String {
@@ -50,14 +92,10 @@ fn context<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> String {
 /// # Errors
 /// If a file is not what it should be or cannot be written.
 pub fn prepare(data: &Path, own: Option<&Files>, names: &[String]) -> Outcome<Material> {
-    let (ca_path, ca_key_path) = (data.join("ca.crt"), data.join("ca.key"));
-    if !ca_path.exists() || !ca_key_path.exists() {
-        let key = KeyPair::generate().map_err(|e| e.to_string())?;
-        let certificate = authority()?.self_signed(&key).map_err(|e| e.to_string())?;
-        write(&ca_key_path, &key.serialize_pem())?;
-        write(&ca_path, &certificate.pem())?;
-    }
-    let ca = read(&ca_path)?;
+    let Authority {
+        certificate: ca,
+        key: ca_key,
+    } = Authority::in_dir(data)?;
     let files = match own {
         Some(files) => files.clone(),
         None => {
@@ -65,7 +103,7 @@ pub fn prepare(data: &Path, own: Option<&Files>, names: &[String]) -> Outcome<Ma
                 certificate: data.join("server.crt"),
                 key: data.join("server.key"),
             };
-            issue(&ca, &read(&ca_key_path)?, &files, names)?;
+            issue(&ca, &ca_key, &files, names)?;
             files
         }
     };

@@ -1,18 +1,20 @@
-//! Bearer tokens: a file with the hash of each, which a running server reads again when it changes.
+//! Bearer tokens: the hash of each is in a file, which a running server reads again when it changes, or in etcd.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::digest;
+use bytes::Bytes;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::{Role, User};
 use crate::clock;
 use crate::files;
+use crate::store::etcd::{Mirror, Shared};
 
 /// What is known of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,11 +32,18 @@ pub struct Token {
     hash: String,
 }
 
-/// The tokens in a file.
+/// The tokens of a server.
 #[derive(Debug)]
 pub struct Tokens {
-    path: PathBuf,
+    source: Source,
     read: Mutex<(Option<Stamp>, Vec<Token>)>,
+}
+
+/// Where the tokens are.
+#[derive(Debug)]
+enum Source {
+    File(PathBuf),
+    Shared(Arc<Mirror>),
 }
 
 impl std::fmt::Display for Token {
@@ -58,8 +67,14 @@ pub fn expiry(after: std::time::Duration) -> u64 {
     clock::seconds_now().saturating_add(after.as_secs())
 }
 
-/// By what a file that was replaced is told from the one before.
-type Stamp = (u64, i64, i64, u64);
+/// By what changed tokens are told from those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stamp {
+    /// Of a file: inode, time of the last change, size.
+    File(u64, i64, i64, u64),
+    /// Of values in etcd.
+    Shared(u64),
+}
 
 /// The file of the tokens in a data directory.
 pub fn file_in(data: &Path) -> PathBuf {
@@ -69,8 +84,17 @@ pub fn file_in(data: &Path) -> PathBuf {
 impl Tokens {
     /// The tokens of that file, which need not exist.
     pub fn at(path: PathBuf) -> Tokens {
+        Tokens::of(Source::File(path))
+    }
+
+    /// The tokens that replicas share.
+    pub fn shared(mirror: Arc<Mirror>) -> Tokens {
+        Tokens::of(Source::Shared(mirror))
+    }
+
+    fn of(source: Source) -> Tokens {
         Tokens {
-            path,
+            source,
             read: Mutex::default(),
         }
     }
@@ -78,16 +102,9 @@ impl Tokens {
     /// The user of a token.
     pub fn user(&self, token: &str) -> Option<User> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = stamp(&self.path);
-        if read.0 != stamp {
-            match load(&self.path) {
-                Ok(tokens) => *read = (stamp, tokens),
-                Err(error) => {
-                    // Tokens that may have been revoked do not count.
-                    tracing::error!(file = %self.path.display(), %error, "the tokens cannot be read");
-                    *read = (stamp, Vec::new());
-                }
-            }
+        let stamp = self.source.stamp();
+        if stamp.is_none() || read.0 != stamp {
+            *read = self.source.load(stamp);
         }
         let hash = hash(token);
         let now = clock::seconds_now();
@@ -99,9 +116,45 @@ impl Tokens {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
-    let found = fs::metadata(path).ok()?;
-    Some((found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
+impl Source {
+    fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Source::File(path) => {
+                let found = fs::metadata(path).ok()?;
+                let (seconds, nanoseconds) = (found.mtime(), found.mtime_nsec());
+                Some(Stamp::File(found.ino(), seconds, nanoseconds, found.len()))
+            }
+            Source::Shared(mirror) => Some(Stamp::Shared(mirror.version())),
+        }
+    }
+
+    fn load(&self, stamp: Option<Stamp>) -> (Option<Stamp>, Vec<Token>) {
+        match self {
+            Source::File(path) => {
+                let tokens = load(path).unwrap_or_else(|error| {
+                    // Tokens that may have been revoked do not count.
+                    tracing::error!(file = %path.display(), %error, "the tokens cannot be read");
+                    Vec::new()
+                });
+                (stamp, tokens)
+            }
+            Source::Shared(mirror) => {
+                let (version, values) = mirror.values();
+                (Some(Stamp::Shared(version)), read_values(&values))
+            }
+        }
+    }
+}
+
+fn read_values(values: &[Bytes]) -> Vec<Token> {
+    let read = |value: &Bytes| match serde_json::from_slice(value) {
+        Ok(token) => Some(token),
+        Err(error) => {
+            tracing::error!(%error, "a token in etcd cannot be read");
+            None
+        }
+    };
+    values.iter().filter_map(read).collect()
 }
 
 /// The tokens in a file; none if there is no file.
@@ -127,17 +180,48 @@ pub fn create(path: &Path, name: &str, role: Role, expires: Option<u64>) -> io::
             "there is a token named {name:?} already"
         )));
     }
+    let (token, text) = issue(name, role, expires);
+    tokens.push(token);
+    store(path, &tokens)?;
+    Ok(text)
+}
+
+fn issue(name: &str, role: Role, expires: Option<u64>) -> (Token, String) {
     let secret: [u8; 32] = rand::rng().random();
     let text = format!("strait_{}", hex(&secret));
-    tokens.push(Token {
+    let token = Token {
         name: name.to_owned(),
         role,
         created: clock::now(),
         expires,
         hash: hash(&text),
-    });
-    store(path, &tokens)?;
-    Ok(text)
+    };
+    (token, text)
+}
+
+/// Makes a token that all replicas honor. None if there is one of that name.
+///
+/// # Errors
+/// If etcd cannot be written.
+pub async fn create_shared(
+    shared: &Shared,
+    name: &str,
+    role: Role,
+    expires: Option<u64>,
+) -> Result<Option<String>, String> {
+    let (token, text) = issue(name, role, expires);
+    let value = serde_json::to_vec(&token).map_err(|error| error.to_string())?;
+    let is_new = shared.add_token(name, value.into()).await;
+    Ok(is_new.map_err(|error| error.to_string())?.then_some(text))
+}
+
+/// The tokens that replicas share.
+///
+/// # Errors
+/// If etcd cannot be read.
+pub async fn load_shared(shared: &Shared) -> Result<Vec<Token>, String> {
+    let values = shared.tokens().await.map_err(|error| error.to_string())?;
+    Ok(read_values(&values))
 }
 
 /// Revokes a token. A running server refuses it at once.

@@ -201,7 +201,15 @@ impl Watch {
     /// Sends the state, if it is asked for. Returns the revision as of which it is.
     async fn begin(&mut self) -> Result<Option<Revision>, Gone> {
         let is_marked = match self.start {
-            Start::After(0) => return Ok(Some(self.api.store.history().latest())),
+            Start::After(0) => {
+                return match self.api.store.latest().await {
+                    Ok(latest) => Ok(Some(latest)),
+                    Err(error) => {
+                        self.fail(&error.into()).await?;
+                        Ok(None)
+                    }
+                };
+            }
             Start::After(revision) => return Ok(Some(revision)),
             Start::State { is_marked, .. } => is_marked,
         };

@@ -116,6 +116,14 @@ impl Store for EmbeddedStore {
     fn history(&self) -> &History {
         &self.history
     }
+
+    fn latest(&self) -> Reply<'_, Revision> {
+        Box::pin(async { Ok(self.history.latest()) })
+    }
+
+    fn is_leader(&self) -> bool {
+        true
+    }
 }
 
 fn failed(error: impl std::fmt::Display) -> StoreError {

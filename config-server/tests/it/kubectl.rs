@@ -62,9 +62,7 @@ metadata: {name: shop, namespace: mesh}
 spec: {ports: [{port: 80}]}
 ";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kubectl_applies_gets_and_deletes() {
-    let server = TestServer::start().await;
+async fn kubectl_applies_gets_and_deletes(server: TestServer) {
     let run = async |args: &str, input: &str| kubectl(&server, args, input).await;
     let Some((_, text)) = run("api-resources", "").await else {
         return;
@@ -94,9 +92,7 @@ async fn kubectl_applies_gets_and_deletes() {
     assert!(!ok && text.contains("(NotFound)"), "{text}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kubectl_applies_on_the_server_explains_and_diffs() {
-    let server = TestServer::start().await;
+async fn kubectl_applies_on_the_server_explains_and_diffs(server: TestServer) {
     let run = async |args: &str, input: &str| kubectl(&server, args, input).await;
     let Some((ok, text)) = run("apply --server-side -f -", MESH).await else {
         return;
@@ -152,3 +148,8 @@ async fn kubectl_applies_on_the_server_explains_and_diffs() {
         "{text}"
     );
 }
+
+crate::support::on_each_store!(
+    kubectl_applies_gets_and_deletes,
+    kubectl_applies_on_the_server_explains_and_diffs
+);

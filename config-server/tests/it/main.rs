@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod conditions;
+mod etcd;
 mod kubectl;
 mod objects;
+mod replicas;
 mod status_for;
 mod support;

@@ -18,9 +18,7 @@ fn one(name: &str) -> String {
     format!("{GTPS}/{name}")
 }
 
-#[tokio::test]
-async fn object_is_created_read_changed_and_deleted() {
-    let server = TestServer::start().await;
+async fn object_is_created_read_changed_and_deleted(server: TestServer) {
     let mut client = server.admin().await;
     let created = client.post(GTPS, &policy("web", "Locality")).await;
     assert_eq!(created.code, 201, "{:?}", created.body);
@@ -93,9 +91,7 @@ async fn object_is_created_read_changed_and_deleted() {
     );
 }
 
-#[tokio::test]
-async fn status_is_written_by_itself() {
-    let server = TestServer::start().await;
+async fn status_is_written_by_itself(server: TestServer) {
     let mut client = server.admin().await;
     let mut object = policy("web", "Locality");
     object["status"] = json!({"conditions": []});
@@ -111,9 +107,7 @@ async fn status_is_written_by_itself() {
     assert_eq!(written.body["metadata"]["generation"], 1);
 }
 
-#[tokio::test]
-async fn pages_of_a_list_are_of_one_revision() {
-    let server = TestServer::start().await;
+async fn pages_of_a_list_are_of_one_revision(server: TestServer) {
     let mut client = server.admin().await;
     for name in ["a", "b", "c", "d", "e"] {
         client.post(GTPS, &policy(name, "Locality")).await;
@@ -162,9 +156,7 @@ async fn pages_of_a_list_are_of_one_revision() {
     assert_eq!(names(&limited), ["b"]);
 }
 
-#[tokio::test]
-async fn watch_sends_state_bookmark_and_changes() {
-    let server = TestServer::start().await;
+async fn watch_sends_state_bookmark_and_changes(server: TestServer) {
     let mut client = server.admin().await;
     for name in ["a", "b", "c"] {
         client.post(GTPS, &policy(name, "Locality")).await;
@@ -206,9 +198,7 @@ async fn watch_sends_state_bookmark_and_changes() {
     assert_eq!(count, 6);
 }
 
-#[tokio::test]
-async fn dry_runs_change_nothing() {
-    let server = TestServer::start().await;
+async fn dry_runs_change_nothing(server: TestServer) {
     let mut client = server.admin().await;
     let dry = client
         .post(&format!("{GTPS}?dryRun=All"), &policy("web", "Locality"))
@@ -225,9 +215,7 @@ async fn dry_runs_change_nothing() {
     );
 }
 
-#[tokio::test]
-async fn invalid_objects_are_422_with_every_cause() {
-    let server = TestServer::start().await;
+async fn invalid_objects_are_422_with_every_cause(server: TestServer) {
     let mut client = server.admin().await;
     let mut object = policy("web", "foo");
     object["spec"]["targets"] = json!([{"clusterKey": "c2", "weight": -1}]);
@@ -261,9 +249,7 @@ async fn invalid_objects_are_422_with_every_cause() {
     assert_eq!(warned.body["spec"], json!({"lbType": "Locality"}));
 }
 
-#[tokio::test]
-async fn finalizers_hold_an_object() {
-    let server = TestServer::start().await;
+async fn finalizers_hold_an_object(server: TestServer) {
     let mut client = server.admin().await;
     let mut object = policy("web", "Locality");
     object["metadata"]["finalizers"] = json!(["example.com/a"]);
@@ -280,9 +266,7 @@ async fn finalizers_hold_an_object() {
     assert_eq!(client.get(&one("web")).await.code, 404);
 }
 
-#[tokio::test]
-async fn preconditions_and_collections_are_kept_to() {
-    let server = TestServer::start().await;
+async fn preconditions_and_collections_are_kept_to(server: TestServer) {
     let mut client = server.admin().await;
     for name in ["a", "b", "c"] {
         client.post(GTPS, &policy(name, "Locality")).await;
@@ -306,9 +290,7 @@ async fn preconditions_and_collections_are_kept_to() {
     assert!(name.starts_with("web-") && name.len() == 9);
 }
 
-#[tokio::test]
-async fn users_without_rights_are_refused() {
-    let server = TestServer::start().await;
+async fn users_without_rights_are_refused(server: TestServer) {
     let mut nobody = server.client(None).await;
     assert_eq!(nobody.get(GTPS).await.code, 401);
     assert_eq!(nobody.get("/healthz").await.code, 200);
@@ -328,14 +310,12 @@ async fn users_without_rights_are_refused() {
     assert_eq!(server.admin().await.get(GTPS).await.code, 200);
 }
 
-#[tokio::test]
-async fn state_and_watches_go_on_after_a_restart() {
-    let mut server = TestServer::start().await;
+async fn state_and_watches_go_on_after_a_restart(mut server: TestServer) {
     let mut client = server.admin().await;
     let created = client.post(GTPS, &policy("a", "Locality")).await.body;
     client.post(GTPS, &policy("b", "Locality")).await;
     drop(client);
-    server.restart().await;
+    server = server.restart().await;
     let mut client = server.admin().await;
     assert_eq!(client.get(&one("a")).await.body, created);
     let since = created["metadata"]["resourceVersion"].as_str().unwrap();
@@ -346,13 +326,25 @@ async fn state_and_watches_go_on_after_a_restart() {
     assert_eq!(lines.step().await, "ADDED c");
 }
 
-#[tokio::test]
-async fn files_of_a_server_are_its_users_only() {
+async fn files_of_a_server_are_its_users_only(server: TestServer) {
     use std::os::unix::fs::PermissionsExt;
-    let server = TestServer::start().await;
     let files = std::fs::read_dir(server.data.path()).unwrap();
     for file in files.map(Result::unwrap) {
         let mode = file.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{:?}", file.path());
     }
 }
+
+crate::support::on_each_store!(
+    object_is_created_read_changed_and_deleted,
+    status_is_written_by_itself,
+    pages_of_a_list_are_of_one_revision,
+    watch_sends_state_bookmark_and_changes,
+    dry_runs_change_nothing,
+    invalid_objects_are_422_with_every_cause,
+    finalizers_hold_an_object,
+    preconditions_and_collections_are_kept_to,
+    users_without_rights_are_refused,
+    files_of_a_server_are_its_users_only,
+    state_and_watches_go_on_after_a_restart
+);

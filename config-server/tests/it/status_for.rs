@@ -63,7 +63,7 @@ fn is_accepted(object: &Value) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_instances_writes_and_the_other_takes_over() {
-    let server = TestServer::start().await;
+    let server = TestServer::embedded().await;
     let mut client = server.admin().await;
     client.post(ROUTES, &route("one")).await;
     let first = Instance::start(&server, "first");
@@ -87,7 +87,7 @@ async fn one_of_two_instances_writes_and_the_other_takes_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lease_of_an_instance_that_died_runs_out() {
-    let server = TestServer::start().await;
+    let server = TestServer::embedded().await;
     let first = Instance::start(&server, "first");
     wait(&server, LEASE, is_held_by("first")).await;
     first.task.abort();
@@ -99,7 +99,7 @@ async fn lease_of_an_instance_that_died_runs_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn instance_without_the_lease_writes_nothing() {
-    let server = TestServer::start().await;
+    let server = TestServer::embedded().await;
     let mut client = server.admin().await;
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "strait-status"},
@@ -110,7 +110,7 @@ async fn instance_without_the_lease_writes_nothing() {
     client.post(ROUTES, &route("one")).await;
     let idle = Instance::start(&server, "idle");
     // The second instance leads elsewhere: what it writes there shows that time enough has passed.
-    let other = TestServer::start().await;
+    let other = TestServer::embedded().await;
     other.admin().await.post(ROUTES, &route("one")).await;
     let active = Instance::start(&other, "active");
     wait(&other, &format!("{ROUTES}/one"), is_accepted).await;

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use config_server::store::Store;
+use config_server::store::etcd::EtcdSettings;
 use config_server::{Settings, start};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
@@ -22,13 +24,45 @@ use tokio_rustls::TlsConnector;
 pub struct TestServer {
     pub data: TempDir,
     pub address: std::net::SocketAddr,
+    pub store: Arc<dyn Store>,
+    settings: Settings,
     task: JoinHandle<()>,
 }
 
+/// Makes a test of each function for each store.
+macro_rules! on_each_store {
+    ($($name:ident),* $(,)?) => {
+        mod embedded {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(crate::support::TestServer::embedded().await).await;
+            })*
+        }
+        mod etcd {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                if let Some(etcd) = crate::etcd::shared() {
+                    super::$name(crate::support::TestServer::on(etcd.settings()).await).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use on_each_store;
+
 impl TestServer {
-    /// A server that changes nothing by itself.
-    pub async fn start() -> TestServer {
+    /// A server that changes nothing by itself, with the store in its data directory.
+    pub async fn embedded() -> TestServer {
         TestServer::start_with(|settings| settings.writes_status = false).await
+    }
+
+    /// A replica that changes nothing by itself, with the store in etcd.
+    pub async fn on(etcd: EtcdSettings) -> TestServer {
+        TestServer::start_with(|settings| {
+            settings.etcd = Some(etcd);
+            settings.writes_status = false;
+        })
+        .await
     }
 
     pub async fn start_with(change: impl FnOnce(&mut Settings)) -> TestServer {
@@ -36,20 +70,27 @@ impl TestServer {
         let mut settings = Settings::new(data.path().to_owned(), "127.0.0.1:0".parse().unwrap());
         change(&mut settings);
         let running = start(&settings).await.unwrap();
-        let address = running.address;
-        let task = tokio::spawn(running.serve());
         TestServer {
             data,
-            address,
-            task,
+            address: running.address,
+            store: running.store(),
+            settings,
+            task: tokio::spawn(running.serve()),
         }
     }
 
     /// Stops the server and starts it again on the same data.
-    pub async fn restart(&mut self) {
-        self.task.abort();
-        let _ = (&mut self.task).await;
-        let settings = Settings::new(self.data.path().to_owned(), "127.0.0.1:0".parse().unwrap());
+    pub async fn restart(self) -> TestServer {
+        let TestServer {
+            data,
+            settings,
+            store,
+            task,
+            ..
+        } = self;
+        task.abort();
+        let _ = task.await;
+        drop(store);
         let running = loop {
             // Connections that still end hold the store for a moment.
             match start(&settings).await {
@@ -58,8 +99,13 @@ impl TestServer {
             }
             tokio::task::yield_now().await;
         };
-        self.address = running.address;
-        self.task = tokio::spawn(running.serve());
+        TestServer {
+            data,
+            address: running.address,
+            store: running.store(),
+            settings,
+            task: tokio::spawn(running.serve()),
+        }
     }
 
     /// The token of a kubeconfig that the server wrote.
@@ -74,12 +120,6 @@ impl TestServer {
 
     pub async fn client(&self, token: Option<&str>) -> Client {
         Client::connect(self.address, &self.data.path().join("ca.crt"), token).await
-    }
-}
-
-impl Drop for TestServer {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -1,0 +1,332 @@
+//! Connections to the members of an etcd cluster, and calls that go on with another member when one fails.
+
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::PathAndQuery;
+use hyper_util::rt::TokioIo;
+use prost::Message;
+use rustls::crypto::aws_lc_rs;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+use tonic::client::Grpc;
+use tonic::codegen::Service;
+use tonic::metadata::MetadataValue;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+/// How long a member may take to accept a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// How long a member may take for one call.
+const CALL_MAX: Duration = Duration::from_secs(5);
+/// How long a call is tried, at whatever member.
+const CALL_TOTAL_MAX: Duration = Duration::from_secs(15);
+/// How long a call waits after every member failed.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How often an idle connection is checked, and how long the answer may take.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// The largest message that is read: a page of large objects.
+const MESSAGE_BYTES_MAX: usize = 1 << 30;
+
+/// How etcd is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EtcdSettings {
+    /// The client URLs of its members.
+    pub urls: Vec<String>,
+    /// The CA of their certificates; needed for `https`.
+    pub ca: Option<PathBuf>,
+    /// A client certificate.
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+    /// What all keys begin with, without a `/` at the end.
+    pub prefix: String,
+}
+
+/// A client of an etcd cluster.
+#[derive(Clone, Debug)]
+pub struct Client {
+    members: Arc<[Channel]>,
+    /// The member that answered last.
+    current: Arc<AtomicUsize>,
+}
+
+/// What a call returned.
+#[derive(Debug)]
+pub struct Called<T> {
+    /// The response.
+    pub response: T,
+    /// Whether the call was sent more than once: an earlier attempt may have been carried out as well.
+    pub is_repeated: bool,
+}
+
+impl Client {
+    /// A client of those members. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// If a URL or a file is not what it should be.
+    pub fn new(settings: &EtcdSettings) -> Result<Client, String> {
+        let urls = settings.urls.iter();
+        let needs_tls = urls.clone().any(|url| url.starts_with("https://"));
+        let tls = match needs_tls {
+            true => Some(TlsConnector::from(Arc::new(client_config(settings)?))),
+            false => None,
+        };
+        let members: Result<Vec<Channel>, String> =
+            urls.map(|url| channel(url, tls.as_ref())).collect();
+        let members = members?;
+        if members.is_empty() {
+            return Err("no URL of etcd is given".to_owned());
+        }
+        Ok(Client {
+            members: members.into(),
+            current: Arc::default(),
+        })
+    }
+
+    /// Calls a method. Goes on with the next member while members cannot be reached.
+    ///
+    /// # Errors
+    /// What etcd says, or that no member was reached in time.
+    pub async fn call<Q, R>(&self, path: &'static str, message: &Q) -> Result<Called<R>, Status>
+    where
+        Q: Message + Clone + 'static,
+        R: Message + Default + 'static,
+    {
+        let deadline = Instant::now() + CALL_TOTAL_MAX;
+        let mut attempts = 0;
+        loop {
+            let at = self.current.load(Ordering::Relaxed);
+            let call = self.call_one(at, path, message.clone());
+            let outcome = timeout(CALL_MAX, call).await;
+            let outcome =
+                outcome.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")));
+            attempts += 1;
+            match outcome {
+                Ok(response) => {
+                    return Ok(Called {
+                        response,
+                        is_repeated: attempts > 1,
+                    });
+                }
+                Err(status) if !may_repeat(&status) || Instant::now() > deadline => {
+                    return Err(status);
+                }
+                Err(_) => self.fail_over(at),
+            }
+            if attempts % self.members.len() == 0 {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    async fn call_one<Q, R>(&self, at: usize, path: &'static str, message: Q) -> Result<R, Status>
+    where
+        Q: Message + 'static,
+        R: Message + Default + 'static,
+    {
+        let mut grpc = self.grpc(at).await?;
+        let path = PathAndQuery::from_static(path);
+        let response = grpc
+            .unary(request(message), path, ProstCodec::<Q, R>::default())
+            .await?;
+        Ok(response.into_inner())
+    }
+
+    /// Opens a stream in both directions at the current member.
+    ///
+    /// # Errors
+    /// If that member cannot be reached; the next stream is opened at another one.
+    pub async fn stream<Q, R>(
+        &self,
+        path: &'static str,
+        messages: impl futures_util::Stream<Item = Q> + Send + 'static,
+    ) -> Result<Streaming<R>, Status>
+    where
+        Q: Message + 'static,
+        R: Message + Default + 'static,
+    {
+        let at = self.current.load(Ordering::Relaxed);
+        let open = async {
+            let mut grpc = self.grpc(at).await?;
+            let path = PathAndQuery::from_static(path);
+            let codec = ProstCodec::<Q, R>::default();
+            grpc.streaming(request(messages), path, codec).await
+        };
+        match timeout(CALL_MAX, open).await {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => {
+                self.fail_over(at);
+                Err(status)
+            }
+            Err(_) => {
+                self.fail_over(at);
+                Err(Status::deadline_exceeded("no answer in time"))
+            }
+        }
+    }
+
+    /// Leaves the current member: a stream of it broke.
+    pub fn leave(&self) {
+        self.fail_over(self.current.load(Ordering::Relaxed));
+    }
+
+    async fn grpc(&self, at: usize) -> Result<Grpc<Channel>, Status> {
+        let channel = self.members[at % self.members.len()].clone();
+        let mut grpc = Grpc::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let unavailable = |error: tonic::transport::Error| Status::unavailable(error.to_string());
+        grpc.ready().await.map_err(unavailable)?;
+        Ok(grpc)
+    }
+
+    /// Makes the next member the current one, unless another call has done so.
+    fn fail_over(&self, from: usize) {
+        let next = (from + 1) % self.members.len();
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        // Whoever was faster chose the same member.
+        let _ = self.current.compare_exchange(from, next, success, failure);
+    }
+}
+
+fn request<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    // A member without a leader refuses, instead of waiting for one: another member may have one.
+    let value = MetadataValue::from_static("true");
+    request.metadata_mut().insert("hasleader", value);
+    request
+}
+
+fn may_repeat(status: &Status) -> bool {
+    matches!(
+        status.code(),
+        Code::Aborted
+            | Code::Cancelled
+            | Code::DeadlineExceeded
+            | Code::Internal
+            | Code::Unavailable
+            | Code::Unknown
+    )
+}
+
+fn channel(url: &str, tls: Option<&TlsConnector>) -> Result<Channel, String> {
+    let wrong = |why: &str| format!("the etcd URL {url:?} {why}: write https://HOST:PORT");
+    let full = match url.contains("://") {
+        true => url.to_owned(),
+        false => format!("http://{url}"),
+    };
+    let uri: Uri = full.parse().map_err(|_| wrong("is not a URL"))?;
+    let host = uri.host().ok_or_else(|| wrong("names no host"))?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let tls = match (uri.scheme_str(), tls) {
+        (Some("http"), _) => None,
+        (Some("https"), Some(tls)) => {
+            let name = ServerName::try_from(host.to_owned()).map_err(|_| wrong("names no host"))?;
+            Some((tls.clone(), name))
+        }
+        _ => return Err(wrong("is neither http nor https")),
+    };
+    let connect = Connect {
+        host: host.to_owned(),
+        port: uri.port_u16().unwrap_or(2379),
+        tls,
+    };
+    // TLS is ours, below the channel, which therefore is one of plain text.
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    let endpoint = Endpoint::from_shared(format!("http://{authority}"))
+        .map_err(|_| wrong("is not a URL"))?
+        .connect_timeout(CONNECT_MAX)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE)
+        .keep_alive_while_idle(true);
+    Ok(endpoint.connect_with_connector_lazy(connect))
+}
+
+/// What TLS to etcd needs.
+fn client_config(settings: &EtcdSettings) -> Result<ClientConfig, String> {
+    let ca = settings.ca.as_ref().ok_or_else(|| {
+        "https to etcd needs the CA that issued its certificate: add --etcd-ca FILE".to_owned()
+    })?;
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(ca)? {
+        roots.add(certificate).map_err(in_file(ca))?;
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots);
+    let mut config = match (&settings.certificate, &settings.key) {
+        (Some(certificate), Some(key_file)) => {
+            let key = PrivateKeyDer::from_pem_file(key_file).map_err(in_file(key_file))?;
+            builder
+                .with_client_auth_cert(certificates(certificate)?, key)
+                .map_err(in_file(certificate))?
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(config)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
+        .map_err(in_file(path))?
+        .collect();
+    let found = found.map_err(in_file(path))?;
+    if found.is_empty() {
+        return Err(format!("{}: no certificate in it", path.display()));
+    }
+    Ok(found)
+}
+
+fn in_file<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> String {
+    let path = path.to_owned();
+    move |error| format!("{}: {error}", path.display())
+}
+
+/// Connects to one member.
+#[derive(Clone)]
+struct Connect {
+    host: String,
+    port: u16,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+/// A connection, with or without TLS.
+trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+impl Service<Uri> for Connect {
+    type Response = TokioIo<Box<dyn Io>>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let connect = self.clone();
+        Box::pin(async move {
+            let stream = TcpStream::connect((&*connect.host, connect.port)).await?;
+            stream.set_nodelay(true)?;
+            let io: Box<dyn Io> = match connect.tls {
+                None => Box::new(stream),
+                Some((tls, name)) => Box::new(tls.connect(name, stream).await?),
+            };
+            Ok(TokioIo::new(io))
+        })
+    }
+}

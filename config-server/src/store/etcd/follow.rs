@@ -1,0 +1,173 @@
+//! Follows every change below the prefix, and keeps the recent ones for watches.
+//!
+//! One watch of etcd serves all watches of this replica. It begins with the oldest change that etcd still has, so that a
+//! replica that was restarted serves watches from before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::calls::number;
+use super::client::Client;
+use super::keys::{Keys, Place, end_of};
+use super::messages::{
+    RangeRequest, WatchCreateRequest, WatchEvent, WatchRequest, WatchResponse, revision,
+};
+use super::mirror::Mirror;
+use crate::store::{Event, History, Revision, StoreError};
+
+/// The first and the longest pause before a broken watch is started again.
+const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// The kind of an event that is a deletion.
+const DELETED: i32 = 1;
+
+/// Follows etcd.
+#[derive(Debug)]
+pub struct Follower {
+    /// How it is reached.
+    pub client: Client,
+    /// Where things are.
+    pub keys: Keys,
+    /// Where changes go.
+    pub history: Arc<History>,
+    /// Where tokens go.
+    pub tokens: Arc<Mirror>,
+    /// The first revision that is still to come.
+    pub next: Revision,
+}
+
+/// Why a watch ended.
+enum End {
+    /// Changes before this revision are gone.
+    Compacted(Revision),
+    /// The connection broke, or etcd ended the watch.
+    Broken(String),
+}
+
+impl Follower {
+    /// Follows until it is dropped.
+    pub async fn run(mut self) {
+        let mut pause = PAUSE;
+        loop {
+            let before = self.next;
+            match self.follow().await {
+                End::Compacted(floor) => {
+                    tracing::info!(
+                        floor,
+                        "the history of etcd begins later, which ends older watches"
+                    );
+                    self.history.forget(floor);
+                    self.next = floor + 1;
+                    if let Err(error) = load_tokens(&self.client, &self.keys, &self.tokens).await {
+                        tracing::warn!(%error, "tokens cannot be read from etcd");
+                    }
+                    continue;
+                }
+                End::Broken(why) => {
+                    tracing::warn!(error = why, "the watch of etcd ended and starts again");
+                    self.client.leave();
+                }
+            }
+            pause = match self.next > before {
+                true => PAUSE,
+                false => (pause * 2).min(PAUSE_MAX),
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn follow(&mut self) -> End {
+        let create = WatchCreateRequest {
+            key: self.keys.all().into(),
+            range_end: end_of(&self.keys.all()),
+            start_revision: i64::try_from(self.next).unwrap_or(i64::MAX),
+            progress_notify: true,
+            prev_kv: true,
+            fragment: true,
+        };
+        let request = WatchRequest {
+            create: Some(create),
+        };
+        let mut responses = match self.client.watch(request).await {
+            Ok(responses) => responses,
+            Err(status) => return End::Broken(status.message().to_owned()),
+        };
+        loop {
+            match responses.message().await {
+                Ok(Some(response)) => {
+                    if let Some(end) = self.take(response) {
+                        return end;
+                    }
+                }
+                Ok(None) => return End::Broken("etcd closed it".to_owned()),
+                Err(status) => return End::Broken(status.message().to_owned()),
+            }
+        }
+    }
+
+    fn take(&mut self, response: WatchResponse) -> Option<End> {
+        if response.canceled {
+            return Some(match response.compact_revision {
+                0 => End::Broken(response.cancel_reason),
+                floor => End::Compacted(number(floor)),
+            });
+        }
+        if response.created {
+            return None;
+        }
+        let last = response.events.last().and_then(|event| event.kv.as_ref());
+        // Without events it tells that there were none up to its revision.
+        let latest = last.map_or_else(|| revision(&response.header), |kv| number(kv.mod_revision));
+        let events = response.events;
+        let events = events.into_iter().filter_map(|event| self.event(event));
+        self.history.push(events.collect(), latest);
+        self.next = self.next.max(latest + 1);
+        None
+    }
+
+    /// The change of an object. Other changes are taken here.
+    fn event(&self, event: WatchEvent) -> Option<Event> {
+        let kv = event.kv?;
+        let value = (event.kind != DELETED).then_some(kv.value);
+        match self.keys.place(&kv.key) {
+            Place::Object(key) => Some(Event {
+                key: Arc::from(key),
+                revision: number(kv.mod_revision),
+                value,
+                previous: event.prev_kv.map(|previous| previous.value),
+            }),
+            Place::Token(name) => {
+                self.tokens.set(name, value, number(kv.mod_revision));
+                None
+            }
+            Place::Other => None,
+        }
+    }
+}
+
+/// Reads all tokens.
+///
+/// # Errors
+/// As etcd does.
+pub async fn load_tokens(client: &Client, keys: &Keys, tokens: &Mirror) -> Result<(), StoreError> {
+    let prefix = keys.token("");
+    let request = RangeRequest {
+        range_end: end_of(&prefix),
+        key: prefix.into(),
+        ..RangeRequest::default()
+    };
+    let found = client.range(&request).await?;
+    let at = revision(&found.header);
+    let values = found.kvs.into_iter().filter_map(|kv| {
+        let place = keys.place(&kv.key);
+        match place {
+            Place::Token(name) => Some((name.to_owned(), kv.value)),
+            _ => None,
+        }
+    });
+    tokens.replace(values.collect::<BTreeMap<String, Bytes>>(), at);
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! One replica leads: it has a key whose lease it keeps. The leader compacts the history of etcd.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rand::RngExt;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::calls::Outcome;
+use super::client::Client;
+use super::keys::Keys;
+use crate::store::{Expected, History, Revision, StoreError};
+
+/// How long a replica leads after its last sign of life.
+const LEASE: Duration = Duration::from_secs(10);
+/// How often it gives one, and how often the others look.
+const RENEW_EVERY: Duration = Duration::from_secs(2);
+/// How much earlier than its lease a replica stops leading: clocks differ in speed.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// Whether this replica leads.
+#[derive(Debug, Default)]
+pub struct Leadership {
+    until: Mutex<Option<Instant>>,
+    leads: watch::Sender<bool>,
+}
+
+impl Leadership {
+    /// Whether this replica leads now. At most one does.
+    pub fn is_leader(&self) -> bool {
+        let until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Follows whether this replica leads.
+    pub fn follow(&self) -> watch::Receiver<bool> {
+        self.leads.subscribe()
+    }
+
+    fn set(&self, until: Option<Instant>) {
+        let mut known = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none() != until.is_none() {
+            tracing::info!(leads = until.is_some(), "the leading replica changed");
+        }
+        *known = until;
+        let leads = until.is_some();
+        self.leads
+            .send_if_modified(|known| std::mem::replace(known, leads) != leads);
+    }
+}
+
+/// A replica that would lead.
+#[derive(Debug)]
+pub struct Candidate {
+    /// How etcd is reached.
+    pub client: Client,
+    /// Where things are.
+    pub keys: Keys,
+    /// What watches may still ask for; what is older is dropped from etcd.
+    pub history: Arc<History>,
+    /// Where it is noted whether this replica leads.
+    pub leadership: Arc<Leadership>,
+    /// The revision up to which this replica has compacted etcd.
+    pub compacted: Revision,
+}
+
+impl Candidate {
+    /// Leads whenever no other replica does, until it is dropped.
+    pub async fn run(mut self) {
+        let id = format!("{:032x}", rand::rng().random::<u128>());
+        loop {
+            if let Err(error) = self.campaign(&id).await {
+                tracing::warn!(%error, "this replica cannot take part in choosing a leader");
+            }
+            self.leadership.set(None);
+            sleep(RENEW_EVERY).await;
+        }
+    }
+
+    /// Takes part for as long as its lease lasts.
+    async fn campaign(&mut self, id: &str) -> Result<(), StoreError> {
+        let seconds = i64::try_from(LEASE.as_secs()).unwrap_or(i64::MAX);
+        let lease = self.client.grant(seconds).await?;
+        loop {
+            let now = Instant::now();
+            if !self.client.keep(lease).await? {
+                return Ok(());
+            }
+            let leads = self.take_key(id, lease).await?;
+            self.leadership.set(leads.then(|| now + LEASE - MARGIN));
+            if leads {
+                self.compact().await;
+            }
+            sleep(RENEW_EVERY).await;
+        }
+    }
+
+    async fn take_key(&self, id: &str, lease: i64) -> Result<bool, StoreError> {
+        let key = self.keys.leader();
+        let value = bytes::Bytes::copy_from_slice(id.as_bytes());
+        let written = self
+            .client
+            .write_if(&key, Expected::Absent, Some(value.clone()), lease)
+            .await?;
+        Ok(match written {
+            Outcome::Done(_) => true,
+            // Of an earlier lease of this replica it would vanish with that lease.
+            Outcome::Mismatch(found) => {
+                found.is_some_and(|found| found.value == value && found.lease == lease)
+            }
+        })
+    }
+
+    async fn compact(&mut self) {
+        let floor = self.history.floor();
+        if floor <= self.compacted {
+            return;
+        }
+        match self.client.compact(floor).await {
+            Ok(()) => self.compacted = floor,
+            Err(error) => tracing::warn!(%error, "the history of etcd cannot be compacted"),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What replicas share besides objects: their CA and the tokens of users.
+
+use bytes::Bytes;
+
+use super::calls::Outcome;
+use super::client::{Client, EtcdSettings};
+use super::follow::load_tokens;
+use super::keys::Keys;
+use super::mirror::Mirror;
+use crate::store::{Expected, StoreError};
+
+/// Values that replicas share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    client: Client,
+    keys: Keys,
+}
+
+impl Shared {
+    /// Those in that etcd.
+    ///
+    /// # Errors
+    /// If the settings are wrong. Nothing is connected yet.
+    pub fn new(settings: &EtcdSettings) -> Result<Shared, String> {
+        Ok(Shared {
+            client: Client::new(settings)?,
+            keys: Keys::below(&settings.prefix),
+        })
+    }
+
+    /// The CA: the one that is there, or `own` if there is none yet.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn authority(&self, own: Bytes) -> Result<Bytes, StoreError> {
+        let key = self.keys.authority();
+        let written = self
+            .client
+            .write_if(&key, Expected::Absent, Some(own.clone()), 0)
+            .await?;
+        Ok(match written {
+            Outcome::Mismatch(Some(found)) => found.value,
+            _ => own,
+        })
+    }
+
+    /// Adds a token. False if there is one of that name.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn add_token(&self, name: &str, token: Bytes) -> Result<bool, StoreError> {
+        let key = self.keys.token(name);
+        let written = self
+            .client
+            .write_if(&key, Expected::Absent, Some(token), 0)
+            .await?;
+        Ok(matches!(written, Outcome::Done(_)))
+    }
+
+    /// Removes a token. False if there is none of that name.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn remove_token(&self, name: &str) -> Result<bool, StoreError> {
+        let key = self.keys.token(name);
+        loop {
+            let (found, _) = self.client.read(key.clone()).await?;
+            let Some(found) = found else {
+                return Ok(false);
+            };
+            let expected = Expected::At(super::calls::number(found.mod_revision));
+            let written = self.client.write_if(&key, expected, None, 0).await?;
+            if let Outcome::Done(_) = written {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Reads all tokens into a mirror.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn load_tokens(&self, mirror: &Mirror) -> Result<(), StoreError> {
+        load_tokens(&self.client, &self.keys, mirror).await
+    }
+
+    /// All tokens.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn tokens(&self) -> Result<Vec<Bytes>, StoreError> {
+        let mirror = Mirror::default();
+        load_tokens(&self.client, &self.keys, &mirror).await?;
+        Ok(mirror.values().1)
+    }
+}

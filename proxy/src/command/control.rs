@@ -1,13 +1,14 @@
 //! `strait control`: the config server, and its tokens.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use config_loader::ApiServer;
 use config_server::access::{Role, pki, tokens};
 use config_server::lease::Times;
+use config_server::store::etcd::{EtcdSettings, Shared};
 use config_server::{Settings, StatusFor, start};
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,7 +30,8 @@ proxy.kubeconfig for proxies.
 Examples:
   strait control --data /var/lib/strait
   kubectl --kubeconfig /var/lib/strait/admin.kubeconfig apply -f mesh/
-  strait control token create ci --data /var/lib/strait --role writer:shop,cart")]
+  strait control token create ci --data /var/lib/strait --role writer:shop,cart
+  strait control --data /var/lib/strait --etcd https://etcd-1:2379,https://etcd-2:2379 --etcd-ca ca.crt")]
 pub struct ControlArgs {
     /// What else to do.
     #[command(subcommand)]
@@ -50,6 +52,9 @@ pub struct ServerArgs {
         default_value = "strait-control"
     )]
     pub data: PathBuf,
+    /// The etcd that replicas share.
+    #[command(flatten)]
+    pub etcd: EtcdArgs,
     /// Address of the API, HTTPS only
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:6444", env = "STRAIT_CONTROL_LISTEN", value_parser = socket_address)]
     pub listen: SocketAddr,
@@ -111,6 +116,63 @@ pub struct ServerArgs {
     pub log_level: String,
 }
 
+/// The etcd that replicas share, instead of a store in the data directory.
+#[derive(Debug, Args)]
+pub struct EtcdArgs {
+    /// Client URLs of an etcd cluster (3.4 or newer) that holds the objects, instead of the data directory
+    #[arg(
+        long,
+        value_name = "URL,...",
+        value_delimiter = ',',
+        env = "STRAIT_CONTROL_ETCD"
+    )]
+    pub etcd: Vec<String>,
+    /// CA of the certificates of etcd, PEM; needed for https
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "etcd",
+        env = "STRAIT_CONTROL_ETCD_CA"
+    )]
+    pub etcd_ca: Option<PathBuf>,
+    /// Client certificate for etcd, PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires_all = ["etcd", "etcd_key"],
+        env = "STRAIT_CONTROL_ETCD_CERT"
+    )]
+    pub etcd_cert: Option<PathBuf>,
+    /// Key of that certificate
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "etcd_cert",
+        env = "STRAIT_CONTROL_ETCD_KEY"
+    )]
+    pub etcd_key: Option<PathBuf>,
+    /// What all keys in etcd begin with
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        default_value = "/strait",
+        env = "STRAIT_CONTROL_ETCD_PREFIX"
+    )]
+    pub etcd_prefix: String,
+}
+
+impl EtcdArgs {
+    fn settings(&self) -> Option<EtcdSettings> {
+        (!self.etcd.is_empty()).then(|| EtcdSettings {
+            urls: self.etcd.clone(),
+            ca: self.etcd_ca.clone(),
+            certificate: self.etcd_cert.clone(),
+            key: self.etcd_key.clone(),
+            prefix: self.etcd_prefix.clone(),
+        })
+    }
+}
+
 /// What there is besides the server.
 #[derive(Debug, Subcommand)]
 pub enum ControlCommand {
@@ -159,7 +221,7 @@ pub enum TokenCommand {
     },
 }
 
-/// Which data directory.
+/// Where the tokens are.
 #[derive(Debug, Args)]
 pub struct DataArgs {
     /// Data directory of the server
@@ -170,6 +232,9 @@ pub struct DataArgs {
         default_value = "strait-control"
     )]
     pub data: PathBuf,
+    /// The etcd that replicas share.
+    #[command(flatten)]
+    pub etcd: EtcdArgs,
 }
 
 /// Runs `strait control`.
@@ -208,6 +273,7 @@ async fn run_server(args: &ServerArgs) -> Result<(), String> {
     let settings = Settings {
         tls: tls.map(|(certificate, key)| pki::Files { certificate, key }),
         names: args.tls_name.clone(),
+        etcd: args.etcd.settings(),
         ..Settings::new(args.data.clone(), args.listen)
     };
     let server = start(&settings).await?;
@@ -257,26 +323,67 @@ async fn write_status(writer: StatusFor) -> Result<(), String> {
 }
 
 fn change_tokens(command: &TokenCommand) -> Result<(), String> {
+    let (TokenCommand::Create { data, .. }
+    | TokenCommand::List { data }
+    | TokenCommand::Revoke { data, .. }) = command;
+    match data.etcd.settings() {
+        Some(etcd) => {
+            let runtime = runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| format!("cannot start a thread: {error}"))?;
+            runtime.block_on(change_shared_tokens(command, &etcd))
+        }
+        None => change_tokens_in(command, &tokens::file_in(&data.data)),
+    }
+}
+
+fn change_tokens_in(command: &TokenCommand, path: &Path) -> Result<(), String> {
     let said = |error: std::io::Error| error.to_string();
     match command {
         TokenCommand::Create {
             name,
             role,
             expires,
-            data,
+            ..
         } => {
             let expires = expires.map(tokens::expiry);
-            let path = tokens::file_in(&data.data);
-            let token = tokens::create(&path, name, role.clone(), expires).map_err(said)?;
+            let token = tokens::create(path, name, role.clone(), expires).map_err(said)?;
             show(&token);
         }
-        TokenCommand::List { data } => {
-            for token in tokens::load(&tokens::file_in(&data.data)).map_err(said)? {
+        TokenCommand::List { .. } => {
+            for token in tokens::load(path).map_err(said)? {
                 show(&token.to_string());
             }
         }
-        TokenCommand::Revoke { name, data } => {
-            tokens::revoke(&tokens::file_in(&data.data), name).map_err(said)?;
+        TokenCommand::Revoke { name, .. } => tokens::revoke(path, name).map_err(said)?,
+    }
+    Ok(())
+}
+
+async fn change_shared_tokens(command: &TokenCommand, etcd: &EtcdSettings) -> Result<(), String> {
+    let shared = Shared::new(etcd)?;
+    match command {
+        TokenCommand::Create {
+            name,
+            role,
+            expires,
+            ..
+        } => {
+            let expires = expires.map(tokens::expiry);
+            let created = tokens::create_shared(&shared, name, role.clone(), expires).await?;
+            show(&created.ok_or_else(|| format!("there is a token named {name:?} already"))?);
+        }
+        TokenCommand::List { .. } => {
+            for token in tokens::load_shared(&shared).await? {
+                show(&token.to_string());
+            }
+        }
+        TokenCommand::Revoke { name, .. } => {
+            let removed = shared.remove_token(name).await;
+            if !removed.map_err(|error| error.to_string())? {
+                return Err(format!("there is no token named {name:?}"));
+            }
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The store in an etcd cluster, which several replicas of the config server share.
 //!
-//! The revision of an object is that of etcd; a write is a transaction that compares it. One watch ([`follow`]) brings the
-//! changes of all replicas; one replica leads ([`lead`]).
+//! The revision of an object is that of etcd; a write is a transaction that compares it. One watch (`follow`) brings the
+//! changes of all replicas; one replica leads (`lead`).
 
 mod calls;
 mod client;

@@ -108,13 +108,17 @@ impl Drop for Demo {
 }
 
 /// A port that is free on every address, outside of the range of ephemeral ports: until the demo listens,
-/// a server of another test could have got it.
+/// a server of another test could have got it. Processes whose numbers are near have ports of their own,
+/// since two demos that are given one port would share it.
 fn free_port() -> u16 {
+    const FIRST: u32 = 10_000;
+    const OF_ONE_PROCESS: u32 = 400;
+    const PROCESSES: u32 = 50;
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    let own = FIRST + std::process::id() % PROCESSES * OF_ONE_PROCESS;
     loop {
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = 10_000 + std::process::id().wrapping_mul(101).wrapping_add(next) % 20_000;
-        let port = u16::try_from(port).unwrap();
+        let next = NEXT.fetch_add(1, Ordering::Relaxed) % OF_ONE_PROCESS;
+        let port = u16::try_from(own + next).unwrap();
         if TcpListener::bind(("::", port)).is_ok() {
             return port;
         }

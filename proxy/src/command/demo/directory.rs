@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use config_loader::ResourceSet;
@@ -13,7 +13,7 @@ use config_loader::resource::istio::{Bind, EndpointAddress, WorkloadEntry};
 use crate::app::{Settings, unreadable};
 use crate::command::backend::{self, Workload};
 use crate::command::run::ServeArgs;
-use crate::listener::socket::refusal;
+use crate::listener::socket::{probe, refusal};
 
 /// Starts the backends and says what to try.
 pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Settings, String> {
@@ -24,8 +24,9 @@ pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Se
         return Err(format!("{}: {}", missing.location.file, missing.message));
     }
     for address in gateways(&loaded.set) {
-        // the proxy itself would try again and again, and somebody else would answer meanwhile
-        TcpListener::bind(address).map_err(|error| {
+        // the proxy itself would try again and again, and somebody else would answer meanwhile; a listener that is
+        // closed again would reset clients that are already waiting for the demo
+        probe(address).map_err(|error| {
             let why = refusal(address, &error);
             format!("the demo's gateway cannot listen on {address}: {why}")
         })?;

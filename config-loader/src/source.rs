@@ -6,6 +6,7 @@ mod file;
 mod kubernetes;
 mod look;
 mod scan;
+mod state;
 mod watch;
 
 pub(crate) use file::FileSource;

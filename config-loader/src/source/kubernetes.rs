@@ -4,7 +4,8 @@
 //! - `server` connects to one, asks what it serves (`discovery`), and starts a `watch` of each resource;
 //! - a `mirror` per resource makes changes out of what a watch says, so that a new list removes nothing by itself;
 //! - `document` makes of an object what a file would hold, with the marks of its cluster;
-//! - `collect` gathers the changes of all of them, and hands them on as one.
+//! - `collect` gathers the changes of all of them, and hands them on as one; `saving` writes them to files, which a server that
+//!   cannot be reached at the start is replaced by.
 
 mod client;
 mod collect;
@@ -16,6 +17,7 @@ mod problems;
 mod progress;
 mod remote_services;
 mod report;
+mod saving;
 mod server;
 mod settings;
 mod watch;
@@ -30,6 +32,8 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
 
 use self::report::MESSAGES_MAX;
+use self::saving::Saving;
+use super::state;
 use super::watch::Follow;
 
 /// Follows API servers until it is dropped.
@@ -52,11 +56,14 @@ impl Drop for Following {
 /// Follows the servers; `follower` gets every change.
 ///
 /// # Errors
-/// If no thread or no runtime can be started.
+/// If no thread or no runtime can be started, or the directory of the state cannot be made.
 pub(crate) fn spawn(
     settings: KubernetesSettings,
     follower: impl Follow + Send + 'static,
 ) -> io::Result<Following> {
+    if let Some(directory) = &settings.state {
+        state::prepare(directory)?;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -80,6 +87,12 @@ pub(crate) fn spawn(
 /// Runs the tasks of all servers, and takes in what they report.
 async fn follow(settings: KubernetesSettings, follower: impl Follow) {
     let settings = Arc::new(settings);
+    let saving = settings.state.as_ref().map(|directory| {
+        let selector = settings.selector.as_deref();
+        let servers = settings.servers.iter();
+        let files = servers.map(|server| server.state_file(directory, selector));
+        Arc::new(Saving::new(files.collect()))
+    });
     let (sender, messages) = mpsc::channel(MESSAGES_MAX);
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..settings.servers.len() {
@@ -87,5 +100,8 @@ async fn follow(settings: KubernetesSettings, follower: impl Follow) {
         tasks.spawn(server.run());
     }
     drop(sender);
-    collect::collect(&settings.servers, messages, follower).await;
+    if let Some(saving) = &saving {
+        tasks.spawn(Arc::clone(saving).run());
+    }
+    collect::collect(&settings.servers, saving, messages, follower).await;
 }

@@ -137,6 +137,7 @@ pub fn follow_remote(
         selector: None,
         secrets_namespace: String::new(),
         endpoint_ttl: None,
+        state: None,
     };
     let mut problems = Vec::new();
     let mut is_complete = false;

@@ -90,15 +90,19 @@ fn answers(text: &str) -> String {
     routes("web", "[\"*\"]", &rule)
 }
 
+fn has_kubectl() -> bool {
+    let version = Command::new("kubectl")
+        .args(["version", "--client"])
+        .output();
+    if version.is_err() {
+        eprintln!("skipped: there is no kubectl");
+    }
+    version.is_ok()
+}
+
 #[tokio::test]
 async fn proxy_follows_a_config_server_through_its_crash() {
-    if Command::new("kubectl")
-        .arg("version")
-        .arg("--client")
-        .output()
-        .is_err()
-    {
-        eprintln!("skipped: there is no kubectl");
+    if !has_kubectl() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -125,4 +129,70 @@ async fn proxy_follows_a_config_server_through_its_crash() {
     );
     assert!(gone.status.success(), "{gone:?}");
     until_says(&proxy, "").await;
+}
+
+/// The only file in a directory, if it has this text.
+fn has_saved(directory: &Path, text: &str) -> bool {
+    let files = std::fs::read_dir(directory).into_iter().flatten();
+    let names = files.map(|file| file.unwrap().path());
+    let mut files = names.filter(|path| path.extension().is_some_and(|end| end == "state"));
+    let saved = files
+        .next()
+        .map(|path| std::fs::read_to_string(path).unwrap());
+    saved.is_some_and(|saved| saved.contains(text))
+}
+
+#[tokio::test]
+async fn proxy_starts_from_its_state_without_the_config_server() {
+    if !has_kubectl() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let state = directory.path().join("state");
+    let control = Control::start(&data, &free_address().to_string());
+    let kubeconfig = data.join("proxy.kubeconfig");
+    let following = |start: Start| {
+        start
+            .args(["--control", "kubernetes://", "--kubeconfig"])
+            .args([kubeconfig.to_str().unwrap()])
+            .args(["--state", state.to_str().unwrap()])
+            .spawn()
+    };
+    let start = Start::new();
+    apply(&data, &gateway(&[start.edge()]));
+    apply(&data, &answers("one"));
+    let proxy = following(start);
+    until_says(&proxy, "one").await;
+    apply(&data, &answers("two"));
+    eventually("the change is saved", || has_saved(&state, "two"));
+    let listen = control.listen.clone();
+    drop(control);
+    let again = Start::new().instead_of(&proxy);
+    drop(proxy);
+
+    let proxy = following(again);
+    until_says(&proxy, "two").await;
+    let log = proxy.stderr();
+    assert!(
+        log.contains("as saved in the directory of --state"),
+        "{log}"
+    );
+    let _control = Control::start(&data, &listen);
+    apply(&data, &answers("three"));
+    until_says(&proxy, "three").await;
+    eventually("the new state is saved", || has_saved(&state, "three"));
+
+    // A torn file is not used, and harms nothing.
+    let again = Start::new().instead_of(&proxy);
+    drop(proxy);
+    for file in std::fs::read_dir(&state).unwrap() {
+        let path = file.unwrap().path();
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    }
+    let proxy = following(again);
+    until_says(&proxy, "three").await;
+    assert!(proxy.stderr().contains("file is not used"));
+    eventually("the state is whole again", || has_saved(&state, "three"));
 }

@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 
 use super::progress::Progress;
 use super::remote_services::RemoteServices;
-use super::report::{Change, MESSAGES_MAX, Message, Report};
+use super::report::{Change, MESSAGES_MAX, Message, Report, Restored};
+use super::saving::Saving;
 use super::settings::ApiServer;
 use crate::parse::FILE_BYTES_MAX;
 use crate::source::look::{FileEvent, Look, Source};
@@ -24,8 +25,11 @@ const QUIET: Duration = Duration::from_millis(5);
 const DELAY_MAX: Duration = Duration::from_millis(50);
 
 /// Takes in messages until there is nobody left to send any.
+///
+/// What servers say goes to `saving`, too.
 pub(super) async fn collect(
     servers: &[ApiServer],
+    saving: Option<Arc<Saving>>,
     mut messages: mpsc::Receiver<Message>,
     mut follower: impl Follow,
 ) {
@@ -42,7 +46,15 @@ pub(super) async fn collect(
                     return;
                 }
                 for (number, report) in received.drain(..) {
+                    if let (Some(saving), Report::Changes(changes)) = (&saving, &report) {
+                        saving.note(number, changes);
+                    }
                     gathered.take_in(number, report, Instant::now());
+                    if let Some(saving) = &saving
+                        && gathered.progress.is_complete(number)
+                    {
+                        saving.complete(number);
+                    }
                 }
             }
             () = until(wake) => {
@@ -88,7 +100,7 @@ impl Gathered {
 
     fn take_in(&mut self, number: usize, report: Report, now: Instant) {
         let mut differs = self.progress.note(number, &report);
-        if let Report::Changes(changes) = report {
+        if let Report::Changes(changes) | Report::Restored(Restored { changes, .. }) = report {
             differs |= !changes.is_empty();
             for change in changes {
                 self.change(number, change);

@@ -33,6 +33,8 @@ pub(super) enum Became<O> {
 pub(super) struct Mirror<O> {
     known: BTreeMap<Arc<str>, String>,
     listed: Option<Vec<Item<O>>>,
+    /// What was saved of them, with their texts, until there is a list.
+    saved: Vec<(Arc<str>, String)>,
 }
 
 impl<O> Default for Mirror<O> {
@@ -40,6 +42,7 @@ impl<O> Default for Mirror<O> {
         Mirror {
             known: BTreeMap::new(),
             listed: None,
+            saved: Vec::new(),
         }
     }
 }
@@ -62,14 +65,30 @@ impl<O> Mirror<O> {
         }
     }
 
+    /// Notes an object that was saved, in case there will be no list.
+    pub(super) fn save(&mut self, name: Arc<str>, text: String) {
+        self.saved.push((name, text));
+    }
+
+    /// Takes what was saved for what is known. The next list replaces it: its versions count as unknown. Returns it; nothing if
+    /// there was a list.
+    pub(super) fn restore(&mut self) -> Vec<(Arc<str>, String)> {
+        let saved = std::mem::take(&mut self.saved);
+        let names = saved.iter().map(|(name, _)| Arc::clone(name));
+        self.known.extend(names.map(|name| (name, String::new())));
+        saved
+    }
+
     /// Forgets all objects; returns which there were.
     pub(super) fn forget(&mut self) -> Vec<Arc<str>> {
         self.listed = None;
+        self.saved = Vec::new();
         std::mem::take(&mut self.known).into_keys().collect()
     }
 
     fn replace(&mut self) -> Vec<Became<O>> {
         let listed = self.listed.take().unwrap_or_default();
+        self.saved = Vec::new();
         let mut gone = self.known.clone();
         for item in &listed {
             gone.remove(&item.name);

@@ -1,8 +1,10 @@
 //! How far each server is, and what is wrong with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
-use super::report::{Key, Report};
+use super::problems;
+use super::report::{Key, Report, Restored};
 use super::settings::ApiServer;
 use crate::diagnostic::Diagnostic;
 
@@ -22,6 +24,10 @@ struct Server {
     /// The resources that have no complete list yet.
     awaited: BTreeSet<Key>,
     trouble: Option<Diagnostic>,
+    /// That saved objects are in effect, until the server has told all.
+    restored: Option<Diagnostic>,
+    /// Whether saved objects stood in for all that it did not say.
+    is_restored: bool,
     /// What is wrong with single resources.
     troubles: BTreeMap<Key, Diagnostic>,
 }
@@ -35,6 +41,8 @@ impl Progress {
             has_answered: false,
             awaited: BTreeSet::new(),
             trouble: None,
+            restored: None,
+            is_restored: false,
             troubles: BTreeMap::new(),
         });
         Progress {
@@ -66,8 +74,14 @@ impl Progress {
                 server.trouble.clone_from(found);
                 differs
             }
+            Report::Restored(restored) => server.restored(restored),
             Report::Changes(_) => false,
         }
+    }
+
+    /// Whether a server has told everything that it can.
+    pub(super) fn is_complete(&self, number: usize) -> bool {
+        self.servers.get(number).is_some_and(Server::is_complete)
     }
 
     /// What the first configuration waits for.
@@ -79,14 +93,37 @@ impl Progress {
     pub(super) fn problems(&self) -> Vec<Diagnostic> {
         let servers = self.servers.iter();
         servers
-            .flat_map(|server| server.trouble.iter().chain(server.troubles.values()))
+            .flat_map(|server| {
+                let restored = server.restored.iter().filter(|_| !server.is_complete());
+                let trouble = server.trouble.iter().chain(restored);
+                trouble.chain(server.troubles.values())
+            })
             .cloned()
             .collect()
     }
 }
 
 impl Server {
+    fn is_complete(&self) -> bool {
+        self.has_answered && self.awaited.is_empty()
+    }
+
+    /// Notes that saved objects are in effect. Returns whether that changes anything.
+    fn restored(&mut self, restored: &Restored) -> bool {
+        let differs = match &restored.key {
+            Some(key) => self.awaited.remove(key),
+            None => !mem::replace(&mut self.is_restored, true),
+        };
+        if differs {
+            self.restored = Some(problems::restored(&self.name, restored.at));
+        }
+        differs
+    }
+
     fn waits_for(&self) -> Option<String> {
+        if self.is_restored {
+            return None;
+        }
         if !self.has_answered {
             let is_given_up = self.is_remote && self.trouble.is_some();
             return (!is_given_up).then(|| format!("the API server {}", self.name));
@@ -146,5 +183,54 @@ mod tests {
         let trouble = problems::unreachable(&all[0], "refused", true);
         progress.note(0, &Report::ServerTrouble(Some(trouble)));
         assert_eq!(progress.problems().len(), 1);
+    }
+    fn restored(key: Option<&str>) -> Report {
+        Report::Restored(Restored {
+            key: key.map(Key::from),
+            at: std::time::SystemTime::now(),
+            changes: Vec::new(),
+        })
+    }
+
+    fn messages(progress: &Progress) -> Vec<String> {
+        let problems = progress.problems().into_iter();
+        problems.map(|found| found.message.to_string()).collect()
+    }
+
+    #[test]
+    fn server_with_a_saved_state_is_not_waited_for() {
+        let mut progress = Progress::new(&servers(&["kubernetes://"]));
+        assert!(progress.note(0, &restored(None)));
+        assert_eq!(progress.waits_for(), None);
+        assert_eq!(progress.problems().len(), 1, "{:?}", messages(&progress));
+        assert!(!progress.is_complete(0));
+        progress.note(0, &Report::Watching(vec!["gateways".into()]));
+        assert_eq!(
+            progress.waits_for(),
+            None,
+            "nothing that is known is held back"
+        );
+        assert_eq!(progress.problems().len(), 1);
+        progress.note(0, &Report::Settled("gateways".into()));
+        assert!(progress.is_complete(0));
+        assert_eq!(messages(&progress), [""; 0]);
+    }
+
+    #[test]
+    fn saved_objects_of_one_resource_stand_in_for_its_list() {
+        let mut progress = Progress::new(&servers(&["kubernetes://"]));
+        let keys = ["gateways", "services"].map(Key::from).to_vec();
+        progress.note(0, &Report::Watching(keys));
+        assert!(progress.note(0, &restored(Some("gateways"))));
+        assert_eq!(
+            progress.waits_for().as_deref(),
+            Some("services of the API server kubernetes://")
+        );
+        progress.note(0, &Report::Settled("services".into()));
+        assert_eq!(progress.waits_for(), None);
+        assert!(
+            !progress.note(0, &restored(Some("services"))),
+            "it has a list"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! What the tasks of servers report to the collector.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::diagnostic::Diagnostic;
 
@@ -20,12 +21,24 @@ pub(super) enum Report {
     Watching(Vec<Key>),
     /// What changed, in order.
     Changes(Vec<Change>),
+    /// What was saved is in effect, since the server, or one of its resources, says nothing.
+    Restored(Restored),
     /// There is a complete list of this resource, or there cannot be one for now.
     Settled(Key),
     /// What is wrong with a resource, or no longer.
     Trouble(Key, Option<Diagnostic>),
     /// What is wrong with the server as a whole, or no longer.
     ServerTrouble(Option<Diagnostic>),
+}
+
+/// What was saved.
+#[derive(Debug)]
+pub(super) struct Restored {
+    /// The resource; none for all.
+    pub(super) key: Option<Key>,
+    /// When it was saved.
+    pub(super) at: SystemTime,
+    pub(super) changes: Vec<Change>,
 }
 
 /// A report, and the number of the server that it is of.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use kube::Client;
 use tokio::sync::{Notify, mpsc};
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::client;
 use super::discovery::{Resource, discover};
 use super::problems::{self, Refusal};
-use super::report::{Key, Message, Report};
+use super::report::{Key, Message, Report, Restored};
 use super::settings::{ApiServer, KubernetesSettings};
 use super::watch::{Known, Watch};
 use crate::diagnostic::Diagnostic;
@@ -23,6 +23,9 @@ const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How often a server that cannot be reached is asked.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long a resource may take to be listed at the start, if objects of it were saved.
+const LIST_MAX: Duration = Duration::from_secs(10);
 
 /// What is read of other clusters: all else holds in its own cluster only.
 const REMOTE: [Kind; 2] = [Kind::EndpointSlice, Kind::Service];
@@ -37,6 +40,10 @@ pub(super) struct Server {
     reports: mpsc::Sender<Message>,
     known: HashMap<Key, Known>,
     is_settled: bool,
+    /// When what is saved of it was written, until it answers.
+    saved_at: Option<SystemTime>,
+    /// When a resource without a list has what was saved restored.
+    restore_at: Instant,
     /// Since when it cannot be reached.
     lost: Option<Instant>,
     /// How many EndpointSlices left because it could not be reached for too long.
@@ -63,6 +70,8 @@ impl Server {
             reports,
             known: HashMap::new(),
             is_settled: false,
+            saved_at: None,
+            restore_at: Instant::now() + LIST_MAX,
             lost: None,
             expired: None,
         }
@@ -74,6 +83,7 @@ impl Server {
 
     /// Follows it until nobody listens any more.
     pub(super) async fn run(mut self) {
+        self.load().await;
         let mut pauses = client::pauses();
         loop {
             let kubeconfig = self.settings.kubeconfig.as_deref();
@@ -162,6 +172,9 @@ impl Server {
         let is_heard = self.report(Report::Watching(keys.clone())).await
             && self.report(Report::ServerTrouble(None)).await;
         watches.keys.extend(keys);
+        if self.saved_at.take().is_some() {
+            self.let_go_unserved(watches).await;
+        }
         for watch in fresh {
             watches.tasks.spawn(watch.run(client.clone()));
         }
@@ -182,6 +195,8 @@ impl Server {
             resource,
             namespace,
             known: Known::default(),
+            saved_at: self.saved_at,
+            restore_at: self.restore_at,
             reports: self.reports.clone(),
             unauthorized: Arc::clone(unauthorized),
         };
@@ -205,6 +220,9 @@ impl Server {
     /// The server cannot be asked, for this reason or for the credentials. Returns what is wrong, and lets endpoints go whose time
     /// is over.
     async fn missed(&mut self, reason: Option<&str>) -> Diagnostic {
+        if !self.is_settled {
+            self.restore().await;
+        }
         let lost = *self.lost.get_or_insert_with(Instant::now);
         let is_remote = self.server().cluster.is_some();
         let ttl = self.settings.endpoint_ttl.filter(|_| is_remote);
@@ -216,6 +234,82 @@ impl Server {
             (None, Some(reason)) => problems::unreachable(self.server(), reason, self.is_settled),
             (None, None) => problems::unauthorized(self.server()),
         }
+    }
+
+    /// Reads what was saved of it, for the case that it says nothing.
+    async fn load(&mut self) {
+        let Some(directory) = &self.settings.state else {
+            return;
+        };
+        let selector = self.settings.selector.as_deref();
+        let file = self.server().state_file(directory, selector);
+        let path = file.path().display().to_string();
+        let read = tokio::task::spawn_blocking(move || file.read()).await;
+        let saved = match read.unwrap_or_else(|panic| Err(std::io::Error::other(panic))) {
+            Ok(Some(saved)) => saved,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(file = path, %error, "--state: file is not used, and is replaced when the API server has answered");
+                return;
+            }
+        };
+        self.saved_at = Some(saved.at);
+        for (name, text) in saved.objects {
+            if let Some(key) = self.key_of(&name) {
+                let known = self.known.entry(key).or_default();
+                let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+                known.save(name.into(), text);
+            }
+        }
+    }
+
+    /// The watch that an object belongs to; none if it is not watched with these settings.
+    fn key_of(&self, name: &str) -> Option<Key> {
+        let path = name
+            .strip_prefix(&self.server().name())?
+            .strip_prefix('/')?;
+        let mut parts = path.rsplitn(3, '/').skip(1);
+        let (resource, namespace) = (parts.next()?, parts.next());
+        let named = &self.settings.namespaces;
+        let is_single = resource == "secrets" || !named.is_empty();
+        let is_wanted = |namespace: &str| match resource {
+            "secrets" => namespace == self.settings.secrets_namespace,
+            _ => named.iter().any(|named| named == namespace),
+        };
+        match namespace {
+            Some(namespace) if is_single => {
+                is_wanted(namespace).then(|| format!("{resource} in {namespace}").into())
+            }
+            _ => Some(resource.into()),
+        }
+    }
+
+    /// Takes what was saved for what it says.
+    async fn restore(&mut self) {
+        let Some(at) = self.saved_at else {
+            return;
+        };
+        let mut changes = Vec::new();
+        for known in self.known.values() {
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let saved = known.restore().into_iter();
+            changes.extend(saved.map(|(name, text)| (name, Some(text))));
+        }
+        let key = None;
+        self.report(Report::Restored(Restored { key, at, changes }))
+            .await;
+    }
+
+    /// Lets saved objects go of what it does not serve.
+    async fn let_go_unserved(&self, watches: &Watches) {
+        let mut gone = Vec::new();
+        for (key, known) in &self.known {
+            if !watches.keys.contains(key) {
+                let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+                gone.extend(known.forget().into_iter().map(|name| (name, None)));
+            }
+        }
+        self.report(Report::Changes(gone)).await;
     }
 
     /// Lets the EndpointSlices go; returns how many, if there are any.

@@ -1,10 +1,11 @@
 //! Which API servers are followed, and what of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::resource::flomesh::ClusterKey;
+use crate::source::state::StateFile;
 
 /// What an API server's name begins with.
 const SCHEME: &str = "kubernetes://";
@@ -24,6 +25,8 @@ pub struct KubernetesSettings {
     pub secrets_namespace: String,
     /// How long the endpoints of another cluster stay in effect while its API server cannot be reached; none for ever.
     pub endpoint_ttl: Option<Duration>,
+    /// Where what the servers say is saved, for starts without them.
+    pub state: Option<PathBuf>,
 }
 
 /// An API server: `kubernetes://[CONTEXT][=REGION/ZONE/GROUP/NAME]`.
@@ -37,6 +40,22 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
+    /// The file of what it says, and what its objects are of: a proxy with other settings would not read all of them alike.
+    pub(in crate::source) fn state_file(
+        &self,
+        directory: &Path,
+        selector: Option<&str>,
+    ) -> StateFile {
+        let cluster = self.cluster.as_ref().map(ToString::to_string);
+        let origin = format!(
+            "{} cluster={} selector={}",
+            self.name(),
+            cluster.unwrap_or_default(),
+            selector.unwrap_or_default()
+        );
+        StateFile::new(directory, &self.name(), origin)
+    }
+
     /// What it is called in messages, and what the names of its objects begin with.
     pub fn name(&self) -> String {
         format!("{SCHEME}{}", self.context)

@@ -1,7 +1,7 @@
 //! Follows one resource of a server.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
 use kube::api::DynamicObject;
@@ -9,11 +9,12 @@ use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Client};
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 
 use super::discovery::Resource;
 use super::mirror::{Became, Item, Mirror};
 use super::problems::{self, Refusal};
-use super::report::{Change, Key, Message, Report};
+use super::report::{Change, Key, Message, Report, Restored};
 use super::settings::ApiServer;
 use super::{client, document};
 
@@ -40,6 +41,10 @@ pub(super) struct Watch {
     /// Limits the objects.
     pub(super) selector: Option<String>,
     pub(super) known: Known,
+    /// When what is saved was written, if there is something.
+    pub(super) saved_at: Option<SystemTime>,
+    /// When it takes the place of a list that does not come.
+    pub(super) restore_at: Instant,
     pub(super) reports: mpsc::Sender<Message>,
     /// Notified when the credentials do not count any more.
     pub(super) unauthorized: Arc<Notify>,
@@ -83,14 +88,25 @@ impl Watch {
         };
         let events = watch(self.api(client), config).backoff(client::pauses());
         let mut events = std::pin::pin!(events);
+        let mut saved_at = self.saved_at;
         loop {
-            match events.next().await? {
+            let event = tokio::select! {
+                event = events.next() => event?,
+                () = tokio::time::sleep_until(self.restore_at), if saved_at.is_some() => {
+                    if let Some(at) = saved_at.take() {
+                        self.restore(at).await;
+                    }
+                    continue;
+                }
+            };
+            match event {
                 Ok(event) => {
                     let is_complete = matches!(event, Event::InitDone);
                     if !self.take_in(event).await {
                         return None;
                     }
                     if is_complete {
+                        saved_at = None;
                         self.report(Report::Trouble(self.key(), None)).await;
                         self.report(Report::Settled(self.key())).await;
                     }
@@ -136,6 +152,19 @@ impl Watch {
                 return false;
             }
         }
+    }
+
+    /// Takes what was saved for a list.
+    async fn restore(&self, at: SystemTime) {
+        let saved = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.restore()
+        };
+        let saved = saved.into_iter();
+        let changes = saved.map(|(name, text)| (name, Some(text))).collect();
+        let key = Some(self.key());
+        self.report(Report::Restored(Restored { key, at, changes }))
+            .await;
     }
 
     fn item(&self, object: DynamicObject) -> Item<DynamicObject> {

@@ -59,6 +59,10 @@ pub struct ControlArgs {
         requires = "control"
     )]
     pub endpoint_ttl: Option<Duration>,
+    /// Directory in which the last state of each --control is saved: a proxy that starts while an API server cannot be reached
+    /// starts from it. Holds Secrets, so only its user may read it
+    #[arg(long, value_name = "DIR", env = "STRAIT_STATE", requires = "control")]
+    pub state: Option<PathBuf>,
 }
 
 impl ControlArgs {
@@ -94,6 +98,7 @@ impl ControlArgs {
             selector: self.control_selector.clone(),
             secrets_namespace: namespace.to_owned(),
             endpoint_ttl: self.endpoint_ttl,
+            state: self.state.clone(),
         }))
     }
 }

@@ -153,3 +153,28 @@ proptest! {
         prop_assert_eq!(take(Vec::new()), server);
     }
 }
+
+#[test]
+fn list_replaces_what_was_restored() {
+    let mut mirror = Mirror::default();
+    for name in ["a", "b"] {
+        mirror.save(name.into(), format!("text of {name}"));
+    }
+    let restored = mirror.restore();
+    assert_eq!(restored.len(), 2);
+    assert_eq!(mirror.restore(), [], "once");
+    mirror.apply(Event::Init);
+    mirror.apply(Event::InitApply(item("b", 1)));
+    mirror.apply(Event::InitApply(item("c", 1)));
+    let changes = mirror.apply(Event::InitDone);
+    assert_eq!(changes, [gone("a"), set("b", 1), set("c", 1)]);
+}
+
+#[test]
+fn nothing_is_restored_after_a_list() {
+    let mut mirror: Mirror<u32> = Mirror::default();
+    mirror.save("a".into(), "text of a".to_owned());
+    mirror.apply(Event::Init);
+    mirror.apply(Event::InitDone);
+    assert_eq!(mirror.restore(), []);
+}

@@ -1,0 +1,198 @@
+//! Saves what servers say (`--state`), at most once a second, and on threads that may block.
+
+use std::io;
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::Notify;
+
+use super::report::Change;
+use crate::source::state::{Changes, StateFile};
+
+/// How long changes wait to be saved together.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many times as long as writing took the next one waits, so that it takes little of the time.
+const REST: u32 = 20;
+
+/// How long writing waits after it failed.
+const FAILED_PAUSE: Duration = Duration::from_secs(10);
+
+/// What is to be saved.
+#[derive(Debug)]
+pub(super) struct Saving {
+    servers: Mutex<Vec<Unsaved>>,
+    is_due: Notify,
+}
+
+/// What is not saved yet of a server.
+#[derive(Debug)]
+struct Unsaved {
+    file: StateFile,
+    changes: Changes,
+    /// Whether all of its objects have been told.
+    is_complete: bool,
+    /// Whether the file has what was told before `changes`. What an earlier process wrote does not count.
+    is_begun: bool,
+}
+
+impl Saving {
+    /// Into one file for each server.
+    pub(super) fn new(files: Vec<StateFile>) -> Saving {
+        let servers = files.into_iter().map(|file| Unsaved {
+            file,
+            changes: Changes::new(),
+            is_complete: false,
+            is_begun: false,
+        });
+        Saving {
+            servers: Mutex::new(servers.collect()),
+            is_due: Notify::new(),
+        }
+    }
+
+    /// Notes changes of a server.
+    pub(super) fn note(&self, number: usize, changes: &[Change]) {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = servers.get_mut(number) {
+            server.changes.extend(changes.iter().cloned());
+            if server.is_complete {
+                self.is_due.notify_one();
+            }
+        }
+    }
+
+    /// All objects of a server have been told.
+    pub(super) fn complete(&self, number: usize) {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = servers.get_mut(number)
+            && !server.is_complete
+        {
+            server.is_complete = true;
+            self.is_due.notify_one();
+        }
+    }
+
+    /// Saves what is noted, until it is dropped.
+    pub(super) async fn run(self: Arc<Self>) {
+        let mut has_failed = false;
+        loop {
+            self.is_due.notified().await;
+            tokio::time::sleep(INTERVAL).await;
+            let started = Instant::now();
+            let saving = Arc::clone(&self);
+            let saved = tokio::task::spawn_blocking(move || saving.save(SystemTime::now())).await;
+            let Err(problem) = saved.unwrap_or_else(|panic| Err(panic.to_string())) else {
+                has_failed = false;
+                tokio::time::sleep(started.elapsed().saturating_mul(REST)).await;
+                continue;
+            };
+            if !mem::replace(&mut has_failed, true) {
+                tracing::warn!(
+                    problem,
+                    "--state: what the API server says is not saved; tried again every 10 s"
+                );
+            }
+            self.is_due.notify_one();
+            tokio::time::sleep(FAILED_PAUSE).await;
+        }
+    }
+
+    /// Writes the files of which something changed.
+    ///
+    /// # Errors
+    /// The last file that cannot be written, and why. It is tried again with the next call.
+    fn save(&self, now: SystemTime) -> Result<(), String> {
+        let mut result = Ok(());
+        for number in 0.. {
+            let (file, changes, is_begun) = {
+                let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(server) = servers.get_mut(number) else {
+                    break;
+                };
+                if !server.is_complete || (server.is_begun && server.changes.is_empty()) {
+                    continue;
+                }
+                let changes = mem::take(&mut server.changes);
+                (server.file.clone(), changes, server.is_begun)
+            };
+            let written = match is_begun {
+                true => file.update(&changes, now),
+                false => file.write(&changes, now),
+            };
+            if let Err(error) = &written {
+                result = Err(format!("{}: {error}", file.path().display()));
+            }
+            self.written(number, changes, &written);
+        }
+        result
+    }
+
+    /// Keeps changes that could not be written; newer ones count.
+    fn written(&self, number: usize, changes: Changes, written: &io::Result<()>) {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = &mut servers[number];
+        if written.is_ok() {
+            server.is_begun = true;
+            return;
+        }
+        for (name, text) in changes {
+            server.changes.entry(name).or_insert(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    fn set(name: &str, text: &str) -> Change {
+        (name.into(), Some(text.to_owned()))
+    }
+
+    fn saved(file: &StateFile) -> Vec<String> {
+        let saved = file.read().unwrap();
+        let objects = saved.into_iter().flat_map(|saved| saved.objects);
+        objects
+            .map(|(name, text)| format!("{name}={text}"))
+            .collect()
+    }
+
+    #[test]
+    fn file_has_what_a_server_says_and_nothing_of_an_earlier_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = StateFile::new(directory.path(), "kubernetes://", String::new());
+        let old = Changes::from([(Arc::from("old"), Some("0".to_owned()))]);
+        file.write(&old, UNIX_EPOCH).unwrap();
+        let saving = Saving::new(vec![file.clone()]);
+        saving.note(0, &[set("a", "1")]);
+        saving.save(UNIX_EPOCH).unwrap();
+        assert_eq!(saved(&file), ["old=0"], "it has not told everything yet");
+        saving.note(0, &[set("b", "1")]);
+        saving.complete(0);
+        saving.save(UNIX_EPOCH).unwrap();
+        assert_eq!(saved(&file), ["a=1", "b=1"]);
+        saving.note(0, &[("a".into(), None), set("b", "2")]);
+        saving.save(UNIX_EPOCH).unwrap();
+        assert_eq!(saved(&file), ["b=2"]);
+    }
+
+    #[test]
+    fn changes_that_cannot_be_written_are_kept_unless_newer_ones_come() {
+        let directory = tempfile::tempdir().unwrap();
+        let inside = directory.path().join("state");
+        let file = StateFile::new(&inside, "kubernetes://", String::new());
+        let saving = Saving::new(vec![file.clone()]);
+        saving.note(0, &[set("a", "1"), set("b", "1")]);
+        saving.complete(0);
+        let problem = saving.save(UNIX_EPOCH).unwrap_err();
+        assert!(problem.contains("kubernetes%3A"), "{problem}");
+        saving.note(0, &[set("b", "2")]);
+        std::fs::create_dir(&inside).unwrap();
+        saving.save(UNIX_EPOCH).unwrap();
+        assert_eq!(saved(&file), ["a=1", "b=2"]);
+    }
+}

@@ -1,0 +1,375 @@
+//! What a server said last, in a file (`--state`): a proxy that starts while the server cannot be reached starts from it.
+//!
+//! A file has a line of JSON for its format, one for each object, and one with the hash of all of that. It is written beside the old
+//! one, flushed to the disk, and renamed, so that a crash leaves the old one or the new one. A file that is cut or changed is not
+//! used.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::hash::Hasher;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash64;
+
+/// The version of the format.
+const FORMAT: &str = "strait-state/1";
+
+/// The longest file that is read or written.
+const STATE_BYTES_MAX: u64 = 1 << 30;
+
+/// The newest text of each object, by name; none if it is gone.
+pub(super) type Changes = BTreeMap<Arc<str>, Option<String>>;
+
+/// The file of one server.
+#[derive(Clone, Debug)]
+pub(super) struct StateFile {
+    path: PathBuf,
+    /// What its objects are of; a file of something else is not used.
+    origin: String,
+}
+
+/// What a file has.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Saved {
+    /// When it was written.
+    pub(super) at: SystemTime,
+    /// The objects: name and text.
+    pub(super) objects: Vec<(String, String)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    format: String,
+    origin: String,
+    /// Seconds since 1970.
+    saved: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Object {
+    name: String,
+    text: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct End {
+    hash: String,
+}
+
+/// Makes the directory, readable by its user only, if it is not there.
+///
+/// # Errors
+/// If it cannot be made.
+pub(super) fn prepare(directory: &Path) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|error| {
+            let path = directory.display();
+            io::Error::new(
+                error.kind(),
+                format!("--state {path}: {error}; name a directory that the proxy can write to"),
+            )
+        })
+}
+
+impl StateFile {
+    /// The file of a server in `directory`.
+    pub(super) fn new(directory: &Path, server: &str, origin: String) -> StateFile {
+        StateFile {
+            path: directory.join(file_name(server)),
+            origin,
+        }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it has; none if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not what was written.
+    pub(super) fn read(&self) -> io::Result<Option<Saved>> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if file.metadata()?.len() > STATE_BYTES_MAX {
+            return Err(invalid("it is longer than 1 GiB"));
+        }
+        let mut lines = Lines::new(BufReader::new(file));
+        let head: Head = parse(&lines.next()?)?;
+        if head.format != FORMAT || head.origin != self.origin {
+            return Err(invalid(
+                "it is of another version, or other servers, clusters or selectors",
+            ));
+        }
+        let mut objects = Vec::new();
+        loop {
+            let hash = lines.hash();
+            let line = lines.next()?;
+            if let Ok(Object { name, text }) = serde_json::from_slice(&line) {
+                objects.push((name, text));
+                continue;
+            }
+            let end: End = parse(&line)?;
+            if end.hash != hash {
+                return Err(invalid("its hash does not fit"));
+            }
+            let at = UNIX_EPOCH + Duration::from_secs(head.saved.min(u64::from(u32::MAX)));
+            return Ok(Some(Saved { at, objects }));
+        }
+    }
+
+    /// Writes all objects of a server.
+    ///
+    /// # Errors
+    /// If it cannot be written; the old file is still there then.
+    pub(super) fn write(&self, all: &Changes, now: SystemTime) -> io::Result<()> {
+        self.write_objects(present(all), now)
+    }
+
+    /// Writes what it has with `changes`.
+    ///
+    /// # Errors
+    /// As `write`, and if what it has cannot be read.
+    pub(super) fn update(&self, changes: &Changes, now: SystemTime) -> io::Result<()> {
+        let old = self.read()?.map(|saved| saved.objects).unwrap_or_default();
+        let kept = old.iter().map(|(name, text)| (&**name, &**text));
+        let kept = kept.filter(|(name, _)| !changes.contains_key(*name));
+        self.write_objects(kept.chain(present(changes)), now)
+    }
+
+    fn write_objects<'a>(
+        &self,
+        objects: impl Iterator<Item = (&'a str, &'a str)>,
+        now: SystemTime,
+    ) -> io::Result<()> {
+        let part = self.path.with_extension("part");
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&part)?;
+        let mut out = Writer::new(BufWriter::new(file));
+        let saved = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        out.line(&Head {
+            format: FORMAT.to_owned(),
+            origin: self.origin.clone(),
+            saved,
+        })?;
+        for (name, text) in objects {
+            out.line(&Object {
+                name: name.to_owned(),
+                text: text.to_owned(),
+            })?;
+        }
+        let hash = out.hash();
+        out.line(&End { hash })?;
+        let file = out
+            .out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        fs::rename(&part, &self.path)?;
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        File::open(directory)?.sync_all()
+    }
+}
+
+/// The objects that are there, of changes.
+fn present(changes: &Changes) -> impl Iterator<Item = (&str, &str)> {
+    let all = changes.iter();
+    all.filter_map(|(name, text)| Some((&**name, text.as_deref()?)))
+}
+
+/// The name of a server's file: what may not stand in a file name is written as `%XX`.
+fn file_name(server: &str) -> String {
+    let mut name = String::new();
+    for byte in server.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                name.push(char::from(byte))
+            }
+            _ => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    name.push_str(".state");
+    name
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> io::Result<T> {
+    serde_json::from_slice(line).map_err(|_| invalid("it is cut or changed"))
+}
+
+/// Reads lines, and hashes them.
+struct Lines<R> {
+    input: R,
+    hasher: XxHash64,
+}
+
+impl<R: BufRead> Lines<R> {
+    fn new(input: R) -> Self {
+        Lines {
+            input,
+            hasher: XxHash64::default(),
+        }
+    }
+
+    fn next(&mut self) -> io::Result<Vec<u8>> {
+        let mut line = Vec::new();
+        self.input.read_until(b'\n', &mut line)?;
+        self.hasher.write(&line);
+        Ok(line)
+    }
+
+    /// The hash of all lines that were read.
+    fn hash(&self) -> String {
+        format!("{:016x}", self.hasher.finish())
+    }
+}
+
+/// Writes lines, and hashes them.
+struct Writer {
+    out: BufWriter<File>,
+    hasher: XxHash64,
+    length: u64,
+}
+
+impl Writer {
+    fn new(out: BufWriter<File>) -> Self {
+        Writer {
+            out,
+            hasher: XxHash64::default(),
+            length: 0,
+        }
+    }
+
+    fn line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(value)?;
+        line.push(b'\n');
+        self.length += line.len() as u64;
+        if self.length > STATE_BYTES_MAX {
+            return Err(invalid("it would be longer than 1 GiB"));
+        }
+        self.hasher.write(&line);
+        self.out.write_all(&line)
+    }
+
+    fn hash(&self) -> String {
+        format!("{:016x}", self.hasher.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes(all: &[(&str, Option<&str>)]) -> Changes {
+        let all = all.iter();
+        all.map(|(name, text)| (Arc::from(*name), text.map(str::to_owned)))
+            .collect()
+    }
+
+    fn objects(file: &StateFile) -> Vec<(String, String)> {
+        file.read().unwrap().unwrap().objects
+    }
+
+    #[test]
+    fn changes_are_added_to_what_is_saved() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = StateFile::new(
+            directory.path(),
+            "kubernetes://a/b",
+            "kubernetes://a/b".to_owned(),
+        );
+        assert_eq!(
+            file.path().file_name().unwrap(),
+            "kubernetes%3A%2F%2Fa%2Fb.state"
+        );
+        assert_eq!(file.read().unwrap(), None);
+        let at = UNIX_EPOCH + Duration::from_secs(7);
+        file.write(&changes(&[("a", Some("1\n")), ("b", Some("2"))]), at)
+            .unwrap();
+        assert_eq!(file.read().unwrap().unwrap().at, at);
+        file.update(&changes(&[("a", None), ("c", Some("3"))]), at)
+            .unwrap();
+        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        assert_eq!(objects(&file), [pair("b", "2"), pair("c", "3")]);
+        file.write(&changes(&[("d", Some("4"))]), at).unwrap();
+        assert_eq!(objects(&file), [pair("d", "4")]);
+    }
+
+    #[test]
+    fn torn_or_changed_file_is_refused_and_written_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = StateFile::new(
+            directory.path(),
+            "kubernetes://",
+            "kubernetes://".to_owned(),
+        );
+        let one = changes(&[("a", Some("text of a")), ("b", Some("text of b"))]);
+        file.write(&one, UNIX_EPOCH).unwrap();
+        let good = fs::read(file.path()).unwrap();
+        for length in 0..good.len() - 1 {
+            fs::write(file.path(), &good[..length]).unwrap();
+            assert!(file.read().is_err(), "cut after {length} bytes");
+        }
+        let position = good
+            .windows(9)
+            .position(|part| part == b"text of b")
+            .unwrap();
+        let mut changed = good.clone();
+        changed[position] = b'T';
+        fs::write(file.path(), &changed).unwrap();
+        assert!(file.read().is_err());
+        assert!(file.update(&one, UNIX_EPOCH).is_err(), "the rest is lost");
+        file.write(&one, UNIX_EPOCH).unwrap();
+        assert_eq!(fs::read(file.path()).unwrap(), good);
+    }
+
+    #[test]
+    fn file_of_another_server_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = StateFile::new(
+            directory.path(),
+            "kubernetes://a",
+            "kubernetes://a".to_owned(),
+        );
+        file.write(&changes(&[("a", Some("1"))]), UNIX_EPOCH)
+            .unwrap();
+        let other = StateFile::new(
+            directory.path(),
+            "kubernetes://b",
+            "kubernetes://b".to_owned(),
+        );
+        fs::copy(file.path(), other.path()).unwrap();
+        assert!(other.read().is_err());
+    }
+
+    #[test]
+    fn only_its_user_reads_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let state = directory.path().join("a/state");
+        prepare(&state).unwrap();
+        let file = StateFile::new(&state, "kubernetes://", "kubernetes://".to_owned());
+        file.write(&Changes::new(), UNIX_EPOCH).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&state), mode(file.path())), (0o700, 0o600));
+    }
+}

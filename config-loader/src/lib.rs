@@ -50,5 +50,5 @@ pub use loader::{
 };
 pub use options::{Fleet, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};
-pub use source::{ApiServer, KubernetesSettings, WatchSettings};
+pub use source::{ApiServer, ControlSettings, KubernetesSettings, WatchSettings};
 pub use store::{Delta, Quarantined, Update};

@@ -11,7 +11,7 @@ use crate::load::{read_file, text_of, too_large};
 use crate::parse::FILE_BYTES_MAX;
 use crate::resource::ResourceSet;
 use crate::source::{
-    self, FileEvent, FileSource, Follow, KubernetesFollowing, KubernetesSettings, Look, Source,
+    self, ControlSettings, FileEvent, FileSource, Follow, Look, ServersFollowing, Source,
     WatchSettings,
 };
 use crate::store::{Change, Delta, Quarantined, Store, Update};
@@ -44,14 +44,14 @@ pub struct Loaded {
 pub struct Watch {
     stop: Option<source::Stop>,
     /// Ends when it is dropped.
-    kubernetes: Option<KubernetesFollowing>,
+    servers: Option<ServersFollowing>,
 }
 
 impl Watch {
     pub(crate) fn new(stop: source::Stop) -> Watch {
         Watch {
             stop: Some(stop),
-            kubernetes: None,
+            servers: None,
         }
     }
 
@@ -59,7 +59,7 @@ impl Watch {
     pub(crate) fn of_nothing() -> Watch {
         Watch {
             stop: None,
-            kubernetes: None,
+            servers: None,
         }
     }
 
@@ -134,7 +134,7 @@ pub fn watch(
 ) -> std::io::Result<(Loaded, Watch)> {
     let sources = Sources {
         paths: paths.to_vec(),
-        kubernetes: None,
+        control: None,
     };
     watch_for(Fleet::default, &sources, settings, on_update)
 }
@@ -144,8 +144,8 @@ pub fn watch(
 pub struct Sources {
     /// Files and directories.
     pub paths: Vec<PathBuf>,
-    /// Kubernetes API servers.
-    pub kubernetes: Option<KubernetesSettings>,
+    /// The servers of `--control`.
+    pub control: Option<ControlSettings>,
 }
 
 /// As [`watch`], of all sources, and with findings for a proxy in this fleet, which is queried whenever they are looked at.
@@ -165,10 +165,10 @@ pub fn watch_for(
     };
     let mut files = FileSource::new(&sources.paths, FILE_BYTES_MAX);
     loader.absorb(files.look());
-    if sources.kubernetes.is_some() {
+    if sources.control.is_some() {
         loader.absorb(Look {
-            source: Source::Kubernetes,
-            waits_for: Some("the API server".to_owned()),
+            source: Source::Servers,
+            waits_for: Some("the servers of --control".to_owned()),
             ..Look::default()
         });
     }
@@ -183,9 +183,9 @@ pub fn watch_for(
         let follower = Shared(Arc::clone(&following));
         watch.stop = Some(source::spawn(files, settings, follower)?);
     }
-    if let Some(servers) = &sources.kubernetes {
-        let followed = source::follow_kubernetes(servers.clone(), Shared(following))?;
-        watch.kubernetes = Some(followed);
+    if let Some(servers) = &sources.control {
+        let followed = source::follow_servers(servers.clone(), Shared(following))?;
+        watch.servers = Some(followed);
     }
     Ok((loaded, watch))
 }

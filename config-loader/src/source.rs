@@ -6,14 +6,15 @@ mod file;
 mod kubernetes;
 mod look;
 mod scan;
+mod servers;
 mod state;
+mod stream;
 mod watch;
 
 pub(crate) use file::FileSource;
-pub use kubernetes::{
-    ApiServer, FollowedObjects, KubernetesSettings, ObjectChanges, connect, follow_objects,
-};
-pub(crate) use kubernetes::{Following as KubernetesFollowing, spawn as follow_kubernetes};
+pub use kubernetes::{ApiServer, KubernetesSettings};
 pub(crate) use look::{FileEvent, Look, Source};
+pub use servers::{ControlSettings, FollowedObjects, ObjectChanges, connect, follow_objects};
+pub(crate) use servers::{Following as ServersFollowing, spawn as follow_servers};
 pub use watch::WatchSettings;
 pub(crate) use watch::{Follow, Stop, spawn};

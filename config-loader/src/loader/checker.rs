@@ -38,7 +38,7 @@ impl Checker {
             .map(|(name, text)| (name, event(text)))
             .collect();
         let look = Look {
-            source: Source::Kubernetes,
+            source: Source::Servers,
             events,
             ..Look::default()
         };

@@ -12,8 +12,8 @@ pub(crate) enum Source {
     /// Files and directories.
     #[default]
     Files,
-    /// Kubernetes API servers.
-    Kubernetes,
+    /// The servers of `--control`.
+    Servers,
 }
 
 /// What became of one file.

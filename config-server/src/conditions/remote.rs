@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::source::{FollowedObjects, connect, follow_objects};
-use config_loader::{ApiServer, KubernetesSettings};
+use config_loader::{ApiServer, ControlSettings, KubernetesSettings};
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::mpsc::error::TrySendError;
@@ -130,13 +130,12 @@ pub fn follow_remote(
     kubeconfig: Option<PathBuf>,
     feed: mpsc::Sender<Feed>,
 ) -> std::io::Result<FollowedObjects> {
-    let settings = KubernetesSettings {
-        servers: vec![server],
-        kubeconfig,
-        namespaces: Vec::new(),
-        selector: None,
-        secrets_namespace: String::new(),
-        endpoint_ttl: None,
+    let settings = ControlSettings {
+        kubernetes: KubernetesSettings {
+            servers: vec![server],
+            kubeconfig,
+            ..KubernetesSettings::default()
+        },
         state: None,
     };
     let mut problems = Vec::new();

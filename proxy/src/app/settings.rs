@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use config_loader::{ApiServer, KubernetesSettings, ReadOptions};
+use config_loader::{ApiServer, ControlSettings, ReadOptions};
 
 use super::workload::WorkloadProcess;
 use crate::admin::{AdminHosts, AppProbers};
@@ -21,7 +21,7 @@ pub struct Settings {
     /// Files and directories of resources.
     pub paths: Vec<PathBuf>,
     /// API servers that resources come from, too.
-    pub kubernetes: Option<KubernetesSettings>,
+    pub control: Option<ControlSettings>,
     /// Unix socket on which the process that runs hands over its sockets.
     pub takeover: Option<PathBuf>,
     /// Whether the service manager may have opened sockets, and is told when the proxy is ready.
@@ -70,7 +70,10 @@ impl Settings {
     /// What is known of other clusters: what is told, and the keys of those whose API servers are followed.
     pub fn with_clusters_of_servers(&self, told: &[MemberSettings]) -> Vec<MemberSettings> {
         let mut all = told.to_vec();
-        let servers = self.kubernetes.iter().flat_map(|found| &found.servers);
+        let servers = self
+            .control
+            .iter()
+            .flat_map(|found| &found.kubernetes.servers);
         for key in servers.filter_map(|server: &ApiServer| server.cluster.as_ref()) {
             if !all.iter().any(|known| known.key == key.as_str()) {
                 all.push(MemberSettings {

@@ -38,7 +38,7 @@ fn load(settings: &Settings, sender: &watch::Sender<Found>) -> Result<Watch, Sta
     let fleet = move || now.borrow().members.fleet(&identity);
     let sources = Sources {
         paths: settings.paths.clone(),
-        kubernetes: settings.kubernetes.clone(),
+        control: settings.control.clone(),
     };
     let (loaded, watch) = config_loader::watch_for(fleet, &sources, watching, move |update| {
         updates.send_modify(|found| found.absorb(update));

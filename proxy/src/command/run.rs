@@ -245,7 +245,7 @@ impl RunArgs {
             .serve
             .settings(self.config.paths.clone(), self.identity.identity())?;
         let namespace = &settings.identity.namespace;
-        settings.kubernetes = self.config.control.settings(namespace)?;
+        settings.control = self.config.control.settings(namespace)?;
         settings.identity.members = settings.with_clusters_of_servers(&settings.identity.members);
         settings.takeover.clone_from(&self.takeover);
         settings.is_service = true;
@@ -277,7 +277,7 @@ impl ServeArgs {
         let exchange = self.exchange(identity.mode == Mode::Sidecar)?;
         Ok(Settings {
             paths,
-            kubernetes: None,
+            control: None,
             takeover: None,
             is_service: false,
             read: ReadOptions::default(),

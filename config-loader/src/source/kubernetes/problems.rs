@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use kube::runtime::watcher;
 
@@ -54,9 +53,9 @@ pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) ->
     let message = format!("the API server cannot be asked: {reason}");
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
     found.help(match is_settled {
-        true => "what it said last stays in effect; it is asked again, at least every 30 s",
+        true => "what it said last stays in effect; it is asked again, at least every 5 s",
         false => {
-            "check --kubeconfig, the context and the network; it is asked again, at least every 30 s"
+            "check --kubeconfig, the context and the network; it is asked again, at least every 5 s"
         }
     });
     found
@@ -91,28 +90,6 @@ pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> D
     let mut found = Diagnostic::about_file(Severity::Error, code, name(server), message);
     found.help(help);
     found
-}
-
-/// That what was saved is in effect.
-pub(super) fn restored(server: &str, at: SystemTime) -> Diagnostic {
-    let age = SystemTime::now().duration_since(at).unwrap_or_default();
-    let message = format!(
-        "started from what the API server said {} before, as saved in the directory of --state",
-        in_words(age.as_secs())
-    );
-    let mut found = Diagnostic::about_file(Severity::Warning, SRC007, server.into(), message);
-    found.help("it stays in effect until the API server answers; changes since then are missing");
-    found
-}
-
-/// A time in its largest unit.
-fn in_words(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
-    }
 }
 
 /// That an endpoint's time is over.

@@ -12,11 +12,13 @@ use tokio::time::Instant;
 use super::client;
 use super::discovery::{Resource, discover};
 use super::problems::{self, Refusal};
-use super::report::{Key, Message, Report, Restored};
 use super::settings::{ApiServer, KubernetesSettings};
 use super::watch::{Known, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
+use crate::source::state::StateFile;
+use crate::source::stream::pauses;
+use crate::source::stream::report::{Key, Message, Report, Restored};
 
 /// How often a server is asked what it serves: definitions of resources may be installed later.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
@@ -37,6 +39,8 @@ const UNSELECTED: [Kind; 3] = [Kind::EndpointSlice, Kind::Secret, Kind::Service]
 pub(super) struct Server {
     settings: Arc<KubernetesSettings>,
     number: usize,
+    /// Where what it says is saved.
+    file: Option<StateFile>,
     reports: mpsc::Sender<Message>,
     known: HashMap<Key, Known>,
     is_settled: bool,
@@ -61,12 +65,13 @@ enum End {
 impl Server {
     pub(super) fn new(
         settings: Arc<KubernetesSettings>,
-        number: usize,
+        (number, file): (usize, Option<StateFile>),
         reports: mpsc::Sender<Message>,
     ) -> Server {
         Server {
             settings,
             number,
+            file,
             reports,
             known: HashMap::new(),
             is_settled: false,
@@ -84,7 +89,7 @@ impl Server {
     /// Follows it until nobody listens any more.
     pub(super) async fn run(mut self) {
         self.load().await;
-        let mut pauses = client::pauses();
+        let mut pauses = pauses::pauses();
         loop {
             let kubeconfig = self.settings.kubeconfig.as_deref();
             match client::connect(self.server(), kubeconfig).await {
@@ -238,11 +243,9 @@ impl Server {
 
     /// Reads what was saved of it, for the case that it says nothing.
     async fn load(&mut self) {
-        let Some(directory) = &self.settings.state else {
+        let Some(file) = self.file.clone() else {
             return;
         };
-        let selector = self.settings.selector.as_deref();
-        let file = self.server().state_file(directory, selector);
         let path = file.path().display().to_string();
         let read = tokio::task::spawn_blocking(move || file.read()).await;
         let saved = match read.unwrap_or_else(|panic| Err(std::io::Error::other(panic))) {

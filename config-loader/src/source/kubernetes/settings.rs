@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use crate::resource::flomesh::ClusterKey;
 use crate::source::state::StateFile;
+use crate::source::stream::report::Origin;
 
 /// What an API server's name begins with.
 const SCHEME: &str = "kubernetes://";
 
 /// Which API servers are followed, and what of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KubernetesSettings {
     /// The servers; those of the proxy's own cluster have no key.
     pub servers: Vec<ApiServer>,
@@ -25,8 +26,27 @@ pub struct KubernetesSettings {
     pub secrets_namespace: String,
     /// How long the endpoints of another cluster stay in effect while its API server cannot be reached; none for ever.
     pub endpoint_ttl: Option<Duration>,
-    /// Where what the servers say is saved, for starts without them.
-    pub state: Option<PathBuf>,
+}
+
+impl KubernetesSettings {
+    /// What messages call the servers.
+    pub(in crate::source) fn origins(&self) -> impl Iterator<Item = Origin> {
+        self.servers.iter().map(|server| Origin {
+            name: server.name(),
+            title: "API server",
+            is_remote: server.cluster.is_some(),
+        })
+    }
+
+    /// The files in which what the servers say is saved.
+    pub(in crate::source) fn state_files(
+        &self,
+        directory: &Path,
+    ) -> impl Iterator<Item = StateFile> {
+        let selector = self.selector.as_deref();
+        let servers = self.servers.iter();
+        servers.map(move |server| server.state_file(directory, selector))
+    }
 }
 
 /// An API server: `kubernetes://[CONTEXT][=REGION/ZONE/GROUP/NAME]`.
@@ -41,11 +61,7 @@ pub struct ApiServer {
 
 impl ApiServer {
     /// The file of what it says, and what its objects are of: a proxy with other settings would not read all of them alike.
-    pub(in crate::source) fn state_file(
-        &self,
-        directory: &Path,
-        selector: Option<&str>,
-    ) -> StateFile {
+    fn state_file(&self, directory: &Path, selector: Option<&str>) -> StateFile {
         let cluster = self.cluster.as_ref().map(ToString::to_string);
         let origin = format!(
             "{} cluster={} selector={}",

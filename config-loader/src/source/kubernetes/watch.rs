@@ -12,11 +12,12 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::discovery::Resource;
-use super::mirror::{Became, Item, Mirror};
+use super::document;
 use super::problems::{self, Refusal};
-use super::report::{Change, Key, Message, Report, Restored};
 use super::settings::ApiServer;
-use super::{client, document};
+use crate::source::stream::mirror::{Became, Item, Mirror};
+use crate::source::stream::pauses;
+use crate::source::stream::report::{Change, Key, Message, Report, Restored};
 
 /// Objects of one page of a list.
 const PAGE: u32 = 500;
@@ -61,7 +62,7 @@ impl Watch {
 
     /// Follows the resource until it is dropped, or nobody listens any more.
     pub(super) async fn run(self, client: Client) {
-        let mut pauses = client::pauses();
+        let mut pauses = pauses::pauses();
         loop {
             let Some(refusal) = self.follow(&client).await else {
                 return;
@@ -86,7 +87,7 @@ impl Watch {
             page_size: Some(PAGE),
             ..watcher::Config::default()
         };
-        let events = watch(self.api(client), config).backoff(client::pauses());
+        let events = watch(self.api(client), config).backoff(pauses::pauses());
         let mut events = std::pin::pin!(events);
         let mut saved_at = self.saved_at;
         loop {

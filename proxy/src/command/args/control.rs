@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use config_loader::{ApiServer, KubernetesSettings};
+use config_loader::{ApiServer, ControlSettings, KubernetesSettings};
 
 use crate::command::duration::duration;
 
@@ -71,7 +71,7 @@ impl ControlArgs {
     /// # Errors
     ///
     /// When servers do not fit together, in words for a person.
-    pub fn settings(&self, namespace: &str) -> Result<Option<KubernetesSettings>, String> {
+    pub fn settings(&self, namespace: &str) -> Result<Option<ControlSettings>, String> {
         if self.control.is_empty() {
             return Ok(None);
         }
@@ -91,13 +91,16 @@ impl ControlArgs {
         let mut servers = self.control.clone();
         // What the proxy's own cluster says goes before what others say.
         servers.sort_by_key(|server| server.cluster.is_some());
-        Ok(Some(KubernetesSettings {
+        let kubernetes = KubernetesSettings {
             servers,
             kubeconfig: self.kubeconfig.clone(),
             namespaces: self.control_namespaces.clone(),
             selector: self.control_selector.clone(),
             secrets_namespace: namespace.to_owned(),
             endpoint_ttl: self.endpoint_ttl,
+        };
+        Ok(Some(ControlSettings {
+            kubernetes,
             state: self.state.clone(),
         }))
     }

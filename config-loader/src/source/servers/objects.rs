@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use kube::Client;
 
-use super::settings::{ApiServer, KubernetesSettings};
-use super::{Following, client, spawn};
+use super::{ControlSettings, Following, spawn};
 use crate::diagnostic::Diagnostic;
+use crate::source::kubernetes::{self, ApiServer};
 use crate::source::look::{FileEvent, Look};
 use crate::source::watch::Follow;
 
@@ -34,7 +34,7 @@ pub struct FollowedObjects {
 /// # Errors
 /// If no thread can be started.
 pub fn follow_objects(
-    settings: KubernetesSettings,
+    settings: ControlSettings,
     on_change: impl FnMut(ObjectChanges) + Send + 'static,
 ) -> io::Result<FollowedObjects> {
     Ok(FollowedObjects {
@@ -47,7 +47,7 @@ pub fn follow_objects(
 /// # Errors
 /// What is missing, in words.
 pub async fn connect(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Client, String> {
-    client::connect(server, kubeconfig).await
+    kubernetes::connect(server, kubeconfig).await
 }
 
 struct HandOn<F>(F);

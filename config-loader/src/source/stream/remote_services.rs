@@ -10,13 +10,18 @@ use super::report::Change;
 
 /// The Services of all servers, by namespace and name.
 #[derive(Debug, Default)]
-pub(super) struct RemoteServices {
+pub(in crate::source) struct RemoteServices {
     holders: BTreeMap<String, BTreeMap<usize, (Arc<str>, String)>>,
 }
 
 impl RemoteServices {
     /// What changes for the reader of all by a change of the Service `id` on one server.
-    pub(super) fn change(&mut self, number: usize, id: &str, change: Change) -> Vec<Change> {
+    pub(in crate::source) fn change(
+        &mut self,
+        number: usize,
+        id: &str,
+        change: Change,
+    ) -> Vec<Change> {
         let holders = self.holders.entry(id.to_owned()).or_default();
         let before = holders
             .first_key_value()

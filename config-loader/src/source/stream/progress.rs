@@ -3,22 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
-use super::problems;
-use super::report::{Key, Report, Restored};
-use super::settings::ApiServer;
+use super::report::{Key, Origin, Report, Restored};
+use super::restored;
 use crate::diagnostic::Diagnostic;
 
 /// How far the servers are.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(in crate::source) struct Progress {
     servers: Vec<Server>,
 }
 
 #[derive(Debug)]
 struct Server {
-    name: String,
-    /// Whether the proxy can do without it: its own cluster's must have answered once.
-    is_remote: bool,
+    /// The proxy can do without a remote one: its own cluster's must have answered once.
+    origin: Origin,
     /// Whether it said what it serves.
     has_answered: bool,
     /// The resources that have no complete list yet.
@@ -34,10 +32,9 @@ struct Server {
 
 impl Progress {
     /// Of servers that have said nothing.
-    pub(super) fn new(servers: &[ApiServer]) -> Progress {
+    pub(in crate::source) fn new(servers: &[Origin]) -> Progress {
         let servers = servers.iter().map(|server| Server {
-            name: server.name(),
-            is_remote: server.cluster.is_some(),
+            origin: server.clone(),
             has_answered: false,
             awaited: BTreeSet::new(),
             trouble: None,
@@ -51,7 +48,7 @@ impl Progress {
     }
 
     /// Notes a report. Returns whether what is wrong may have changed.
-    pub(super) fn note(&mut self, number: usize, report: &Report) -> bool {
+    pub(in crate::source) fn note(&mut self, number: usize, report: &Report) -> bool {
         let Some(server) = self.servers.get_mut(number) else {
             return false;
         };
@@ -80,17 +77,17 @@ impl Progress {
     }
 
     /// Whether a server has told everything that it can.
-    pub(super) fn is_complete(&self, number: usize) -> bool {
+    pub(in crate::source) fn is_complete(&self, number: usize) -> bool {
         self.servers.get(number).is_some_and(Server::is_complete)
     }
 
     /// What the first configuration waits for.
-    pub(super) fn waits_for(&self) -> Option<String> {
+    pub(in crate::source) fn waits_for(&self) -> Option<String> {
         self.servers.iter().find_map(Server::waits_for)
     }
 
     /// Everything that is wrong.
-    pub(super) fn problems(&self) -> Vec<Diagnostic> {
+    pub(in crate::source) fn problems(&self) -> Vec<Diagnostic> {
         let servers = self.servers.iter();
         servers
             .flat_map(|server| {
@@ -115,7 +112,7 @@ impl Server {
             None => !mem::replace(&mut self.is_restored, true),
         };
         if differs {
-            self.restored = Some(problems::restored(&self.name, restored.at));
+            self.restored = Some(restored::finding(&self.origin, restored.at));
         }
         differs
     }
@@ -125,17 +122,17 @@ impl Server {
             return None;
         }
         if !self.has_answered {
-            let is_given_up = self.is_remote && self.trouble.is_some();
-            return (!is_given_up).then(|| format!("the API server {}", self.name));
+            let is_given_up = self.origin.is_remote && self.trouble.is_some();
+            return (!is_given_up).then(|| format!("the {}", self.origin));
         }
-        let is_given_up = self.is_remote && self.trouble.is_some();
+        let is_given_up = self.origin.is_remote && self.trouble.is_some();
         let first = self.awaited.first().filter(|_| !is_given_up)?;
         Some(match self.awaited.len() {
-            1 => format!("{first} of the API server {}", self.name),
+            1 => format!("{first} of the {}", self.origin),
             more => format!(
-                "{first} and {} more resources of the API server {}",
+                "{first} and {} more resources of the {}",
                 more - 1,
-                self.name
+                self.origin
             ),
         })
     }
@@ -144,15 +141,26 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::kubernetes::problems;
+    use crate::diagnostic::Severity;
+    use crate::diagnostic::codes::common::SRC007;
 
-    fn servers(names: &[&str]) -> Vec<ApiServer> {
-        names.iter().map(|name| name.parse().unwrap()).collect()
+    fn servers(names: &[&str]) -> Vec<Origin> {
+        let origin = |name: &&str| Origin {
+            name: (*name).to_owned(),
+            title: "API server",
+            is_remote: name.ends_with('b'),
+        };
+        names.iter().map(origin).collect()
+    }
+
+    fn unreachable(server: &Origin) -> Diagnostic {
+        let name = server.name.as_str().into();
+        Diagnostic::about_file(Severity::Error, SRC007, name, "refused".to_owned())
     }
 
     #[test]
     fn own_server_is_waited_for_and_another_that_fails_is_not() {
-        let all = servers(&["kubernetes://", "kubernetes://b=r/z/g/b"]);
+        let all = servers(&["kubernetes://", "kubernetes://b"]);
         let mut progress = Progress::new(&all);
         assert_eq!(
             progress.waits_for().as_deref(),
@@ -170,7 +178,7 @@ mod tests {
             progress.waits_for().as_deref(),
             Some("the API server kubernetes://b")
         );
-        let trouble = problems::unreachable(&all[1], "refused", false);
+        let trouble = unreachable(&all[1]);
         assert!(progress.note(1, &Report::ServerTrouble(Some(trouble.clone()))));
         assert!(
             !progress.note(1, &Report::ServerTrouble(Some(trouble))),
@@ -180,10 +188,11 @@ mod tests {
         assert_eq!(progress.problems().len(), 1);
         progress.note(1, &Report::ServerTrouble(None));
         assert_eq!(progress.problems(), []);
-        let trouble = problems::unreachable(&all[0], "refused", true);
+        let trouble = unreachable(&all[0]);
         progress.note(0, &Report::ServerTrouble(Some(trouble)));
         assert_eq!(progress.problems().len(), 1);
     }
+
     fn restored(key: Option<&str>) -> Report {
         Report::Restored(Restored {
             key: key.map(Key::from),

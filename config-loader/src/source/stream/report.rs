@@ -5,18 +5,35 @@ use std::time::SystemTime;
 
 use crate::diagnostic::Diagnostic;
 
+/// A server whose objects are followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::source) struct Origin {
+    /// Its URL, which the names of its objects begin with.
+    pub(in crate::source) name: String,
+    /// What it is, for messages: `API server` or `xDS server`.
+    pub(in crate::source) title: &'static str,
+    /// Whether it is that of a remote cluster, without which the proxy can do.
+    pub(in crate::source) is_remote: bool,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.title, self.name)
+    }
+}
+
 /// How many messages of watches may wait to be taken in; watches pause beyond it, and with them their servers.
-pub(super) const MESSAGES_MAX: usize = 256;
+pub(in crate::source) const MESSAGES_MAX: usize = 256;
 
 /// One change: what a document is called, and its text; none if the object is gone.
-pub(super) type Change = (Arc<str>, Option<String>);
+pub(in crate::source) type Change = (Arc<str>, Option<String>);
 
 /// A resource of a server, as `virtualservices.networking.istio.io`, with the namespace where only one is watched.
-pub(super) type Key = Arc<str>;
+pub(in crate::source) type Key = Arc<str>;
 
 /// What a task reports to the collector.
 #[derive(Debug)]
-pub(super) enum Report {
+pub(in crate::source) enum Report {
     /// These resources are watched from now on.
     Watching(Vec<Key>),
     /// What changed, in order.
@@ -33,13 +50,13 @@ pub(super) enum Report {
 
 /// What was saved.
 #[derive(Debug)]
-pub(super) struct Restored {
+pub(in crate::source) struct Restored {
     /// The resource; none for all.
-    pub(super) key: Option<Key>,
+    pub(in crate::source) key: Option<Key>,
     /// When it was saved.
-    pub(super) at: SystemTime,
-    pub(super) changes: Vec<Change>,
+    pub(in crate::source) at: SystemTime,
+    pub(in crate::source) changes: Vec<Change>,
 }
 
 /// A report, and the number of the server that it is of.
-pub(super) type Message = (usize, Report);
+pub(in crate::source) type Message = (usize, Report);

@@ -1,7 +1,12 @@
 use super::*;
 
 fn gathered(servers: &[&str]) -> Gathered {
-    let servers: Vec<ApiServer> = servers.iter().map(|name| name.parse().unwrap()).collect();
+    let origin = |name: &&str| Origin {
+        name: (*name).to_owned(),
+        title: "API server",
+        is_remote: name.contains('='),
+    };
+    let servers: Vec<Origin> = servers.iter().map(origin).collect();
     Gathered::new(&servers)
 }
 

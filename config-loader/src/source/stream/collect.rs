@@ -11,9 +11,8 @@ use tokio::sync::mpsc;
 
 use super::progress::Progress;
 use super::remote_services::RemoteServices;
-use super::report::{Change, MESSAGES_MAX, Message, Report, Restored};
+use super::report::{Change, MESSAGES_MAX, Message, Origin, Report, Restored};
 use super::saving::Saving;
-use super::settings::ApiServer;
 use crate::parse::FILE_BYTES_MAX;
 use crate::source::look::{FileEvent, Look, Source};
 use crate::source::watch::Follow;
@@ -27,8 +26,8 @@ const DELAY_MAX: Duration = Duration::from_millis(50);
 /// Takes in messages until there is nobody left to send any.
 ///
 /// What servers say goes to `saving`, too.
-pub(super) async fn collect(
-    servers: &[ApiServer],
+pub(in crate::source) async fn collect(
+    servers: &[Origin],
     saving: Option<Arc<Saving>>,
     mut messages: mpsc::Receiver<Message>,
     mut follower: impl Follow,
@@ -88,7 +87,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn new(servers: &[ApiServer]) -> Gathered {
+    fn new(servers: &[Origin]) -> Gathered {
         Gathered {
             progress: Progress::new(servers),
             services: RemoteServices::default(),
@@ -150,7 +149,7 @@ impl Gathered {
             Some(text) => FileEvent::Bytes(text.into_bytes()),
         };
         Some(Look {
-            source: Source::Kubernetes,
+            source: Source::Servers,
             events: changes
                 .into_iter()
                 .map(|(name, text)| (name, event(text)))

@@ -10,18 +10,18 @@ use kube::runtime::watcher::Event;
 
 /// An object as a watch delivers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item<O> {
+pub(in crate::source) struct Item<O> {
     /// The name of its document.
-    pub(super) name: Arc<str>,
+    pub(in crate::source) name: Arc<str>,
     /// Its `resourceVersion`, of which only the server knows the order.
-    pub(super) version: String,
+    pub(in crate::source) version: String,
     /// The object; none if it does not count any more, though it is still there.
-    pub(super) object: Option<O>,
+    pub(in crate::source) object: Option<O>,
 }
 
 /// What became of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Became<O> {
+pub(in crate::source) enum Became<O> {
     /// It is new, or says something else.
     Set(Arc<str>, O),
     /// It is gone.
@@ -30,7 +30,7 @@ pub(super) enum Became<O> {
 
 /// The objects of a resource, by the names of their documents, each with its version.
 #[derive(Debug)]
-pub(super) struct Mirror<O> {
+pub(in crate::source) struct Mirror<O> {
     known: BTreeMap<Arc<str>, String>,
     listed: Option<Vec<Item<O>>>,
     /// What was saved of them, with their texts, until there is a list.
@@ -49,7 +49,7 @@ impl<O> Default for Mirror<O> {
 
 impl<O> Mirror<O> {
     /// What changes by an event.
-    pub(super) fn apply(&mut self, event: Event<Item<O>>) -> Vec<Became<O>> {
+    pub(in crate::source) fn apply(&mut self, event: Event<Item<O>>) -> Vec<Became<O>> {
         match event {
             Event::Init => {
                 self.listed = Some(Vec::new());
@@ -66,13 +66,13 @@ impl<O> Mirror<O> {
     }
 
     /// Notes an object that was saved, in case there will be no list.
-    pub(super) fn save(&mut self, name: Arc<str>, text: String) {
+    pub(in crate::source) fn save(&mut self, name: Arc<str>, text: String) {
         self.saved.push((name, text));
     }
 
     /// Takes what was saved for what is known. The next list replaces it: its versions count as unknown. Returns it; nothing if
     /// there was a list.
-    pub(super) fn restore(&mut self) -> Vec<(Arc<str>, String)> {
+    pub(in crate::source) fn restore(&mut self) -> Vec<(Arc<str>, String)> {
         let saved = std::mem::take(&mut self.saved);
         let names = saved.iter().map(|(name, _)| Arc::clone(name));
         self.known.extend(names.map(|name| (name, String::new())));
@@ -80,7 +80,7 @@ impl<O> Mirror<O> {
     }
 
     /// Forgets all objects; returns which there were.
-    pub(super) fn forget(&mut self) -> Vec<Arc<str>> {
+    pub(in crate::source) fn forget(&mut self) -> Vec<Arc<str>> {
         self.listed = None;
         self.saved = Vec::new();
         std::mem::take(&mut self.known).into_keys().collect()

@@ -21,7 +21,7 @@ const FAILED_PAUSE: Duration = Duration::from_secs(10);
 
 /// What is to be saved.
 #[derive(Debug)]
-pub(super) struct Saving {
+pub(in crate::source) struct Saving {
     servers: Mutex<Vec<Unsaved>>,
     is_due: Notify,
 }
@@ -39,7 +39,7 @@ struct Unsaved {
 
 impl Saving {
     /// Into one file for each server.
-    pub(super) fn new(files: Vec<StateFile>) -> Saving {
+    pub(in crate::source) fn new(files: Vec<StateFile>) -> Saving {
         let servers = files.into_iter().map(|file| Unsaved {
             file,
             changes: Changes::new(),
@@ -53,7 +53,7 @@ impl Saving {
     }
 
     /// Notes changes of a server.
-    pub(super) fn note(&self, number: usize, changes: &[Change]) {
+    pub(in crate::source) fn note(&self, number: usize, changes: &[Change]) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(server) = servers.get_mut(number) {
             server.changes.extend(changes.iter().cloned());
@@ -64,7 +64,7 @@ impl Saving {
     }
 
     /// All objects of a server have been told.
-    pub(super) fn complete(&self, number: usize) {
+    pub(in crate::source) fn complete(&self, number: usize) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(server) = servers.get_mut(number)
             && !server.is_complete
@@ -75,7 +75,7 @@ impl Saving {
     }
 
     /// Saves what is noted, until it is dropped.
-    pub(super) async fn run(self: Arc<Self>) {
+    pub(in crate::source) async fn run(self: Arc<Self>) {
         let mut has_failed = false;
         loop {
             self.is_due.notified().await;

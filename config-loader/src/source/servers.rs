@@ -1,0 +1,107 @@
+//! Follows the servers of `--control`: one thread runs the tasks of all of them, and one collector takes in what they report.
+
+mod objects;
+
+pub use objects::{FollowedObjects, ObjectChanges, connect, follow_objects};
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::kubernetes::{self, KubernetesSettings};
+use super::state::{self, StateFile};
+use super::stream::collect::collect;
+use super::stream::report::{MESSAGES_MAX, Message, Origin};
+use super::stream::saving::Saving;
+use super::watch::Follow;
+
+/// Which servers are followed (`--control`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControlSettings {
+    /// Kubernetes API servers.
+    pub kubernetes: KubernetesSettings,
+    /// Directory in which the last state of each server is saved, for starts without it (`--state`).
+    pub state: Option<PathBuf>,
+}
+
+impl ControlSettings {
+    /// What messages call the servers, in the order of their numbers.
+    fn origins(&self) -> Vec<Origin> {
+        self.kubernetes.origins().collect()
+    }
+
+    /// The files of the saved states, in the same order; empty without `--state`.
+    fn state_files(&self) -> Vec<StateFile> {
+        let Some(directory) = &self.state else {
+            return Vec::new();
+        };
+        self.kubernetes.state_files(directory).collect()
+    }
+}
+
+/// Follows servers until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Following {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            // A panic was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Follows the servers; `follower` gets every change.
+///
+/// # Errors
+/// If no thread or no runtime can be started, or the directory of the state cannot be made.
+pub(crate) fn spawn(
+    settings: ControlSettings,
+    follower: impl Follow + Send + 'static,
+) -> io::Result<Following> {
+    if let Some(directory) = &settings.state {
+        state::prepare(directory)?;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let thread = thread::Builder::new()
+        .name("strait-control".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped => {}
+                    () = follow(settings, follower) => {}
+                }
+            });
+        })?;
+    Ok(Following {
+        stop: Some(stop),
+        thread: Some(thread),
+    })
+}
+
+/// Runs the tasks of all servers, and takes in what they report.
+async fn follow(settings: ControlSettings, follower: impl Follow) {
+    let origins = settings.origins();
+    let files = settings.state_files();
+    let (sender, messages) = mpsc::channel::<Message>(MESSAGES_MAX);
+    let mut tasks = JoinSet::new();
+    kubernetes::spawn(settings.kubernetes, &files, &sender, &mut tasks);
+    drop(sender);
+    let saving = (!files.is_empty()).then(|| Arc::new(Saving::new(files)));
+    if let Some(saving) = &saving {
+        tasks.spawn(Arc::clone(saving).run());
+    }
+    collect(&origins, saving, messages, follower).await;
+}

@@ -1,0 +1,15 @@
+//! What all control streams share: the state of each server, and the way of its changes to the store.
+//!
+//! - a `mirror` per resource turns what a server says into changes, so that a new list removes nothing by itself;
+//! - tasks report changes and problems (`report`);
+//! - `progress` knows what is still missing, and what is wrong;
+//! - `collect` gathers the changes of all servers and hands them on as one; `saving` writes them to files (`--state`).
+
+pub(super) mod collect;
+pub(super) mod mirror;
+pub(super) mod pauses;
+pub(super) mod progress;
+pub(super) mod remote_services;
+pub(super) mod report;
+mod restored;
+pub(super) mod saving;

@@ -4,5 +4,7 @@ pub mod attempts;
 pub mod pki;
 pub mod roles;
 pub mod tokens;
+pub mod user;
 
-pub use roles::{Role, User};
+pub use roles::Role;
+pub use user::{Attributes, User};

@@ -9,6 +9,7 @@ pub mod list;
 pub mod openapi;
 pub mod params;
 pub mod respond;
+pub mod reviews;
 pub mod route;
 mod strategic;
 pub mod table;

@@ -92,19 +92,22 @@ pub fn all() -> &'static [Resource] {
 
 /// The resource with that plural in that group and version, and the version.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<(&'static Resource, &'static str)> {
-    let named = |resource: &&Resource| resource.group == group && resource.api.plural == plural;
-    let resource = all().iter().find(named)?;
+    let resource = named(group, plural)?;
     let version = resource.versions.iter().find(|known| **known == version)?;
     Some((resource, version))
+}
+
+/// The resource with that plural in that group.
+pub fn named(group: &str, plural: &str) -> Option<&'static Resource> {
+    let named = |resource: &&Resource| resource.group == group && resource.api.plural == plural;
+    all().iter().find(named)
 }
 
 /// The resource of the objects whose keys begin as this one does.
 pub fn of_key(key: &str) -> Option<&'static Resource> {
     let mut parts = key.split('/').skip(1);
     let (group, plural) = (parts.next()?, parts.next()?);
-    let group = if group == CORE { "" } else { group };
-    let named = |resource: &&Resource| resource.group == group && resource.api.plural == plural;
-    all().iter().find(named)
+    named(if group == CORE { "" } else { group }, plural)
 }
 
 /// Stands for the core group in keys.

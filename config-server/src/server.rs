@@ -2,6 +2,7 @@
 
 mod accept;
 mod dispatch;
+mod reviews;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -28,6 +28,9 @@ use crate::store::history::HistoryLimits;
 /// How many batches of changes wait for their findings.
 const FEED_MAX: usize = 16;
 
+/// Whose Secrets the first token for proxies may read: those of the namespace that a proxy has without further settings.
+const PROXY_NAMESPACE: &str = "default";
+
 /// How a server is run.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -113,7 +116,8 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", settings.listen))?;
     let address = listener.local_addr().map_err(in_data)?;
-    for (name, role) in [("admin", Role::Admin), ("proxy", Role::Proxy)] {
+    let proxy = Role::Proxy(vec![PROXY_NAMESPACE.to_owned()]);
+    for (name, role) in [("admin", Role::Admin), ("proxy", proxy)] {
         let path = data.join(format!("{name}.kubeconfig"));
         let token = match token_in(&path) {
             Some(token) => token,

@@ -1,36 +1,85 @@
-//! Roles, and what they allow.
+//! Roles: how they are written, and what they allow.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::Call;
-use crate::resources::Resource;
-use crate::status::Failure;
+use super::Attributes;
+use crate::resources;
 
 /// What a user may do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(into = "String", try_from = "String")]
 pub enum Role {
     /// Everything.
     Admin,
-    /// Read everything but Secrets, and write it in these namespaces.
-    Writer(Vec<String>),
+    /// Read everything but Secrets, and of Secrets those in these namespaces.
+    Proxy(Vec<String>),
     /// Read everything but Secrets.
     Reader,
-    /// Read everything.
-    Proxy,
+    /// Read everything but Secrets, and write it in these namespaces.
+    Writer(Vec<String>),
+}
+
+impl Role {
+    /// Whether a request for objects is allowed. Every request is decided here, and so is every review of access.
+    pub fn allows(&self, request: &Attributes<'_>) -> bool {
+        if *self == Role::Admin {
+            return true;
+        }
+        let served = resources::named(request.group, request.resource);
+        let Some(resource) = served else {
+            // Only an admin may do everything, which `*` stands for.
+            return false;
+        };
+        let is_read = matches!(request.verb, "get" | "list" | "watch");
+        let is_write = matches!(
+            request.verb,
+            "create" | "update" | "patch" | "delete" | "deletecollection"
+        );
+        let is_in = |namespaces: &[String]| {
+            let namespace = request.namespace.filter(|_| resource.api.is_namespaced);
+            namespace.is_some_and(|wanted| namespaces.iter().any(|named| named == wanted))
+        };
+        match self {
+            Role::Admin => true,
+            Role::Proxy(namespaces) if resource.is_secret() => is_read && is_in(namespaces),
+            Role::Reader | Role::Writer(_) if resource.is_secret() => false,
+            Role::Proxy(_) | Role::Reader => is_read,
+            Role::Writer(namespaces) => is_read || is_write && is_in(namespaces),
+        }
+    }
+
+    /// Whether a request for a path that is about no object is allowed, such as `/version`.
+    pub fn allows_path(&self, verb: &str) -> bool {
+        verb == "get" || *self == Role::Admin
+    }
 }
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Role::Admin => f.pad("admin"),
-            Role::Writer(namespaces) => f.pad(&format!("writer:{}", namespaces.join(","))),
+            Role::Proxy(namespaces) if namespaces.is_empty() => f.pad("proxy"),
+            Role::Proxy(namespaces) => f.pad(&format!("proxy:{}", namespaces.join(","))),
             Role::Reader => f.pad("reader"),
-            Role::Proxy => f.pad("proxy"),
+            Role::Writer(namespaces) => f.pad(&format!("writer:{}", namespaces.join(","))),
         }
+    }
+}
+
+impl From<Role> for String {
+    fn from(role: Role) -> String {
+        role.to_string()
+    }
+}
+
+impl TryFrom<String> for Role {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Role, String> {
+        text.parse()
     }
 }
 
@@ -38,76 +87,93 @@ impl FromStr for Role {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Role, String> {
-        let unknown =
-            || format!("unknown role {text:?}: use admin, reader, proxy or writer:NAMESPACE,...");
-        match text.split_once(':') {
-            None if text == "admin" => Ok(Role::Admin),
-            None if text == "reader" => Ok(Role::Reader),
-            None if text == "proxy" => Ok(Role::Proxy),
-            Some(("writer", namespaces)) => {
-                let namespaces: Vec<String> = namespaces.split(',').map(str::to_owned).collect();
-                let is_fine = namespaces.iter().all(|name| crate::object::is_name(name));
-                if is_fine {
-                    Ok(Role::Writer(namespaces))
-                } else {
-                    Err(unknown())
-                }
+        let (role, namespaces) = match text.split_once(':') {
+            Some((role, list)) => (role, Some(list.split(',').map(str::to_owned).collect())),
+            None => (text, None::<Vec<String>>),
+        };
+        let names = namespaces.as_deref().unwrap_or_default();
+        if let Some(wrong) = names.iter().find(|name| !crate::object::is_name(name)) {
+            return Err(format!(
+                "role {text:?}: {wrong:?} is no name of a namespace"
+            ));
+        }
+        match (role, namespaces) {
+            ("admin", None) => Ok(Role::Admin),
+            ("reader", None) => Ok(Role::Reader),
+            ("proxy", namespaces) => Ok(Role::Proxy(namespaces.unwrap_or_default())),
+            ("writer", Some(namespaces)) => Ok(Role::Writer(namespaces)),
+            ("writer", None) => {
+                Err("role \"writer\" lacks its namespaces: write writer:NAMESPACE,...".to_owned())
             }
-            _ => Err(unknown()),
+            _ => Err(format!(
+                "unknown role {text:?}: use admin, reader, proxy, proxy:NAMESPACE,... or writer:NAMESPACE,..."
+            )),
         }
     }
 }
 
-/// Who sent a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
-    /// The name, for messages and the audit log.
-    pub name: String,
-    /// What is allowed.
-    pub role: Role,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl User {
-    /// Checks that the user may make this call.
-    ///
-    /// # Errors
-    /// 403 if not.
-    pub fn check(&self, call: &Call) -> Result<(), Failure> {
-        let target = &call.target;
-        let verb = call.verb();
-        let is_read = matches!(verb, "get" | "list" | "watch");
-        let is_allowed = match &self.role {
-            Role::Admin => true,
-            Role::Proxy => is_read,
-            Role::Reader => is_read && !target.resource.is_secret(),
-            Role::Writer(_) if target.resource.is_secret() => false,
-            Role::Writer(namespaces) => {
-                let is_one = |namespace: &String| namespaces.contains(namespace);
-                is_read || target.namespace.as_ref().is_some_and(is_one)
-            }
-        };
-        if is_allowed {
-            return Ok(());
+    #[test]
+    fn roles_are_read_as_they_are_written() {
+        for text in ["admin", "reader", "proxy", "proxy:a,b", "writer:a"] {
+            let role: Role = text.parse().unwrap();
+            assert_eq!(role.to_string(), text);
+            let stored = serde_json::to_string(&role).unwrap();
+            assert_eq!(serde_json::from_str::<Role>(&stored).unwrap(), role);
         }
-        let name = target.name.as_deref().unwrap_or("");
-        Err(Failure::forbidden(
-            target.resource,
-            name,
-            self.refusal(call, target.resource),
-        ))
+        for (text, why) in [
+            ("writer", "lacks its namespaces"),
+            ("writer:", "is no name of a namespace"),
+            ("proxy:A", "is no name of a namespace"),
+            ("reader:a", "unknown role"),
+            ("root", "unknown role"),
+        ] {
+            let error = text.parse::<Role>().unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
-    fn refusal(&self, call: &Call, resource: &Resource) -> String {
-        let place = match &call.target.namespace {
-            Some(namespace) => format!("in the namespace {namespace:?}"),
-            None => "at the cluster scope".to_owned(),
-        };
-        format!(
-            "User {:?} cannot {} resource {:?} in API group {:?} {place}",
-            self.name,
-            call.verb(),
-            resource.api.plural,
-            resource.group
-        )
+    #[test]
+    fn role_decides_by_verb_kind_and_namespace() {
+        let secret = |namespace| ("", "secrets", namespace);
+        let gateway = |namespace| ("networking.istio.io", "gateways", namespace);
+        let cluster = ("flomesh.io", "clusters", Some("a"));
+        for (role, verb, (group, resource, namespace), expected) in [
+            ("admin", "delete", secret(Some("a")), true),
+            ("admin", "*", ("*", "*", None), true),
+            ("reader", "watch", gateway(None), true),
+            ("reader", "create", gateway(Some("a")), false),
+            ("reader", "get", secret(Some("a")), false),
+            ("reader", "get", ("*", "*", None), false),
+            ("reader", "get", ("", "pods", None), false),
+            ("writer:a", "list", gateway(None), true),
+            ("writer:a", "patch", gateway(Some("a")), true),
+            ("writer:a", "patch", gateway(Some("b")), false),
+            ("writer:a", "patch", gateway(None), false),
+            ("writer:a", "*", gateway(Some("a")), false),
+            ("writer:a", "create", secret(Some("a")), false),
+            ("writer:a", "list", secret(Some("a")), false),
+            ("writer:a", "update", cluster, false),
+            ("proxy", "watch", gateway(None), true),
+            ("proxy", "update", gateway(Some("a")), false),
+            ("proxy", "list", secret(Some("a")), false),
+            ("proxy:a", "watch", secret(Some("a")), true),
+            ("proxy:a", "watch", secret(Some("b")), false),
+            ("proxy:a", "list", secret(None), false),
+            ("proxy:a", "update", secret(Some("a")), false),
+        ] {
+            let attributes = Attributes {
+                verb,
+                group,
+                resource,
+                namespace,
+                ..Attributes::default()
+            };
+            let allowed = role.parse::<Role>().unwrap().allows(&attributes);
+            assert_eq!(allowed, expected, "{role} {verb} {resource} {namespace:?}");
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::reviews::{self, Review};
 use crate::resources::{self, Resource};
 use crate::status::Failure;
 
-/// What can be done with objects, and with their status.
-const VERBS: [&str; 8] = [
+/// What can be done with objects.
+pub const VERBS: [&str; 8] = [
     "create",
     "delete",
     "deletecollection",
@@ -16,7 +17,8 @@ const VERBS: [&str; 8] = [
     "update",
     "watch",
 ];
-const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
+/// What can be done with the status of objects.
+pub const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// `/version`
 pub fn version() -> Value {
@@ -45,6 +47,11 @@ fn groups() -> Vec<(&'static str, Vec<&'static str>)> {
                 }
             }
             None => groups.push((resource.group, resource.versions.clone())),
+        }
+    }
+    for review in reviews::ALL {
+        if groups.iter().all(|(name, _)| *name != review.group()) {
+            groups.push((review.group(), vec![reviews::VERSION]));
         }
     }
     groups
@@ -119,6 +126,13 @@ pub fn api_resources(group: &str, version: &str) -> Result<Value, Failure> {
             }));
         }
     }
+    for review in reviews::in_version(group, version) {
+        group_version = review.api_version();
+        list.push(json!({
+            "name": review.plural(), "singularName": review.kind().to_ascii_lowercase(), "namespaced": false,
+            "kind": review.kind(), "verbs": reviews::VERBS,
+        }));
+    }
     if list.is_empty() {
         return Err(Failure::unknown_path());
     }
@@ -137,9 +151,10 @@ pub fn aggregated(is_core: bool, stage: &str) -> Value {
     };
     let items = groups.iter().map(|(group, versions)| {
         let versions = versions.iter().map(|version| {
-            let resources: Vec<Value> = in_version(group, version)
-                .map(|resource| aggregated_resource(resource, version))
-                .collect();
+            let resources =
+                in_version(group, version).map(|resource| aggregated_resource(resource, version));
+            let reviews = reviews::in_version(group, version).map(aggregated_review);
+            let resources: Vec<Value> = resources.chain(reviews).collect();
             json!({"version": version, "resources": resources, "freshness": "Current"})
         });
         json!({"metadata": {"name": group}, "versions": versions.collect::<Vec<_>>()})
@@ -168,4 +183,12 @@ fn aggregated_resource(resource: &Resource, version: &str) -> Value {
             json!([{"subresource": "status", "responseKind": kind, "verbs": STATUS_VERBS}]);
     }
     row
+}
+
+fn aggregated_review(review: Review) -> Value {
+    json!({
+        "resource": review.plural(), "scope": "Cluster", "singularResource": review.kind().to_ascii_lowercase(),
+        "responseKind": {"group": review.group(), "version": reviews::VERSION, "kind": review.kind()},
+        "verbs": reviews::VERBS,
+    })
 }

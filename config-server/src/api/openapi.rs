@@ -6,6 +6,7 @@ use config_loader::kinds::{Body, Row};
 use serde_json::{Map, Value, json};
 
 use super::discovery::in_version;
+use super::reviews::{self, Review};
 use crate::resources::{self, Resource};
 use crate::status::Failure;
 
@@ -14,13 +15,15 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// `/openapi/v3`: where the document of each group version is.
 pub fn index() -> Value {
     let mut paths = Map::new();
-    for resource in resources::all() {
-        for version in &resource.versions {
-            let path = place(resource, version);
-            let url = format!("/openapi/v3{path}?hash={}", env!("CARGO_PKG_VERSION"));
-            let name = path.trim_start_matches('/').to_owned();
-            paths.insert(name, json!({"serverRelativeURL": url}));
-        }
+    let of_resource = |resource: &'static Resource| {
+        let versions = resource.versions.iter();
+        versions.map(|version| place(resource, version))
+    };
+    let of_objects = resources::all().iter().flat_map(of_resource);
+    for path in of_objects.chain(reviews::ALL.map(review_place)) {
+        let url = format!("/openapi/v3{path}?hash={}", env!("CARGO_PKG_VERSION"));
+        let name = path.trim_start_matches('/').to_owned();
+        paths.insert(name, json!({"serverRelativeURL": url}));
     }
     json!({"paths": paths})
 }
@@ -32,6 +35,10 @@ fn place(resource: &Resource, version: &str) -> String {
     } else {
         format!("/apis/{}/{version}", resource.group)
     }
+}
+
+fn review_place(review: Review) -> String {
+    format!("/apis/{}", review.api_version())
 }
 
 fn info() -> Value {
@@ -56,6 +63,17 @@ pub fn document(of: &str) -> Result<Value, Failure> {
         let name = schema_name(resource, version);
         schemas.insert(name, schema(resource, version, "#/components/schemas/"));
     }
+    for review in reviews::in_version(group, version) {
+        let reference = json!({"$ref": format!("#/components/schemas/{}", review.schema_name())});
+        let gvk = json!({"group": group, "version": version, "kind": review.kind()});
+        let post = json!({
+            "responses": {"201": {"description": "Created", "content": {"application/json": {"schema": reference}}}},
+            "x-kubernetes-action": "post", "x-kubernetes-group-version-kind": gvk,
+        });
+        let path = format!("{}/{}", review_place(review), review.plural());
+        paths.insert(path, json!({"post": post}));
+        schemas.insert(review.schema_name(), review.schema());
+    }
     if paths.is_empty() {
         return Err(Failure::unknown_path());
     }
@@ -73,6 +91,9 @@ pub fn document_v2() -> Value {
             let name = schema_name(resource, version);
             definitions.insert(name, schema(resource, version, "#/definitions/"));
         }
+    }
+    for review in reviews::ALL {
+        definitions.insert(review.schema_name(), review.schema());
     }
     definitions.insert(META.to_owned(), meta_schema());
     json!({"swagger": "2.0", "info": info(), "paths": {}, "definitions": definitions})

@@ -1,5 +1,6 @@
 //! What a path names.
 
+use super::reviews::{self, Review};
 use crate::object::is_name;
 use crate::resources::{self, Resource};
 use crate::status::Failure;
@@ -30,6 +31,8 @@ pub enum Route {
     OpenApi3,
     /// `/openapi/v3/` and one group version
     OpenApi3Of(String),
+    /// A review of access.
+    Review(Review),
     /// Objects, or one object.
     Objects(Target),
 }
@@ -91,7 +94,13 @@ pub fn route(path: &str) -> Result<Route, Failure> {
             version: (*version).to_owned(),
         }),
         ["api", version, rest @ ..] => objects("", version, rest),
-        ["apis", group, version, rest @ ..] => objects(group, version, rest),
+        ["apis", group, version, rest @ ..] => {
+            let review = rest.first().filter(|_| rest.len() == 1);
+            match review.and_then(|plural| reviews::find(group, version, plural)) {
+                Some(review) => Ok(Route::Review(review)),
+                None => objects(group, version, rest),
+            }
+        }
         _ => Err(Failure::unknown_path()),
     }
 }

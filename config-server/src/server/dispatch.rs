@@ -10,13 +10,13 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::accept::{Accepted, accepted};
-use super::{PATIENCE, Peer, Server};
+use super::{PATIENCE, Peer, Server, reviews};
 use crate::access::User;
 use crate::api::params::Params;
 use crate::api::respond::{self, Answer, Body};
 use crate::api::route::{Route, Target, route};
 use crate::api::watch::{Form, metadata_only};
-use crate::api::{Call, discovery, openapi, table};
+use crate::api::{Call, decode, discovery, openapi, table};
 use crate::status::Failure;
 
 /// The largest body of a request.
@@ -41,21 +41,35 @@ impl Server {
         let user = self.user(peer, &head.headers)?;
         let params = Params::read(head.uri.query());
         let accepted = accepted(&head.headers, &params)?;
+        let text = |name: HeaderName| header(&head.headers, name);
         match route(head.uri.path())? {
             Route::Objects(target) => {
-                let text = |name: HeaderName| header(&head.headers, name);
-                let call = Call {
+                let mut call = Call {
                     content_type: text(CONTENT_TYPE),
                     user_agent: text(USER_AGENT),
                     method: head.method,
                     target,
                     params,
-                    body: read_body(body).await?,
+                    body: Bytes::new(),
                 };
+                self.check(&user, &call)?;
+                call.body = read_body(body).await?;
                 self.objects(&user, &call, &accepted).await
             }
-            _ if head.method != Method::GET => Err(Failure::method_not_allowed()),
+            Route::Review(review) if head.method == Method::POST => {
+                let object = decode::body(&text(CONTENT_TYPE), &read_body(body).await?)?;
+                let mut answer = Answer::ok(reviews::answer(review, &user, &object)?);
+                answer.code = StatusCode::CREATED;
+                let is_pretty = params.get("pretty") == "true";
+                Ok(respond::json(&answer, "application/json", is_pretty))
+            }
+            Route::Review(_) => Err(Failure::method_not_allowed()),
             route => {
+                let verb = head.method.as_str().to_ascii_lowercase();
+                user.check_path(&verb, head.uri.path())?;
+                if head.method != Method::GET {
+                    return Err(Failure::method_not_allowed());
+                }
                 let is_pretty = params.get("pretty") == "true";
                 document(&route, &accepted, is_pretty)
             }
@@ -85,13 +99,23 @@ impl Server {
         Err(Failure::new(code, "Unauthorized", "Unauthorized"))
     }
 
+    /// Checks that a call is allowed. A write that is not is in the audit log, too.
+    fn check(&self, user: &User, call: &Call) -> Result<(), Failure> {
+        let outcome = user.check(call);
+        if let Err(failure) = &outcome
+            && call.method != Method::GET
+        {
+            self.audit.record(user, call, &Err(failure.clone()));
+        }
+        outcome
+    }
+
     async fn objects(
         &self,
         user: &User,
         call: &Call,
         accepted: &Accepted,
     ) -> Result<Response<Body>, Failure> {
-        user.check(call)?;
         let form = match accepted {
             Accepted::Json(form) => *form,
             Accepted::Discovery(_) => Form::Object,
@@ -180,7 +204,9 @@ fn document(
         (Route::OpenApi2, _) => openapi::document_v2(),
         (Route::OpenApi3, _) => openapi::index(),
         (Route::OpenApi3Of(of), _) => openapi::document(of)?,
-        (Route::Health | Route::Objects(_), _) => return Err(Failure::unknown_path()),
+        (Route::Health | Route::Objects(_) | Route::Review(_), _) => {
+            return Err(Failure::unknown_path());
+        }
     };
     Ok(respond::json(&Answer::ok(object), content_type, is_pretty))
 }

@@ -3,6 +3,7 @@
 // A test may fail by a panic, and says why it is skipped.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod access;
 mod conditions;
 mod etcd;
 mod kubectl;

@@ -295,7 +295,8 @@ async fn users_without_rights_are_refused(server: TestServer) {
     assert_eq!(nobody.get(GTPS).await.code, 401);
     assert_eq!(nobody.get("/healthz").await.code, 200);
     let mut proxy = server.client(Some(&server.token("proxy"))).await;
-    assert_eq!(proxy.get("/api/v1/secrets").await.code, 200);
+    let secrets = "/api/v1/namespaces/default/secrets";
+    assert_eq!(proxy.get(secrets).await.code, 200);
     let refused = proxy.post(GTPS, &policy("web", "Locality")).await;
     assert_eq!(
         (refused.code, &refused.body["reason"]),

@@ -11,9 +11,10 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -121,6 +122,23 @@ impl TestServer {
     pub async fn client(&self, token: Option<&str>) -> Client {
         Client::connect(self.address, &self.data.path().join("ca.crt"), token).await
     }
+
+    /// A client with a certificate of the server's CA for that common name and organization.
+    pub async fn with_certificate(&self, name: &str, organization: &str) -> Client {
+        let read = |name: &str| std::fs::read_to_string(self.data.path().join(name)).unwrap();
+        let ca_key = KeyPair::from_pem(&read("ca.key")).unwrap();
+        let issuer = Issuer::from_ca_cert_pem(&read("ca.crt"), ca_key).unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        let subject = &mut params.distinguished_name;
+        subject.push(DnType::CommonName, name);
+        subject.push(DnType::OrganizationName, organization);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &issuer).unwrap();
+        let identity = Some((certificate.der().clone(), key));
+        let ca = self.data.path().join("ca.crt");
+        Client::connect_as(self.address, &ca, None, identity).await
+    }
 }
 
 pub fn token_in(kubeconfig: &Path) -> String {
@@ -151,6 +169,15 @@ pub struct Lines {
 
 impl Client {
     pub async fn connect(address: std::net::SocketAddr, ca: &Path, token: Option<&str>) -> Client {
+        Client::connect_as(address, ca, token, None).await
+    }
+
+    async fn connect_as(
+        address: std::net::SocketAddr,
+        ca: &Path,
+        token: Option<&str>,
+        identity: Option<(CertificateDer<'static>, KeyPair)>,
+    ) -> Client {
         let mut roots = RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_file(ca).unwrap())
@@ -159,8 +186,16 @@ impl Client {
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match identity {
+            Some((certificate, key)) => {
+                let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+                config
+                    .with_client_auth_cert(vec![certificate], key.into())
+                    .unwrap()
+            }
+            None => config.with_no_client_auth(),
+        };
         let stream = TcpStream::connect(address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let connector = TlsConnector::from(Arc::new(config));

@@ -195,7 +195,7 @@ pub enum TokenCommand {
     Create {
         /// Name of its user
         name: String,
-        /// What it allows: admin, reader, proxy or writer:NAMESPACE,...
+        /// What it allows: admin, reader, proxy, proxy:NAMESPACE,... or writer:NAMESPACE,...
         #[arg(long, value_name = "ROLE", env = "STRAIT_TOKEN_ROLE")]
         role: Role,
         /// After which time it expires; never by default

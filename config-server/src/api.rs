@@ -5,9 +5,12 @@ pub mod changes;
 pub mod decode;
 pub mod deletion;
 pub mod discovery;
+pub mod lines;
 pub mod list;
 pub mod openapi;
+mod owners;
 pub mod params;
+pub mod protobuf;
 pub mod respond;
 pub mod reviews;
 pub mod route;
@@ -26,6 +29,8 @@ use crate::object;
 use crate::resources::Resource;
 use crate::status::Failure;
 use crate::store::{Entry, Expected, Revision, Store, Written};
+use lines::Lines;
+use owners::Owners;
 use params::Params;
 use respond::Answer;
 use route::Target;
@@ -89,6 +94,8 @@ pub struct Change {
 pub struct Api {
     /// The store.
     pub store: Arc<dyn Store>,
+    owners: Arc<Owners>,
+    lines: Arc<Lines>,
 }
 
 impl std::fmt::Debug for Api {
@@ -98,6 +105,15 @@ impl std::fmt::Debug for Api {
 }
 
 impl Api {
+    /// The API over that store.
+    pub fn new(store: Arc<dyn Store>) -> Api {
+        Api {
+            store,
+            owners: Arc::default(),
+            lines: Arc::default(),
+        }
+    }
+
     /// Carries out a write.
     ///
     /// # Errors

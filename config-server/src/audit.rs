@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::access::User;
 use crate::api::{Call, Change};
@@ -50,7 +50,13 @@ impl Audit {
                 name.clone_from(&change.name);
                 (change.answer.code, change.before, change.after)
             }
-            Err(failure) => (failure.code, None, None),
+            Err(failure) => {
+                // The name of an object that was not created is in its body only.
+                if let Some(named) = failure.details.get("name").and_then(Value::as_str) {
+                    named.clone_into(&mut name);
+                }
+                (failure.code, None, None)
+            }
         };
         let line = json!({
             "time": clock::now(), "user": user.name, "role": user.role.to_string(), "verb": call.verb(),

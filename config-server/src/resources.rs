@@ -113,6 +113,15 @@ pub fn of_key(key: &str) -> Option<&'static Resource> {
 /// Stands for the core group in keys.
 const CORE: &str = "core";
 
+/// There is one of each: it is the same resource if it is the same value.
+impl PartialEq for Resource {
+    fn eq(&self, other: &Resource) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Resource {}
+
 impl Resource {
     /// Namespaces.
     pub fn namespaces() -> &'static Resource {

@@ -127,7 +127,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         write_changed(&path, &text).map_err(in_data)?;
     }
     let server = Server {
-        api: Api { store },
+        api: Api::new(store),
         tokens: Arc::new(users.tokens()),
         attempts: Arc::new(Attempts::default()),
         audit: Arc::new(Audit::at(data.join("audit.log")).map_err(in_data)?),

@@ -30,7 +30,7 @@ impl Role {
         }
         let served = resources::named(request.group, request.resource);
         let Some(resource) = served else {
-            // Only an admin may do everything, which `*` stands for.
+            // `*` means every resource, which only an admin may use.
             return false;
         };
         let is_read = matches!(request.verb, "get" | "list" | "watch");

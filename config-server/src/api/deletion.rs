@@ -11,7 +11,7 @@ use crate::object;
 use crate::resources::{self, Resource};
 use crate::selector::Selector;
 use crate::status::{Cause, Failure};
-use crate::store::{Entry, Expected, Scan, Written};
+use crate::store::{Entry, Expected, Revision, Scan, Written};
 
 /// What a request says about a deletion.
 #[derive(Clone, Debug, Default)]
@@ -125,8 +125,14 @@ impl Api {
             let mut object = object::read(&entry, target.resource, target.version);
             options.meets(target, name, &object)?;
             let uid = object::meta(&object, "uid").to_owned();
+            let owner = |revision| Owner {
+                uid: &uid,
+                namespace: target.namespace.as_deref(),
+                revision,
+            };
             if options.policy == "Foreground" && !options.is_dry_run {
-                self.release_dependents(&uid, false).await?;
+                let latest = self.store.latest().await?;
+                self.release_dependents(&owner(latest), false).await?;
             }
             let change = |answer, after| Change {
                 answer,
@@ -155,7 +161,7 @@ impl Api {
             if let Written::Done(after) = written {
                 if options.policy != "Foreground" {
                     let is_orphan = options.policy == "Orphan";
-                    self.release_dependents(&uid, is_orphan).await?;
+                    self.release_dependents(&owner(after), is_orphan).await?;
                 }
                 return Ok(change(answer, Some(after)));
             }
@@ -217,41 +223,68 @@ impl Api {
         Ok(())
     }
 
-    /// Deletes what only the object with that UID owned; or takes the owner from it.
-    async fn release_dependents(&self, uid: &str, is_orphan: bool) -> Result<(), Failure> {
-        for entry in self.entries("/".to_owned()).await? {
-            // A cheap look at the text first: hardly any object has an owner.
-            if uid.is_empty() || !contains(&entry.value, uid) {
-                continue;
-            }
-            let Some(resource) = resources::of_key(&entry.key) else {
-                continue;
-            };
-            let mut object = object::read(&entry, resource, resource.versions[0]);
-            let metadata = object::metadata_mut(&mut object);
-            let Some(Value::Array(owners)) = metadata.get_mut("ownerReferences") else {
-                continue;
-            };
-            let count = owners.len();
-            owners.retain(|owner| owner["uid"] != uid);
-            if owners.len() == count {
-                continue;
-            }
-            let is_free = owners.is_empty();
-            let namespace = object::meta(&object, "namespace").to_owned();
-            let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-            let name = object::meta(&object, "name").to_owned();
-            if is_free && !is_orphan {
-                let target = target_of(resource, namespace.as_deref());
-                Box::pin(self.delete_one(&target, &name, &Options::default())).await?;
-            } else {
-                let expected = Expected::At(entry.revision);
-                self.put(entry.key.to_string(), expected, &mut object)
-                    .await?;
-            }
+    /// Deletes what only this owner owned; or takes the owner from it. An owner in a namespace owns in that namespace only.
+    async fn release_dependents(&self, owner: &Owner<'_>, is_orphan: bool) -> Result<(), Failure> {
+        if owner.uid.is_empty() {
+            return Ok(());
+        }
+        for key in self.dependents(owner.uid, owner.revision).await? {
+            self.release(&key, owner, is_orphan).await?;
         }
         Ok(())
     }
+
+    async fn release(&self, key: &str, owner: &Owner<'_>, is_orphan: bool) -> Result<(), Failure> {
+        let Some(resource) = resources::of_key(key) else {
+            return Ok(());
+        };
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(entry) = self.store.get(key).await?.0 else {
+                return Ok(());
+            };
+            let mut object = object::read(&entry, resource, resource.versions[0]);
+            let namespace = object::meta(&object, "namespace").to_owned();
+            if owner
+                .namespace
+                .is_some_and(|of_owner| of_owner != namespace)
+            {
+                return Ok(());
+            }
+            let metadata = object::metadata_mut(&mut object);
+            let Some(Value::Array(owners)) = metadata.get_mut("ownerReferences") else {
+                return Ok(());
+            };
+            owners.retain(|named| named["uid"] != owner.uid);
+            if owners.is_empty() && !is_orphan {
+                let name = object::meta(&object, "name").to_owned();
+                let namespace = Some(&*namespace).filter(|namespace| !namespace.is_empty());
+                let target = target_of(resource, namespace);
+                let options = Options::default();
+                let deleted = self.delete_one(&target, &name, &options);
+                return match Box::pin(deleted).await {
+                    Err(failure) if failure.code == StatusCode::NOT_FOUND => Ok(()),
+                    other => other.map(drop),
+                };
+            }
+            let expected = Expected::At(entry.revision);
+            if self
+                .put(key.to_owned(), expected, &mut object)
+                .await?
+                .is_some()
+            {
+                return Ok(());
+            }
+        }
+        Err(Failure::modified(resource, key))
+    }
+}
+
+/// An object that is deleted, and the owner of its dependents.
+struct Owner<'a> {
+    uid: &'a str,
+    namespace: Option<&'a str>,
+    /// Dependents that were written before this are found.
+    revision: Revision,
 }
 
 fn target_of(resource: &'static Resource, namespace: Option<&str>) -> Target {
@@ -262,12 +295,6 @@ fn target_of(resource: &'static Resource, namespace: Option<&str>) -> Target {
         name: None,
         is_status: false,
     }
-}
-
-fn contains(bytes: &[u8], text: &str) -> bool {
-    bytes
-        .windows(text.len())
-        .any(|window| window == text.as_bytes())
 }
 
 fn mark_deleted(object: &mut Value) {

@@ -10,13 +10,14 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use rand::RngExt;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Instant;
 
+use super::lines::{self, Encoding, Form, metadata_only};
 use super::params::Params;
 use super::respond::Body;
 use super::route::Target;
-use super::table::{self, Include};
+use super::table;
 use super::{Api, Call, set_revision};
 use crate::object;
 use crate::selector::Selector;
@@ -25,21 +26,15 @@ use crate::store::{Event, Revision, Scan, StoreError};
 
 /// How often a watch tells its revision when nothing happens.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// The most events that wait for a slow client; the others wait in the history.
+/// How often it is checked that the client may still watch.
+const CHECK_EVERY: Duration = Duration::from_secs(5);
+/// The most events, and about the most bytes, that wait for a slow client; the others wait in the history.
 const QUEUE_MAX: usize = 64;
-/// How many events are taken from the history at a time.
+const QUEUE_BYTES_MAX: usize = 4 << 20;
+/// A client that takes nothing for so long has its watch closed.
+const STALL_MAX: Duration = Duration::from_secs(60);
+/// How many events are taken from the history at a time, and how many objects of the state.
 const BATCH: usize = 256;
-
-/// How objects are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// As they are.
-    Object,
-    /// As rows of a table.
-    Table(Include),
-    /// With their metadata only.
-    MetadataOnly,
-}
 
 /// A watch that has been checked and can begin.
 struct Watch {
@@ -50,9 +45,16 @@ struct Watch {
     start: Start,
     has_bookmarks: bool,
     deadline: Instant,
-    rows: u64,
-    lines: mpsc::Sender<Bytes>,
+    /// Whether a table has named its columns.
+    has_named: bool,
+    is_allowed: Guard,
+    lines: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
+    /// The bytes that may still be queued.
+    room: Arc<Semaphore>,
 }
+
+/// Whether the client may still watch.
+pub type Guard = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// Where a watch begins.
 enum Start {
@@ -68,12 +70,12 @@ enum Start {
 }
 
 impl Api {
-    /// Starts a watch. The body ends when its time is over, when its client goes away, or when it has fallen behind the
-    /// history.
+    /// Starts a watch. The body ends when its time is over, when its client goes away, takes nothing or may no longer watch,
+    /// or when it has fallen behind the history.
     ///
     /// # Errors
     /// As Kubernetes does.
-    pub async fn watch(&self, call: &Call, form: Form) -> Result<Body, Failure> {
+    pub async fn watch(&self, call: &Call, form: Form, is_allowed: Guard) -> Result<Body, Failure> {
         let params = &call.params;
         let mut fields = params.get("fieldSelector").to_owned();
         if let Some(name) = &call.target.name {
@@ -99,12 +101,14 @@ impl Api {
             start,
             has_bookmarks: params.flag("allowWatchBookmarks")?,
             deadline: Instant::now() + Duration::from_secs(seconds),
-            rows: 0,
+            has_named: false,
+            is_allowed,
             lines,
+            room: Arc::new(Semaphore::new(QUEUE_BYTES_MAX)),
         };
         tokio::spawn(watch.run());
         let frames = stream::unfold(received, |mut received| async {
-            let line = received.recv().await?;
+            let (line, _room) = received.recv().await?;
             Some((Ok::<_, Infallible>(Frame::data(line)), received))
         });
         Ok(StreamBody::new(frames).boxed_unsync())
@@ -161,45 +165,50 @@ impl Watch {
     }
 
     async fn follow(&mut self) -> Result<(), Gone> {
-        let mut seen = match self.begin().await? {
-            Some(seen) => seen,
-            None => return Ok(()),
+        let prefix = self.target.prefix();
+        let store = Arc::clone(&self.api.store);
+        let history = store.history();
+        let Some(mut seen) = self.begin(&prefix).await? else {
+            return Ok(());
         };
-        let mut latest = self.api.store.history().subscribe();
+        let mut changes = history.subscribe_to(&prefix);
         let mut bookmark = Instant::now() + BOOKMARK_EVERY;
+        let mut check = tokio::time::interval(CHECK_EVERY);
         loop {
-            let newest = *latest.borrow_and_update();
+            changes.borrow_and_update();
+            let newest = history.latest();
             loop {
-                let events = self.api.store.history().since(seen, BATCH);
-                let events = match events {
+                let events = match history.since_in(&prefix, seen, BATCH) {
                     Ok(events) => events,
                     Err(error) => return self.fail(&expired(error, seen)).await,
                 };
-                let is_all = events.len() < BATCH;
-                for event in events {
+                for event in &events {
                     seen = event.revision;
-                    self.send_change(&event).await?;
+                    if event.key.starts_with(&prefix) {
+                        self.send_change(event).await?;
+                    }
                 }
-                if is_all {
+                if events.len() < BATCH {
                     break;
                 }
             }
             seen = seen.max(newest);
-            tokio::select! {
-                changed = latest.changed() => if changed.is_err() { return Ok(()) },
-                () = sleep_until(bookmark) => {
-                    bookmark = Instant::now() + BOOKMARK_EVERY;
-                    if self.has_bookmarks {
-                        self.send_bookmark(seen, false).await?;
-                    }
+            if Instant::now() >= bookmark {
+                bookmark = Instant::now() + BOOKMARK_EVERY;
+                if self.has_bookmarks {
+                    self.send_bookmark(seen, false).await?;
                 }
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return Ok(()) },
+                _ = check.tick() => if !(self.is_allowed)() { return Ok(()) },
                 () = self.lines.closed() => return Err(Gone),
             }
         }
     }
 
     /// Sends the state, if it is asked for. Returns the revision as of which it is.
-    async fn begin(&mut self) -> Result<Option<Revision>, Gone> {
+    async fn begin(&mut self, prefix: &str) -> Result<Option<Revision>, Gone> {
         let is_marked = match self.start {
             Start::After(0) => {
                 return match self.api.store.latest().await {
@@ -213,48 +222,69 @@ impl Watch {
             Start::After(revision) => return Ok(Some(revision)),
             Start::State { is_marked, .. } => is_marked,
         };
-        let scan = Scan {
-            prefix: self.target.prefix(),
+        let mut scan = Scan {
+            prefix: prefix.to_owned(),
+            limit: Some(BATCH),
             ..Scan::default()
         };
-        let page = match self.api.store.scan(scan).await {
-            Ok(page) => page,
-            Err(error) => {
-                self.fail(&error.into()).await?;
-                return Ok(None);
+        loop {
+            let page = match self.api.store.scan(scan.clone()).await {
+                Ok(page) => page,
+                Err(error) => {
+                    let seen = scan.at.unwrap_or(0);
+                    self.fail(&expired(error, seen)).await?;
+                    return Ok(None);
+                }
+            };
+            for entry in &page.entries {
+                let object = object::read(entry, self.target.resource, self.target.version);
+                if self.selector.selects(&object) {
+                    let line = self.encoding().line("ADDED", object);
+                    self.write(line).await?;
+                }
             }
-        };
-        for entry in &page.entries {
-            let object = object::read(entry, self.target.resource, self.target.version);
-            if self.selector.selects(&object) {
-                self.send("ADDED", object).await?;
+            scan.at = Some(page.revision);
+            match page.entries.last() {
+                Some(last) if page.remaining > 0 => scan.after = Some(last.key.to_string()),
+                _ => break,
             }
         }
+        let revision = scan.at.unwrap_or(0);
         if is_marked && self.has_bookmarks {
-            self.send_bookmark(page.revision, true).await?;
+            self.send_bookmark(revision, true).await?;
         }
-        Ok(Some(page.revision))
+        Ok(Some(revision))
     }
 
     async fn send_change(&mut self, event: &Arc<Event>) -> Result<(), Gone> {
-        if !event.key.starts_with(&self.target.prefix()) {
-            return Ok(());
-        }
-        let read = |value: &Option<Bytes>| {
-            let (resource, version) = (self.target.resource, self.target.version);
-            let bytes = value.as_ref()?;
-            let object = object::decode(bytes, event.revision, resource, version);
-            self.selector.selects(&object).then_some(object)
+        let change = self.api.lines.of(event, self.target.resource);
+        let (had, has) = if self.selector.is_everything() {
+            (event.previous.is_some(), event.value.is_some())
+        } else {
+            let selects = |object: &Value| self.selector.selects(object);
+            (
+                change.before().is_some_and(selects),
+                change.after().is_some_and(selects),
+            )
         };
-        let change = match (read(&event.previous), read(&event.value)) {
-            (None, Some(new)) => Some(("ADDED", new)),
-            (Some(_), Some(new)) => Some(("MODIFIED", new)),
-            (Some(old), None) => Some(("DELETED", old)),
-            (None, None) => None,
+        let kind = match (had, has) {
+            (false, true) => "ADDED",
+            (true, true) => "MODIFIED",
+            (true, false) => "DELETED",
+            (false, false) => return Ok(()),
         };
-        match change {
-            Some((kind, object)) => self.send(kind, object).await,
-            None => Ok(()),
+        let line = change.line(kind, self.encoding());
+        self.write(line).await
+    }
+
+    /// How the next object is written.
+    fn encoding(&mut self) -> Encoding {
+        let is_table = matches!(self.form, Form::Table(_));
+        Encoding {
+            resource: self.target.resource,
+            version: self.target.version,
+            form: self.form,
+            has_columns: is_table && !std::mem::replace(&mut self.has_named, true),
         }
     }
 
@@ -277,41 +307,23 @@ impl Watch {
                 false,
             ),
         };
-        self.write("BOOKMARK", &object).await
-    }
-
-    async fn send(&mut self, kind: &str, object: Value) -> Result<(), Gone> {
-        let object = match self.form {
-            Form::Object => object,
-            Form::MetadataOnly => metadata_only(&object),
-            Form::Table(include) => {
-                let resource = self.target.resource;
-                let revision = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                let rows = vec![table::row(&object, resource, include)];
-                self.rows += 1;
-                table::table(revision, rows, resource, self.rows == 1)
-            }
-        };
-        self.write(kind, &object).await
+        self.write(lines::line("BOOKMARK", &object)).await
     }
 
     async fn fail(&mut self, failure: &Failure) -> Result<(), Gone> {
-        self.write("ERROR", &failure.to_json()).await
+        self.write(lines::line("ERROR", &failure.to_json())).await
     }
 
-    async fn write(&mut self, kind: &str, object: &Value) -> Result<(), Gone> {
-        let mut line = json!({"type": kind}).to_string();
-        line.pop();
-        line.push_str(",\"object\":");
-        line.push_str(&object.to_string());
-        line.push_str("}\n");
-        self.lines.send(Bytes::from(line)).await.map_err(|_| Gone)
+    async fn write(&mut self, line: Bytes) -> Result<(), Gone> {
+        let size = u32::try_from(line.len().min(QUEUE_BYTES_MAX)).map_err(|_| Gone)?;
+        let room = Arc::clone(&self.room).acquire_many_owned(size);
+        let send = async {
+            let room = room.await.map_err(|_| Gone)?;
+            self.lines.send((line, room)).await.map_err(|_| Gone)
+        };
+        let sent = tokio::time::timeout(STALL_MAX, send).await;
+        sent.map_err(|_| Gone)?
     }
-}
-
-/// An object with its metadata only.
-pub fn metadata_only(object: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
 fn expired(error: StoreError, seen: Revision) -> Failure {

@@ -3,9 +3,9 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
+use crate::api::lines::Form;
 use crate::api::params::Params;
 use crate::api::table::Include;
-use crate::api::watch::Form;
 use crate::status::Failure;
 
 /// What a response may be.

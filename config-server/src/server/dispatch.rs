@@ -1,5 +1,6 @@
 //! The way of a request: its user, its path, whether it is allowed, its answer.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -12,11 +13,12 @@ use serde_json::{Value, json};
 use super::accept::{Accepted, accepted};
 use super::{PATIENCE, Peer, Server, reviews};
 use crate::access::User;
+use crate::api::lines::{Form, metadata_only};
 use crate::api::params::Params;
 use crate::api::respond::{self, Answer, Body};
 use crate::api::route::{Route, Target, route};
-use crate::api::watch::{Form, metadata_only};
-use crate::api::{Call, decode, discovery, openapi, table};
+use crate::api::watch::Guard;
+use crate::api::{Call, decode, discovery, openapi, protobuf, table};
 use crate::status::Failure;
 
 /// The largest body of a request.
@@ -54,10 +56,15 @@ impl Server {
                 };
                 self.check(&user, &call)?;
                 call.body = read_body(body).await?;
-                self.objects(&user, &call, &accepted).await
+                let guard = self.guard(&head.headers, &user);
+                self.objects(&user, &call, &accepted, guard).await
             }
             Route::Review(review) if head.method == Method::POST => {
-                let object = decode::body(&text(CONTENT_TYPE), &read_body(body).await?)?;
+                let (content_type, body) = (text(CONTENT_TYPE), read_body(body).await?);
+                let object = match decode::media_type(&content_type) {
+                    protobuf::MEDIA_TYPE => protobuf::review(review, &body)?,
+                    _ => decode::body(&content_type, &body)?,
+                };
                 let mut answer = Answer::ok(reviews::answer(review, &user, &object)?);
                 answer.code = StatusCode::CREATED;
                 let is_pretty = params.get("pretty") == "true";
@@ -78,12 +85,9 @@ impl Server {
 
     /// The user of a request: by token if it has one, else by the certificate of its connection.
     fn user(&self, peer: &Peer, headers: &HeaderMap) -> Result<User, Failure> {
-        let sent = header(headers, AUTHORIZATION);
-        let found = if sent.is_empty() {
-            peer.user.clone()
-        } else {
-            let token = sent.strip_prefix("Bearer ").unwrap_or("");
-            self.tokens.user(token.trim())
+        let found = match bearer(headers) {
+            Some(token) => self.tokens.user(&token),
+            None => peer.user.clone(),
         };
         if let Some(user) = found {
             return Ok(user);
@@ -99,11 +103,20 @@ impl Server {
         Err(Failure::new(code, "Unauthorized", "Unauthorized"))
     }
 
+    /// Tells whether the credentials of a request are still those of its user: a watch ends when its token is revoked.
+    fn guard(&self, headers: &HeaderMap, user: &User) -> Guard {
+        let Some(token) = bearer(headers) else {
+            return Box::new(|| true);
+        };
+        let (tokens, user) = (Arc::clone(&self.tokens), user.clone());
+        Box::new(move || tokens.user(&token).as_ref() == Some(&user))
+    }
+
     /// Checks that a call is allowed. A write that is not is in the audit log, too.
     fn check(&self, user: &User, call: &Call) -> Result<(), Failure> {
         let outcome = user.check(call);
         if let Err(failure) = &outcome
-            && call.method != Method::GET
+            && !["get", "list", "watch", ""].contains(&call.verb())
         {
             self.audit.record(user, call, &Err(failure.clone()));
         }
@@ -115,6 +128,7 @@ impl Server {
         user: &User,
         call: &Call,
         accepted: &Accepted,
+        guard: Guard,
     ) -> Result<Response<Body>, Failure> {
         let form = match accepted {
             Accepted::Json(form) => *form,
@@ -123,7 +137,7 @@ impl Server {
         let is_pretty = call.params.get("pretty") == "true";
         let answer = match (&call.method, &call.target.name) {
             (&Method::GET, _) if call.params.flag("watch")? => {
-                let body = self.api.watch(call, form).await?;
+                let body = self.api.watch(call, form, guard).await?;
                 return Ok(stream(body));
             }
             (&Method::GET, Some(name)) => {
@@ -209,6 +223,13 @@ fn document(
         }
     };
     Ok(respond::json(&Answer::ok(object), content_type, is_pretty))
+}
+
+/// The token that a request has; empty if it has other credentials.
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let sent = header(headers, AUTHORIZATION);
+    let token = sent.strip_prefix("Bearer ").unwrap_or("").trim();
+    (!sent.is_empty()).then(|| token.to_owned())
 }
 
 fn header(headers: &HeaderMap, name: HeaderName) -> String {

@@ -1,6 +1,6 @@
 //! The changes of late, in memory, from which every watch is served.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -39,6 +39,45 @@ struct Kept {
     floor: Revision,
     events: VecDeque<Arc<Event>>,
     bytes: usize,
+    /// The same changes by resource, so that a watch neither reads nor wakes up for those of others.
+    resources: HashMap<Box<str>, OfResource>,
+}
+
+/// The changes of one resource.
+#[derive(Debug)]
+struct OfResource {
+    /// Every change of the resource after this revision is kept.
+    floor: Revision,
+    events: VecDeque<Arc<Event>>,
+    latest: watch::Sender<Revision>,
+}
+
+impl OfResource {
+    fn new(floor: Revision) -> OfResource {
+        OfResource {
+            floor,
+            events: VecDeque::new(),
+            latest: watch::Sender::new(floor),
+        }
+    }
+}
+
+/// What the keys of the objects of a resource begin with: `/group/plural/`.
+fn resource_of(key: &str) -> &str {
+    let slashes = key.match_indices('/').nth(2);
+    slashes.map_or(key, |(at, _)| &key[..=at])
+}
+
+impl Kept {
+    fn of(&mut self, prefix: &str) -> &mut OfResource {
+        let name = resource_of(prefix);
+        if !self.resources.contains_key(name) {
+            let new = OfResource::new(self.floor);
+            self.resources.insert(name.into(), new);
+        }
+        let known = self.resources.get_mut(name);
+        known.expect("it was inserted if it was absent")
+    }
 }
 
 impl History {
@@ -50,6 +89,7 @@ impl History {
                 floor: latest,
                 events: VecDeque::new(),
                 bytes: 0,
+                resources: HashMap::new(),
             }),
             latest: watch::Sender::new(latest),
         }
@@ -89,15 +129,26 @@ impl History {
     pub fn push(&self, events: Vec<Event>, latest: Revision) {
         let floor = self.floor_with(&events);
         let mut kept = self.lock();
+        let mut changed: Vec<Arc<Event>> = Vec::with_capacity(events.len());
         for event in events {
+            let event = Arc::new(event);
             kept.bytes += event.size();
-            kept.events.push_back(Arc::new(event));
+            kept.events.push_back(Arc::clone(&event));
+            kept.of(&event.key).events.push_back(Arc::clone(&event));
+            changed.push(event);
         }
         while kept.events.front().is_some_and(|e| e.revision <= floor) {
-            let dropped = kept.events.pop_front();
-            kept.bytes -= dropped.map_or(0, |event| event.size());
+            if let Some(dropped) = kept.events.pop_front() {
+                kept.bytes -= dropped.size();
+                let resource = kept.of(&dropped.key);
+                resource.events.pop_front();
+                resource.floor = dropped.revision;
+            }
         }
         kept.floor = floor;
+        for event in &changed {
+            kept.of(&event.key).latest.send_replace(event.revision);
+        }
         drop(kept);
         self.latest.send_if_modified(|known| {
             let is_newer = latest > *known;
@@ -112,6 +163,11 @@ impl History {
         kept.events.clear();
         kept.bytes = 0;
         kept.floor = latest;
+        for resource in kept.resources.values_mut() {
+            resource.events.clear();
+            resource.floor = latest;
+            resource.latest.send_replace(latest);
+        }
         drop(kept);
         self.latest.send_replace(latest);
     }
@@ -127,6 +183,35 @@ impl History {
         }
         let start = kept.events.partition_point(|e| e.revision <= revision);
         Ok(kept.events.range(start..).take(limit).cloned().collect())
+    }
+
+    /// At most `limit` changes after `revision` of the keys with that prefix, which are of one resource.
+    ///
+    /// # Errors
+    /// If some of them are no longer kept.
+    pub fn since_in(
+        &self,
+        prefix: &str,
+        revision: Revision,
+        limit: usize,
+    ) -> Result<Vec<Arc<Event>>, StoreError> {
+        let mut kept = self.lock();
+        let resource = kept.of(prefix);
+        if revision < resource.floor {
+            return Err(StoreError::Compacted);
+        }
+        let start = resource.events.partition_point(|e| e.revision <= revision);
+        Ok(resource
+            .events
+            .range(start..)
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    /// Wakes up at changes of the resource whose keys have this prefix.
+    pub fn subscribe_to(&self, prefix: &str) -> watch::Receiver<Revision> {
+        self.lock().of(prefix).latest.subscribe()
     }
 
     /// The latest revision whose change is here.
@@ -180,5 +265,41 @@ mod tests {
         assert_eq!(revisions(14), [15]);
         assert!(revisions(15).is_empty());
         assert_eq!(history.latest(), 15);
+    }
+
+    #[test]
+    fn changes_of_other_resources_neither_wake_nor_expire_a_watch() {
+        let limits = HistoryLimits {
+            events: 3,
+            bytes: 1000,
+        };
+        let history = History::new(limits, 10);
+        let of = |revision, key: &str| Event {
+            key: Arc::from(key),
+            ..event(revision)
+        };
+        history.push(vec![of(11, "/core/services/a/b")], 11);
+        let quiet = history.subscribe_to("/core/services/a/");
+        history.push((12..20).map(|at| of(at, "/core/secrets/a/b")).collect(), 19);
+        assert!(!quiet.has_changed().unwrap());
+        assert_eq!(history.since_in("/core/services/", 11, 9), Ok(vec![]));
+        let lost = Err(StoreError::Compacted);
+        assert_eq!(
+            history.since_in("/core/services/", 10, 9),
+            lost,
+            "11 was dropped"
+        );
+        assert_eq!(history.since_in("/core/secrets/", 15, 9), lost);
+        let secrets = history.since_in("/core/secrets/", 17, 9).unwrap();
+        assert_eq!(secrets.len(), 2);
+        // A resource that is asked for first now may have had changes that were dropped.
+        assert_eq!(history.since_in("/x/y/", 11, 9), Err(StoreError::Compacted));
+        assert_eq!(history.since_in("/x/y/", history.floor(), 9), Ok(vec![]));
+        history.forget(30);
+        assert!(quiet.has_changed().unwrap());
+        assert_eq!(
+            history.since_in("/core/services/", 29, 9),
+            Err(StoreError::Compacted)
+        );
     }
 }

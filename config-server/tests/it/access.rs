@@ -109,7 +109,7 @@ async fn ask(client: &mut Client, verb: &str, (path, _, plural, _): Place, name:
     }
 }
 
-/// Whether a role may do it: written down anew, apart from what the server decides by.
+/// Whether a role may do it, written independently of the code of the server.
 fn is_allowed(role: &str, verb: &str, (_, _, plural, namespace): Place) -> bool {
     let is_read = ["get", "list", "watch"].contains(&verb);
     match (role, plural) {

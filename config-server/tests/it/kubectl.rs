@@ -149,7 +149,46 @@ async fn kubectl_applies_on_the_server_explains_and_diffs(server: TestServer) {
     );
 }
 
+async fn kubectl_tells_who_one_is_and_what_one_may_do(server: TestServer) {
+    let run = async |args: &str| kubectl(&server, args, "").await;
+    let Some((ok, text)) = run("auth whoami").await else {
+        return;
+    };
+    assert!(
+        ok && text.contains("admin") && text.contains("strait:admin"),
+        "{text}"
+    );
+    let (ok, text) = run("auth can-i delete secrets -n shop").await.unwrap();
+    assert!(ok && text.contains("yes"), "{text}");
+    let (ok, text) = run("auth can-i * *").await.unwrap();
+    assert!(ok && text.contains("yes"), "{text}");
+    let token = server.token("proxy");
+    for (asked, expected) in [
+        ("watch virtualservices -A", "yes"),
+        ("get secrets/tls -n default", "yes"),
+        ("get secrets -n shop", "no"),
+        ("patch virtualservices --subresource=status -n shop", "no"),
+        ("get /version", "yes"),
+        ("* *", "no"),
+    ] {
+        let (_, text) = run(&format!("--token={token} auth can-i {asked}"))
+            .await
+            .unwrap();
+        let answer = text.lines().last().unwrap_or_default();
+        assert_eq!(answer.split(' ').next(), Some(expected), "{asked}: {text}");
+    }
+    let (ok, text) = run(&format!("--token={token} auth can-i --list -n shop"))
+        .await
+        .unwrap();
+    assert!(
+        ok && text.contains("virtualservices.networking.istio.io"),
+        "{text}"
+    );
+    assert!(!text.contains("secrets"), "{text}");
+}
+
 crate::support::on_each_store!(
+    kubectl_tells_who_one_is_and_what_one_may_do,
     kubectl_applies_gets_and_deletes,
     kubectl_applies_on_the_server_explains_and_diffs
 );

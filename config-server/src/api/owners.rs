@@ -1,0 +1,195 @@
+//! Which objects name which owner: a delete finds them without reading the whole store.
+//!
+//! The index is built by the first delete and follows the history from then on.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::Api;
+use crate::status::Failure;
+use crate::store::{History, Revision, Scan, StoreError};
+
+/// How many objects are read at a time.
+const CHUNK: usize = 500;
+/// How long a delete waits for the history to have every change before it.
+const WAIT_FOR_HISTORY: Duration = Duration::from_secs(3);
+
+/// The index.
+#[derive(Debug, Default)]
+pub(super) struct Owners(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// As of which write it is; none if it is not built.
+    at: Option<Revision>,
+    /// The keys of the dependents of an owner, by its UID.
+    dependents: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// The owners of an object, by its key.
+    owners: HashMap<Arc<str>, Vec<Arc<str>>>,
+}
+
+impl Known {
+    fn set(&mut self, key: &Arc<str>, value: Option<&Bytes>) {
+        for owner in self.owners.remove(key).unwrap_or_default() {
+            if let Some(keys) = self.dependents.get_mut(&owner) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.dependents.remove(&owner);
+                }
+            }
+        }
+        let owners = value.map_or_else(Vec::new, owners_in);
+        for owner in &owners {
+            let keys = self.dependents.entry(Arc::clone(owner)).or_default();
+            keys.insert(Arc::clone(key));
+        }
+        if !owners.is_empty() {
+            self.owners.insert(Arc::clone(key), owners);
+        }
+    }
+
+    /// Takes all changes since. Returns whether the history has them.
+    fn follow(&mut self, history: &History) -> bool {
+        while let Some(at) = self.at {
+            let Ok(events) = history.since(at, CHUNK) else {
+                *self = Known::default();
+                return false;
+            };
+            for event in &events {
+                self.set(&event.key, event.value.as_ref());
+                self.at = Some(event.revision);
+            }
+            if events.len() < CHUNK {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// The UIDs of the owners of a stored object.
+fn owners_in(value: &Bytes) -> Vec<Arc<str>> {
+    // A cheap look at the text first: hardly any object has an owner.
+    const FIELD: &[u8] = b"\"ownerReferences\"";
+    if !value.windows(FIELD.len()).any(|window| window == FIELD) {
+        return Vec::new();
+    }
+    let object: Value = serde_json::from_slice(value).unwrap_or_default();
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    let uids = owners.into_iter().flatten();
+    uids.filter_map(|owner| owner["uid"].as_str().map(Arc::from))
+        .collect()
+}
+
+impl Api {
+    /// The keys of the objects that name the owner with that UID, as of a write or later.
+    pub(super) async fn dependents(
+        &self,
+        uid: &str,
+        revision: Revision,
+    ) -> Result<Vec<Arc<str>>, Failure> {
+        let history = self.store.history();
+        let mut latest = history.subscribe();
+        let reached = latest.wait_for(|latest| *latest >= revision);
+        // Past that time, dependents that another replica wrote just before stay.
+        let _ = tokio::time::timeout(WAIT_FOR_HISTORY, reached).await;
+        for _ in 0..super::ATTEMPTS_MAX {
+            {
+                let mut known = self.owners.0.lock().unwrap_or_else(PoisonError::into_inner);
+                if known.follow(history) {
+                    let keys = known.dependents.get(uid);
+                    return Ok(keys.map_or_else(Vec::new, |keys| keys.iter().cloned().collect()));
+                }
+            }
+            let built = self.read_owners().await?;
+            *self.owners.0.lock().unwrap_or_else(PoisonError::into_inner) = built;
+        }
+        Err(StoreError::Compacted.into())
+    }
+
+    /// Builds the index from the store. Changes meanwhile are in the history.
+    async fn read_owners(&self) -> Result<Known, Failure> {
+        // Before the scan, since what is newer is taken from the history again.
+        let mut known = Known {
+            at: Some(self.store.history().latest()),
+            ..Known::default()
+        };
+        let mut after = None;
+        loop {
+            let page = self.store.scan(Scan {
+                prefix: "/".to_owned(),
+                after: after.take(),
+                limit: Some(CHUNK),
+                at: None,
+            });
+            let page = page.await?;
+            for entry in &page.entries {
+                known.set(&entry.key, Some(&entry.value));
+            }
+            match page.entries.last() {
+                Some(last) if page.remaining > 0 => after = Some(last.key.to_string()),
+                _ => return Ok(known),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Event;
+    use crate::store::history::HistoryLimits;
+
+    fn event(revision: Revision, key: &str, owner: Option<&str>) -> Event {
+        let value = owner.map(|uid| {
+            let object = serde_json::json!({"metadata": {"ownerReferences": [{"uid": uid}]}});
+            Bytes::from(object.to_string())
+        });
+        Event {
+            key: Arc::from(key),
+            revision,
+            value,
+            previous: None,
+        }
+    }
+
+    #[test]
+    fn index_follows_the_history() {
+        let limits = HistoryLimits {
+            events: 3,
+            bytes: 10_000,
+        };
+        let history = History::new(limits, 0);
+        let mut known = Known {
+            at: Some(0),
+            ..Known::default()
+        };
+        let keys = |known: &Known, uid: &str| -> Vec<String> {
+            let keys = known.dependents.get(uid);
+            keys.into_iter()
+                .flatten()
+                .map(ToString::to_string)
+                .collect()
+        };
+        history.push(vec![event(1, "a", Some("x")), event(2, "b", Some("x"))], 2);
+        assert!(known.follow(&history));
+        assert_eq!(keys(&known, "x"), ["a", "b"]);
+        history.push(vec![event(3, "a", Some("y")), event(4, "b", None)], 4);
+        assert!(known.follow(&history));
+        assert_eq!(
+            (keys(&known, "x"), keys(&known, "y")),
+            (vec![], vec!["a".to_owned()])
+        );
+        assert!(!known.dependents.contains_key("x"));
+        history.push((5..10).map(|at| event(at, "c", Some("z"))).collect(), 9);
+        assert!(
+            !known.follow(&history),
+            "the index is built again when changes are missing"
+        );
+        assert_eq!(known.at, None);
+    }
+}

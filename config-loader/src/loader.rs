@@ -368,10 +368,30 @@ fn to_change(file: &Arc<str>, event: FileEvent) -> Change {
 /// What is wrong with one object by itself, whose text is YAML or JSON: everything that a file with it would be told,
 /// without what depends on other objects.
 pub fn check_object(text: &str) -> Vec<Diagnostic> {
-    let reading = read_file(&Arc::from("object"), text, None, ReadOptions::default());
+    check_text(&Arc::from("object"), text)
+}
+
+/// What is wrong with the objects of a file, each by itself.
+pub fn check_text(file: &Arc<str>, text: &str) -> Vec<Diagnostic> {
+    let reading = read_file(file, text, None, ReadOptions::default());
     let documents = reading.documents.iter();
     let found = documents.flat_map(|document| document.reading.diagnostics.iter().cloned());
     reading.failure.iter().cloned().chain(found).collect()
+}
+
+/// The texts of files and of all files in directories, by name, and what cannot be read.
+pub fn read_texts(paths: &[PathBuf]) -> (Vec<(Arc<str>, String)>, Vec<Diagnostic>) {
+    let look = FileSource::new(paths, FILE_BYTES_MAX).look();
+    let mut problems = look.problems;
+    let texts = look.events.into_iter().filter_map(|(file, event)| {
+        match to_change(&file, event) {
+            Change::Text(text) => return Some((file, text)),
+            Change::Unreadable(failure) => problems.push(*failure),
+            Change::Gone => {}
+        }
+        None
+    });
+    (texts.collect(), problems)
 }
 
 #[cfg(test)]

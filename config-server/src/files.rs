@@ -32,17 +32,66 @@ pub fn make_private(path: &Path) -> io::Result<()> {
 /// # Errors
 /// If another server has it, or if the file cannot be made. The text is for a person.
 pub fn lock(path: &Path) -> Result<File, String> {
+    try_lock(path)?.ok_or_else(|| {
+        format!(
+            "{} is in use by another server: stop it, or give this one a data directory of its own (--data)",
+            path.display()
+        )
+    })
+}
+
+/// As [`lock`]; none if another process has it.
+///
+/// # Errors
+/// If the file cannot be made. The text is for a person.
+pub fn try_lock(path: &Path) -> Result<Option<File>, String> {
     let shown = path.display();
-    let in_file = |error: io::Error| format!("{shown}: {error}");
+    let in_file = |error: io::Error| {
+        format!(
+            "{shown} cannot be locked: {error}. It must be a file that this user may read and write"
+        )
+    };
     make_private(path).map_err(in_file)?;
     let file = File::open(path).map_err(in_file)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(format!(
-            "{shown} is in use by another server: stop it, or give this one a data directory of its own (--data)"
-        )),
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(in_file(error)),
     }
+}
+
+/// A file in a data directory while a backup is being restored into it.
+const RESTORING: &str = "restore.unfinished";
+
+/// Checks that no restore into a data directory was interrupted.
+///
+/// # Errors
+/// If one was. The text is for a person.
+pub fn unfinished(data: &Path) -> Result<(), String> {
+    match data.join(RESTORING).exists() {
+        false => Ok(()),
+        true => Err(format!(
+            "{} has a part of a backup, whose restore did not finish: run `strait control restore` again",
+            data.display()
+        )),
+    }
+}
+
+/// Notes that a restore begins.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn begin(data: &Path) -> io::Result<()> {
+    write_private(&data.join(RESTORING), b"")
+}
+
+/// Notes that a restore is done.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn finish(data: &Path) -> io::Result<()> {
+    fs::remove_file(data.join(RESTORING))?;
+    File::open(data)?.sync_all()
 }
 
 /// Replaces a file at once by one with mode 0600, and syncs it to disk.

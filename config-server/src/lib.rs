@@ -5,6 +5,8 @@
 
 mod setup;
 
+pub mod transfer;
+
 pub mod server;
 
 pub mod access;

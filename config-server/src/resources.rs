@@ -103,6 +103,15 @@ pub fn named(group: &str, plural: &str) -> Option<&'static Resource> {
     all().iter().find(named)
 }
 
+/// The resource of the objects with that apiVersion and kind, and the version.
+pub fn of_kind(api_version: &str, kind: &str) -> Option<(&'static Resource, &'static str)> {
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let named = |resource: &&Resource| resource.group == group && resource.kind == kind;
+    let resource = all().iter().find(named)?;
+    let version = resource.versions.iter().find(|known| **known == version)?;
+    Some((resource, version))
+}
+
 /// The resource of the objects whose keys begin as this one does.
 pub fn of_key(key: &str) -> Option<&'static Resource> {
     let mut parts = key.split('/').skip(1);

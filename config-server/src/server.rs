@@ -5,6 +5,7 @@ mod dispatch;
 mod reviews;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub struct Server {
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) tls: Arc<ServerConfig>,
+    /// The data directory.
+    pub(crate) data: PathBuf,
 }
 
 /// Where a connection comes from.

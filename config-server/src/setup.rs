@@ -21,7 +21,7 @@ use crate::files;
 use crate::object;
 use crate::server::Server;
 use crate::store::Store;
-use crate::store::embedded::EmbeddedStore;
+use crate::store::embedded::{EmbeddedStore, STORE_FILE};
 use crate::store::etcd::{EtcdSettings, EtcdStore, Mirror, Shared};
 use crate::store::history::HistoryLimits;
 
@@ -109,6 +109,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
     files::make_private_dir(data).map_err(in_data)?;
     // The lock comes first: it keeps a second server from changing anything.
     let lock = files::lock(&data.join("lock"))?;
+    files::unfinished(data)?;
     let (store, users, is_leader) = open(settings).await?;
     let names = pki::names_for(settings.listen.ip(), &settings.names);
     let material = pki::prepare(data, settings.tls.as_ref(), &names)?;
@@ -132,6 +133,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         attempts: Arc::new(Attempts::default()),
         audit: Arc::new(Audit::at(data.join("audit.log")).map_err(in_data)?),
         tls: material.tls,
+        data: data.clone(),
     };
     Ok(Running {
         address,
@@ -149,7 +151,7 @@ async fn open(
 ) -> Result<(Arc<dyn Store>, Users, watch::Receiver<bool>), String> {
     let data = &settings.data;
     let Some(etcd) = &settings.etcd else {
-        let store = EmbeddedStore::open(&data.join("store.redb"), settings.history)?;
+        let store = EmbeddedStore::open(&data.join(STORE_FILE), settings.history)?;
         // It has one server.
         let (_, is_leader) = watch::channel(true);
         let users = Users::InFile(tokens::file_in(data));
@@ -186,24 +188,39 @@ impl Users {
         }
     }
 
-    /// Makes the token of a kubeconfig. Each replica has its own, whose name ends differently where the name is taken.
+    /// Makes the token of a kubeconfig. Its name ends differently where the name is taken: by another replica, or in a
+    /// backup, which has no kubeconfigs.
     async fn create(&self, name: &str, role: Role) -> Result<String, String> {
+        let mut free = name.to_owned();
+        loop {
+            if let Some(token) = self.create_named(&free, role.clone()).await? {
+                return Ok(token);
+            }
+            free = format!("{name}-{}", object::random_suffix());
+        }
+    }
+
+    /// Makes a token; none if there is one of that name.
+    async fn create_named(&self, name: &str, role: Role) -> Result<Option<String>, String> {
         match self {
-            Users::InFile(path) => tokens::create(path, name, role, None)
-                .map_err(|error| format!("{}: {error}", path.display())),
-            Users::InEtcd { shared, mirror } => {
-                let mut free = name.to_owned();
-                loop {
-                    let created = tokens::create_shared(shared, &free, role.clone(), None).await?;
-                    match created {
-                        Some(token) => {
-                            // The first request may come before the watch of etcd brings the token.
-                            let loaded = shared.load_tokens(mirror).await;
-                            return loaded.map(|()| token).map_err(|error| error.to_string());
-                        }
-                        None => free = format!("{name}-{}", object::random_suffix()),
-                    }
+            Users::InFile(path) => {
+                let in_file = |error: std::io::Error| format!("{}: {error}", path.display());
+                let known = tokens::load(path).map_err(in_file)?;
+                if known.iter().any(|token| token.name == name) {
+                    return Ok(None);
                 }
+                tokens::create(path, name, role, None)
+                    .map(Some)
+                    .map_err(in_file)
+            }
+            Users::InEtcd { shared, mirror } => {
+                let created = tokens::create_shared(shared, name, role, None).await?;
+                if created.is_some() {
+                    // The first request may come before the watch of etcd brings the token.
+                    let loaded = shared.load_tokens(mirror).await;
+                    loaded.map_err(|error| error.to_string())?;
+                }
+                Ok(created)
             }
         }
     }

@@ -99,6 +99,11 @@ impl Tokens {
         }
     }
 
+    /// All of them.
+    pub fn all(&self) -> Vec<Token> {
+        self.source.load(None).1
+    }
+
     /// The user of a token.
     pub fn user(&self, token: &str) -> Option<User> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -240,7 +245,11 @@ pub fn revoke(path: &Path, name: &str) -> io::Result<()> {
     store(path, &tokens)
 }
 
-fn store(path: &Path, tokens: &[Token]) -> io::Result<()> {
+/// Replaces the tokens in a file.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn store(path: &Path, tokens: &[Token]) -> io::Result<()> {
     let text = serde_json::to_string_pretty(tokens).map_err(io::Error::other)?;
     files::write_private(path, text.as_bytes())
 }

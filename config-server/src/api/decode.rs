@@ -64,7 +64,8 @@ pub fn yaml(bytes: &[u8]) -> Result<Value, Failure> {
     }
 }
 
-fn to_json(node: &Node) -> Value {
+/// A tree as JSON.
+pub fn to_json(node: &Node) -> Value {
     match &node.value {
         Tree::Null => Value::Null,
         Tree::Bool(value) => Value::Bool(*value),

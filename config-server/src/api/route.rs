@@ -33,6 +33,8 @@ pub enum Route {
     OpenApi3Of(String),
     /// A review of access.
     Review(Review),
+    /// All that is stored, in one file.
+    Backup,
     /// Objects, or one object.
     Objects(Target),
 }
@@ -79,6 +81,7 @@ pub fn route(path: &str) -> Result<Route, Failure> {
     match &*segments {
         ["healthz" | "livez" | "readyz", ..] => Ok(Route::Health),
         ["version"] => Ok(Route::Version),
+        ["strait", "backup"] => Ok(Route::Backup),
         ["api"] => Ok(Route::CoreVersions),
         ["apis"] => Ok(Route::Groups),
         ["openapi", "v2"] => Ok(Route::OpenApi2),

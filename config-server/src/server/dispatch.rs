@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::accept::{Accepted, accepted};
 use super::{PATIENCE, Peer, Server, reviews};
-use crate::access::User;
+use crate::access::pki::Authority;
+use crate::access::{Role, User};
 use crate::api::lines::{Form, metadata_only};
 use crate::api::params::Params;
 use crate::api::respond::{self, Answer, Body};
@@ -20,6 +21,7 @@ use crate::api::route::{Route, Target, route};
 use crate::api::watch::Guard;
 use crate::api::{Call, decode, discovery, openapi, protobuf, table};
 use crate::status::Failure;
+use crate::transfer::backup::Backup;
 
 /// The largest body of a request.
 const BODY_BYTES_MAX: usize = 3 << 20;
@@ -71,6 +73,7 @@ impl Server {
                 Ok(respond::json(&answer, "application/json", is_pretty))
             }
             Route::Review(_) => Err(Failure::method_not_allowed()),
+            Route::Backup if head.method == Method::GET => self.backup(&user).await,
             route => {
                 let verb = head.method.as_str().to_ascii_lowercase();
                 user.check_path(&verb, head.uri.path())?;
@@ -121,6 +124,31 @@ impl Server {
             self.audit.record(user, call, &Err(failure.clone()));
         }
         outcome
+    }
+
+    /// A backup of the store while the server runs.
+    async fn backup(&self, user: &User) -> Result<Response<Body>, Failure> {
+        if user.role != Role::Admin {
+            let message = format!(
+                "a backup is for the role admin, and {:?} has another one",
+                user.name
+            );
+            return Err(Failure::new(StatusCode::FORBIDDEN, "Forbidden", message));
+        }
+        let authority = Authority::in_dir(&self.data).map_err(Failure::internal)?;
+        let tokens = self.tokens.all();
+        let made = Backup::of_store(&*self.api.store, tokens, Some(authority)).await;
+        let made = made.map_err(Failure::internal)?;
+        tracing::info!(
+            user = user.name,
+            revision = made.revision,
+            "a backup is sent"
+        );
+        let bytes = made.to_bytes().map_err(Failure::internal)?;
+        let mut response = Response::new(respond::full(bytes));
+        let text = http::HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, text);
+        Ok(response)
     }
 
     async fn objects(
@@ -218,7 +246,7 @@ fn document(
         (Route::OpenApi2, _) => openapi::document_v2(),
         (Route::OpenApi3, _) => openapi::index(),
         (Route::OpenApi3Of(of), _) => openapi::document(of)?,
-        (Route::Health | Route::Objects(_) | Route::Review(_), _) => {
+        (Route::Health | Route::Backup | Route::Objects(_) | Route::Review(_), _) => {
             return Err(Failure::unknown_path());
         }
     };

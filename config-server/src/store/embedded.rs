@@ -20,6 +20,9 @@ use super::{
 };
 use crate::files;
 
+/// The file of the store in a data directory.
+pub const STORE_FILE: &str = "store.redb";
+
 /// Key to (revision, value).
 const OBJECTS: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("objects");
 /// Revision to (key, value before with its revision, value). A revision of 0 before and an empty value mean none.
@@ -84,6 +87,40 @@ impl EmbeddedStore {
             writes,
         })
     }
+}
+
+impl EmbeddedStore {
+    /// Makes a store with these entries, whose history begins after `revision`.
+    ///
+    /// # Errors
+    /// If there is a file, or if it cannot be written.
+    pub fn restore(path: &Path, revision: Revision, entries: &[Entry]) -> Result<(), String> {
+        let shown = path.display();
+        if path.exists() {
+            return Err(format!("{shown} exists already"));
+        }
+        files::make_private(path).map_err(|error| format!("{shown}: {error}"))?;
+        let database =
+            Database::create(path).map_err(|error| format!("{shown} cannot be made: {error}"))?;
+        fill(&database, revision, entries)
+            .map_err(|error| format!("{shown} cannot be written: {error}"))
+    }
+}
+
+fn fill(database: &Database, revision: Revision, entries: &[Entry]) -> Result<(), StoreError> {
+    let write = database.begin_write().map_err(failed)?;
+    {
+        write.open_table(LOG).map_err(failed)?;
+        let mut objects = write.open_table(OBJECTS).map_err(failed)?;
+        for entry in entries {
+            let value = (entry.revision, &*entry.value);
+            objects.insert(&*entry.key, value).map_err(failed)?;
+        }
+        let mut meta = write.open_table(META).map_err(failed)?;
+        meta.insert(REVISION, revision).map_err(failed)?;
+        meta.insert(FLOOR, revision).map_err(failed)?;
+    }
+    write.commit().map_err(failed)
 }
 
 impl Store for EmbeddedStore {

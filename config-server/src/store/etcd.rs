@@ -39,6 +39,8 @@ const CHUNK: usize = 500;
 pub struct EtcdStore {
     client: Client,
     keys: Keys,
+    /// What is added to the revisions of etcd, so that they are above those before a restore.
+    base: Revision,
     history: Arc<History>,
     leadership: Arc<Leadership>,
     tasks: Vec<JoinHandle<()>>,
@@ -54,36 +56,59 @@ impl EtcdStore {
         limits: HistoryLimits,
         tokens: &Arc<Mirror>,
     ) -> Result<EtcdStore, String> {
-        let client = Client::new(settings)?;
-        let keys = Keys::below(&settings.prefix);
+        let mut store = EtcdStore::connect(settings, limits).await?;
         let unreachable = |error: StoreError| format!("{}: {error}", settings.urls.join(","));
-        check_version(&client.version().await.map_err(unreachable)?)?;
-        follow::load_tokens(&client, &keys, tokens)
+        follow::load_tokens(&store.client, &store.keys, tokens)
             .await
             .map_err(unreachable)?;
-        let history = Arc::new(History::new(limits, 0));
-        let leadership = Arc::new(Leadership::default());
         let follower = Follower {
-            client: client.clone(),
-            keys: keys.clone(),
-            history: Arc::clone(&history),
+            client: store.client.clone(),
+            keys: store.keys.clone(),
+            base: store.base,
+            history: Arc::clone(&store.history),
             tokens: Arc::clone(tokens),
             next: 1,
         };
         let candidate = Candidate {
-            client: client.clone(),
-            keys: keys.clone(),
-            history: Arc::clone(&history),
-            leadership: Arc::clone(&leadership),
+            client: store.client.clone(),
+            keys: store.keys.clone(),
+            base: store.base,
+            history: Arc::clone(&store.history),
+            leadership: Arc::clone(&store.leadership),
             compacted: 0,
         };
-        let tasks = vec![tokio::spawn(follower.run()), tokio::spawn(candidate.run())];
+        store.tasks = vec![tokio::spawn(follower.run()), tokio::spawn(candidate.run())];
+        Ok(store)
+    }
+
+    /// Connects for reads and writes only: it follows nothing and never leads.
+    ///
+    /// # Errors
+    /// If etcd cannot be reached or is too old.
+    pub async fn open_for_command(settings: &EtcdSettings) -> Result<EtcdStore, String> {
+        EtcdStore::connect(settings, HistoryLimits::default()).await
+    }
+
+    async fn connect(settings: &EtcdSettings, limits: HistoryLimits) -> Result<EtcdStore, String> {
+        let client = Client::new(settings)?;
+        let keys = Keys::below(&settings.prefix);
+        let unreachable = |error: StoreError| format!("{}: {error}", settings.urls.join(","));
+        check_version(&client.version().await.map_err(unreachable)?)?;
+        let (found, _) = client.read(keys.base()).await.map_err(unreachable)?;
+        let base = match found {
+            None => 0,
+            Some(found) => std::str::from_utf8(&found.value)
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(|| format!("{} in etcd is no number", keys.base()))?,
+        };
         Ok(EtcdStore {
             client,
             keys,
-            history,
-            leadership,
-            tasks,
+            base,
+            history: Arc::new(History::new(limits, base)),
+            leadership: Arc::new(Leadership::default()),
+            tasks: Vec::new(),
         })
     }
 
@@ -99,8 +124,14 @@ impl EtcdStore {
             None => Bytes::copy_from_slice(prefix.as_bytes()),
         };
         let end = end_of(&prefix);
+        let at = match scan.at {
+            // Those before a restore are not in this etcd.
+            Some(at) if at <= self.base => return Err(StoreError::Compacted),
+            Some(at) => at - self.base,
+            None => 0,
+        };
         let mut page = Page {
-            revision: scan.at.unwrap_or(0),
+            revision: at,
             ..Page::default()
         };
         let limit = scan.limit.unwrap_or(usize::MAX);
@@ -125,6 +156,7 @@ impl EtcdStore {
             let entries = found.kvs.into_iter().filter_map(|kv| self.entry(kv));
             page.entries.extend(entries);
             if !found.more || page.entries.len() >= limit {
+                page.revision += self.base;
                 return Ok(page);
             }
         }
@@ -134,7 +166,7 @@ impl EtcdStore {
         match self.keys.place(&kv.key) {
             Place::Object(key) => Some(Entry {
                 key: Arc::from(key),
-                revision: number(kv.mod_revision),
+                revision: self.base + number(kv.mod_revision),
                 value: kv.value,
             }),
             _ => None,
@@ -154,7 +186,8 @@ impl Store for EtcdStore {
     fn get<'a>(&'a self, key: &'a str) -> Reply<'a, (Option<Entry>, Revision)> {
         Box::pin(async move {
             let (found, revision) = self.client.read(self.keys.object(key)).await?;
-            Ok((found.and_then(|kv| self.entry(kv)), revision))
+            let entry = found.and_then(|kv| self.entry(kv));
+            Ok((entry, self.base + revision))
         })
     }
 
@@ -172,9 +205,15 @@ impl Store for EtcdStore {
     fn write(&self, key: String, expected: Expected, value: Option<Bytes>) -> Reply<'_, Written> {
         Box::pin(async move {
             let key = self.keys.object(&key);
+            let expected = match expected {
+                // No write left the key so.
+                Expected::At(revision) if revision <= self.base => return Ok(Written::Mismatch),
+                Expected::At(revision) => Expected::At(revision - self.base),
+                Expected::Absent => Expected::Absent,
+            };
             let outcome = self.client.write_if(&key, expected, value, 0).await?;
             Ok(match outcome {
-                Outcome::Done(revision) => Written::Done(revision),
+                Outcome::Done(revision) => Written::Done(self.base + revision),
                 Outcome::Mismatch(_) => Written::Mismatch,
             })
         })
@@ -187,7 +226,7 @@ impl Store for EtcdStore {
     fn latest(&self) -> Reply<'_, Revision> {
         Box::pin(async move {
             let (_, revision) = self.client.read(self.keys.leader()).await?;
-            Ok(revision)
+            Ok(self.base + revision)
         })
     }
 

@@ -11,3 +11,4 @@ mod objects;
 mod replicas;
 mod status_for;
 mod support;
+mod transfer;

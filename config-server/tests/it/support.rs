@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use config_server::store::Store;
 use config_server::store::etcd::EtcdSettings;
+use config_server::transfer::{Location, Opened};
 use config_server::{Settings, start};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
@@ -67,7 +68,11 @@ impl TestServer {
     }
 
     pub async fn start_with(change: impl FnOnce(&mut Settings)) -> TestServer {
-        let data = tempfile::tempdir().unwrap();
+        TestServer::start_in(tempfile::tempdir().unwrap(), change).await
+    }
+
+    /// A server on data that is there.
+    pub async fn start_in(data: TempDir, change: impl FnOnce(&mut Settings)) -> TestServer {
         let mut settings = Settings::new(data.path().to_owned(), "127.0.0.1:0".parse().unwrap());
         change(&mut settings);
         let running = start(&settings).await.unwrap();
@@ -82,6 +87,11 @@ impl TestServer {
 
     /// Stops the server and starts it again on the same data.
     pub async fn restart(self) -> TestServer {
+        self.stop().await.start().await
+    }
+
+    /// Stops the server.
+    pub async fn stop(self) -> Stopped {
         let TestServer {
             data,
             settings,
@@ -92,20 +102,14 @@ impl TestServer {
         task.abort();
         let _ = task.await;
         drop(store);
-        let running = loop {
-            // Connections that still end hold the store for a moment.
-            match start(&settings).await {
-                Ok(running) => break running,
-                Err(error) => assert!(error.contains("in use"), "{error}"),
-            }
-            tokio::task::yield_now().await;
-        };
-        TestServer {
-            data,
-            address: running.address,
-            store: running.store(),
-            settings,
-            task: tokio::spawn(running.serve()),
+        Stopped { data, settings }
+    }
+
+    /// Where its objects are.
+    pub fn location(&self) -> Location {
+        Location {
+            data: self.data.path().to_owned(),
+            etcd: self.settings.etcd.clone(),
         }
     }
 
@@ -138,6 +142,50 @@ impl TestServer {
         let identity = Some((certificate.der().clone(), key));
         let ca = self.data.path().join("ca.crt");
         Client::connect_as(self.address, &ca, None, identity).await
+    }
+}
+
+/// A server that was stopped.
+pub struct Stopped {
+    pub data: TempDir,
+    settings: Settings,
+}
+
+impl Stopped {
+    /// Starts it again.
+    pub async fn start(self) -> TestServer {
+        let Stopped { data, settings } = self;
+        let running = until_free(async || start(&settings).await).await;
+        TestServer {
+            data,
+            address: running.address,
+            store: running.store(),
+            settings,
+            task: tokio::spawn(running.serve()),
+        }
+    }
+
+    /// Opens its store.
+    pub async fn open(&self) -> Opened {
+        let location = Location {
+            data: self.data.path().to_owned(),
+            etcd: self.settings.etcd.clone(),
+        };
+        until_free(async || location.open().await).await
+    }
+}
+
+/// Opens something once connections that still end have let go of it.
+async fn until_free<T>(open: impl AsyncFn() -> Result<T, String>) -> T {
+    loop {
+        match open().await {
+            Ok(opened) => return opened,
+            Err(error) => assert!(
+                error.contains("in use") || error.contains("a server runs"),
+                "{error}"
+            ),
+        }
+        tokio::task::yield_now().await;
     }
 }
 

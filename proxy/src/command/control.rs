@@ -1,4 +1,6 @@
-//! `strait control`: the config server, and its tokens.
+//! `strait control`: the config server, its tokens, and its objects as files.
+
+mod transfer;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,7 @@ Examples:
   strait control --data /var/lib/strait
   kubectl --kubeconfig /var/lib/strait/admin.kubeconfig apply -f mesh/
   strait control token create ci --data /var/lib/strait --role writer:shop,cart
+  strait control backup /backups/strait.backup --data /var/lib/strait
   strait control --data /var/lib/strait --etcd https://etcd-1:2379,https://etcd-2:2379 --etcd-ca ca.crt")]
 pub struct ControlArgs {
     /// What else to do.
@@ -178,6 +181,45 @@ impl EtcdArgs {
 pub enum ControlCommand {
     /// Create, list and revoke the tokens of users
     Token(TokenArgs),
+    /// Apply the resources in files, as often as needed: what is as in the files stays as it is
+    ///
+    /// Needs the server stopped, unless its objects are in etcd; kubectl applies files to a running one. An object with an
+    /// error is reported with its file and line and stops no other; the exit code is 1 then
+    Import {
+        /// File or directory of resources (YAML or JSON); directories are read recursively
+        #[arg(value_name = "PATH", required = true)]
+        paths: Vec<PathBuf>,
+        /// The data directory.
+        #[command(flatten)]
+        data: DataArgs,
+    },
+    /// Write each object to a YAML file, which `import`, `strait check` and kubectl read
+    ///
+    /// Needs the server stopped, unless its objects are in etcd. Secrets are written as they are
+    Export {
+        /// New or empty directory
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// The data directory.
+        #[command(flatten)]
+        data: DataArgs,
+    },
+    /// Write all objects, tokens (hashed) and the CA to one file with a checksum, while the server runs or not
+    Backup {
+        /// The file, which is replaced at once. It holds Secrets and the key of the CA
+        file: PathBuf,
+        /// The data directory.
+        #[command(flatten)]
+        data: DataArgs,
+    },
+    /// Restore a backup into a new data directory, or into an etcd without keys of Strait
+    Restore {
+        /// The file
+        file: PathBuf,
+        /// The data directory.
+        #[command(flatten)]
+        data: DataArgs,
+    },
 }
 
 /// Arguments of `strait control token`.
@@ -242,6 +284,10 @@ pub fn run(args: &ControlArgs) -> u8 {
     let outcome = match &args.command {
         None => serve(&args.server),
         Some(ControlCommand::Token(token)) => change_tokens(&token.command),
+        Some(ControlCommand::Import { paths, data }) => transfer::import(paths, data),
+        Some(ControlCommand::Export { directory, data }) => transfer::export(directory, data),
+        Some(ControlCommand::Backup { file, data }) => transfer::backup(file, data),
+        Some(ControlCommand::Restore { file, data }) => transfer::restore(file, data),
     };
     match outcome {
         Ok(()) => EXIT_DONE,
@@ -327,15 +373,19 @@ fn change_tokens(command: &TokenCommand) -> Result<(), String> {
     | TokenCommand::List { data }
     | TokenCommand::Revoke { data, .. }) = command;
     match data.etcd.settings() {
-        Some(etcd) => {
-            let runtime = runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|error| format!("cannot start a thread: {error}"))?;
-            runtime.block_on(change_shared_tokens(command, &etcd))
-        }
+        Some(etcd) => block_on(change_shared_tokens(command, &etcd)),
         None => change_tokens_in(command, &tokens::file_in(&data.data)),
     }
+}
+
+/// Waits for a short command.
+fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    runtime.block_on(work)
 }
 
 fn change_tokens_in(command: &TokenCommand, path: &Path) -> Result<(), String> {

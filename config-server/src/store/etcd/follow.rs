@@ -31,6 +31,8 @@ pub struct Follower {
     pub client: Client,
     /// Where things are.
     pub keys: Keys,
+    /// What is added to revisions.
+    pub base: Revision,
     /// Where changes go.
     pub history: Arc<History>,
     /// Where tokens go.
@@ -59,7 +61,7 @@ impl Follower {
                         floor,
                         "the history of etcd begins later, which ends older watches"
                     );
-                    self.history.forget(floor);
+                    self.history.forget(self.base + floor);
                     self.next = floor + 1;
                     if let Err(error) = load_tokens(&self.client, &self.keys, &self.tokens).await {
                         tracing::warn!(%error, "tokens cannot be read from etcd");
@@ -123,7 +125,7 @@ impl Follower {
         let latest = last.map_or_else(|| revision(&response.header), |kv| number(kv.mod_revision));
         let events = response.events;
         let events = events.into_iter().filter_map(|event| self.event(event));
-        self.history.push(events.collect(), latest);
+        self.history.push(events.collect(), self.base + latest);
         self.next = self.next.max(latest + 1);
         None
     }
@@ -135,7 +137,7 @@ impl Follower {
         match self.keys.place(&kv.key) {
             Place::Object(key) => Some(Event {
                 key: Arc::from(key),
-                revision: number(kv.mod_revision),
+                revision: self.base + number(kv.mod_revision),
                 value,
                 previous: event.prev_kv.map(|previous| previous.value),
             }),

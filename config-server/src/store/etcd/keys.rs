@@ -52,6 +52,11 @@ impl Keys {
         format!("{}/leader", self.prefix)
     }
 
+    /// Of the number that is added to the revisions of etcd.
+    pub fn base(&self) -> String {
+        format!("{}/base", self.prefix)
+    }
+
     /// What a key is about.
     pub fn place<'a>(&self, key: &'a [u8]) -> Place<'a> {
         let key = std::str::from_utf8(key).unwrap_or("");

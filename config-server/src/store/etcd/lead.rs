@@ -57,6 +57,8 @@ pub struct Candidate {
     pub client: Client,
     /// Where things are.
     pub keys: Keys,
+    /// What is added to revisions.
+    pub base: Revision,
     /// What watches may still ask for; what is older is dropped from etcd.
     pub history: Arc<History>,
     /// Where it is noted whether this replica leads.
@@ -113,7 +115,7 @@ impl Candidate {
     }
 
     async fn compact(&mut self) {
-        let floor = self.history.floor();
+        let floor = self.history.floor() - self.base;
         if floor <= self.compacted {
             return;
         }

@@ -7,7 +7,7 @@ use super::client::{Client, EtcdSettings};
 use super::follow::load_tokens;
 use super::keys::Keys;
 use super::mirror::Mirror;
-use crate::store::{Expected, StoreError};
+use crate::store::{Expected, Revision, StoreError};
 
 /// Values that replicas share.
 #[derive(Clone, Debug)]
@@ -42,6 +42,38 @@ impl Shared {
             Outcome::Mismatch(Some(found)) => found.value,
             _ => own,
         })
+    }
+
+    /// The CA; none if there is none yet.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn known_authority(&self) -> Result<Option<Bytes>, StoreError> {
+        let (found, _) = self.client.read(self.keys.authority()).await?;
+        Ok(found.map(|found| found.value))
+    }
+
+    /// Sets the number that is added to the revisions of etcd, before there are objects.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn set_base(&self, base: Revision) -> Result<(), StoreError> {
+        let key = self.keys.base();
+        let value = Bytes::from(base.to_string());
+        loop {
+            let (found, _) = self.client.read(key.clone()).await?;
+            let expected = match &found {
+                Some(found) => Expected::At(super::calls::number(found.mod_revision)),
+                None => Expected::Absent,
+            };
+            let written = self
+                .client
+                .write_if(&key, expected, Some(value.clone()), 0)
+                .await?;
+            if let Outcome::Done(_) = written {
+                return Ok(());
+            }
+        }
     }
 
     /// Adds a token. False if there is one of that name.

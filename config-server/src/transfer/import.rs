@@ -1,0 +1,238 @@
+//! Files of resources into a store, each object checked as in any other write.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use config_loader::diagnostic::Locator;
+use config_loader::parse::{self, Chunk};
+use config_loader::span::Lines;
+use config_loader::{Diagnostic, Severity, check_text, read_texts};
+use http::Method;
+use serde_json::Value;
+
+use super::export::strip;
+use crate::api::params::Params;
+use crate::api::route::Target;
+use crate::api::{Api, Call, Change, decode};
+use crate::object;
+use crate::resources;
+use crate::status::Failure;
+
+/// The manager of imported fields.
+const MANAGER: &str = "strait-import";
+/// The namespace of objects that name none.
+const NAMESPACE_DEFAULT: &str = "default";
+
+/// What is to be said about a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// What `strait check` says.
+    Checked(Diagnostic),
+    /// What the store says, with file and line.
+    Refused(String),
+}
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// How many objects were made.
+    pub created: usize,
+    /// How many were changed.
+    pub changed: usize,
+    /// How many were as in the files.
+    pub unchanged: usize,
+    /// How many are of kinds that the server does not have.
+    pub skipped: usize,
+    /// How many were refused, and files that cannot be read.
+    pub refused: usize,
+    /// What is wrong, in the order of the files.
+    pub findings: Vec<Finding>,
+    /// Why the import ended before the last object: the store failed.
+    pub stopped: Option<String>,
+}
+
+/// An object in a file.
+struct Item {
+    value: Value,
+    /// The lines that it may have findings on.
+    first_line: u32,
+    last_line: u32,
+}
+
+/// Applies the objects in files and directories. An object that is refused stops no other.
+pub async fn import(api: &Api, paths: &[PathBuf]) -> Report {
+    let (texts, problems) = read_texts(paths);
+    let mut report = Report::default();
+    for problem in problems {
+        report.refused += usize::from(problem.severity == Severity::Error);
+        report.findings.push(Finding::Checked(problem));
+    }
+    for (file, text) in texts {
+        let found = check_text(&file, &text);
+        let mut refused = Vec::new();
+        for item in items(&file, &text, &mut report) {
+            let outcome = apply(api, &item).await;
+            if let Err(failure) = &outcome
+                && failure.code.is_server_error()
+            {
+                let first_line = item.first_line;
+                report.stopped = Some(format!("{file}:{first_line}: {}", failure.message));
+                return report;
+            }
+            // The findings about the object say more, and where.
+            let is_found = found.iter().any(|finding| {
+                finding.severity == Severity::Error
+                    && (item.first_line..=item.last_line).contains(&finding.location.line)
+            });
+            if let Some(why) = report.count(outcome, is_found) {
+                refused.push(Finding::Refused(format!(
+                    "{file}:{}: {why}",
+                    item.first_line
+                )));
+            }
+        }
+        report
+            .findings
+            .extend(found.into_iter().map(Finding::Checked));
+        report.findings.append(&mut refused);
+    }
+    report
+}
+
+impl Report {
+    /// Counts an object. Returns why it was refused, unless that is a finding.
+    fn count(
+        &mut self,
+        outcome: Result<Option<Change>, Failure>,
+        is_found: bool,
+    ) -> Option<String> {
+        match outcome {
+            Ok(None) if is_found => self.refused += 1,
+            Ok(None) => self.skipped += 1,
+            Ok(Some(change)) => match (change.before, change.after) {
+                (None, _) => self.created += 1,
+                (_, Some(_)) => self.changed += 1,
+                (_, None) => self.unchanged += 1,
+            },
+            Err(failure) => {
+                self.refused += 1;
+                return (!is_found).then_some(failure.message);
+            }
+        }
+        None
+    }
+}
+
+/// The objects of a file. A document that is none is counted here.
+fn items(file: &Arc<str>, text: &str, report: &mut Report) -> Vec<Item> {
+    let chunks = parse::split(text);
+    let ends = chunks
+        .iter()
+        .skip(1)
+        .map(|next| next.first_line.saturating_sub(1));
+    let ends: Vec<u32> = ends.chain([u32::MAX]).collect();
+    let mut items = Vec::new();
+    for (chunk, end) in chunks.into_iter().zip(ends) {
+        match of_document(file, chunk, end) {
+            Some(found) => items.extend(found),
+            None => report.refused += 1,
+        }
+    }
+    items
+}
+
+/// The objects of a document, of which a list has several; none if it cannot be read.
+fn of_document(file: &Arc<str>, chunk: Chunk<'_>, end: u32) -> Option<Vec<Item>> {
+    let Chunk { text, first_line } = chunk;
+    let lines = Lines::new(text);
+    let locator = Locator {
+        file,
+        text,
+        lines: &lines,
+        first_line,
+        secret: true,
+    };
+    let mut found = Vec::new();
+    let root = parse::tree(&locator, &mut found)?;
+    if found
+        .iter()
+        .any(|finding| finding.severity == Severity::Error)
+    {
+        return None;
+    }
+    let whole = decode::to_json(&root);
+    let is_list = whole["kind"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("List"));
+    let nodes = match root.get("items").map(|items| &items.value) {
+        Some(parse::Value::List(nodes)) if is_list => nodes,
+        _ => {
+            return Some(vec![Item {
+                value: whole,
+                first_line,
+                last_line: end,
+            }]);
+        }
+    };
+    let starts: Vec<u32> = nodes
+        .iter()
+        .map(|node| locator.location(node.span).line)
+        .collect();
+    let ends = starts.iter().skip(1).map(|next| next.saturating_sub(1));
+    let ends = ends.chain([end]);
+    let items = nodes.iter().zip(&starts).zip(ends);
+    let items = items.map(|((node, start), last_line)| Item {
+        value: decode::to_json(node),
+        first_line: *start,
+        last_line,
+    });
+    Some(items.collect())
+}
+
+/// Applies an object; none if its kind is not served.
+async fn apply(api: &Api, item: &Item) -> Result<Option<Change>, Failure> {
+    let mut value = item.value.clone();
+    let text = |field: &str| value[field].as_str().unwrap_or("").to_owned();
+    let Some((resource, version)) = resources::of_kind(&text("apiVersion"), &text("kind")) else {
+        return Ok(None);
+    };
+    strip(&mut value);
+    let name = object::meta(&value, "name").to_owned();
+    if name.is_empty() {
+        return Err(Failure::bad_request(
+            "the object has no name: add metadata.name",
+        ));
+    }
+    let namespace = match object::meta(&value, "namespace") {
+        // A namespace of an object that belongs to none is dropped, as kubectl does.
+        _ if !resource.api.is_namespaced => None,
+        "" => Some(NAMESPACE_DEFAULT.to_owned()),
+        written => Some(written.to_owned()),
+    };
+    match &namespace {
+        None => drop(object::metadata_mut(&mut value).shift_remove("namespace")),
+        Some(written) if !object::is_name(written) => {
+            return Err(Failure::bad_request(format!(
+                "{written:?} is not the name of a namespace: correct metadata.namespace"
+            )));
+        }
+        Some(_) => {}
+    }
+    let query = format!("fieldManager={MANAGER}&force=true&fieldValidation=Strict");
+    let call = Call {
+        method: Method::PATCH,
+        target: Target {
+            resource,
+            version,
+            namespace,
+            name: Some(name),
+            is_status: false,
+        },
+        params: Params::read(Some(&query)),
+        content_type: "application/apply-patch+yaml".to_owned(),
+        user_agent: String::new(),
+        body: Bytes::from(value.to_string()),
+    };
+    api.change(&call).await.map(Some)
+}

@@ -1,0 +1,363 @@
+//! Objects into and out of a store beside its server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use config_loader::{Severity, load_files};
+use config_server::transfer::backup::{self, Backup};
+use config_server::transfer::export::export;
+use config_server::transfer::import::{Finding, Report, import};
+use config_server::transfer::restore::restore;
+use config_server::transfer::{Location, Opened};
+use serde_json::{Value, json};
+
+use crate::support::{TestServer, on_each_store};
+
+const GTPS: &str = "/apis/flomesh.io/v1alpha1/namespaces/ns1/globaltrafficpolicies";
+const SERVICES: &str = "/api/v1/namespaces/shop/services";
+
+on_each_store!(
+    import_applies_every_good_object_and_repeats_nothing,
+    exported_objects_are_read_back,
+    backup_keeps_identity_status_and_tokens_and_moves_revisions_on,
+    backup_of_a_running_server_is_for_admins,
+);
+
+const GOOD: &str = "\
+# A comment
+apiVersion: flomesh.io/v1alpha1
+kind: GlobalTrafficPolicy
+metadata: {name: web, namespace: ns1, uid: of-another-server, resourceVersion: '7'}
+spec: {lbType: Locality}
+status: {conditions: []}
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Service
+  metadata: {name: cart, namespace: shop}
+  spec: {ports: [{port: 80, protocol: TCP}]}
+- apiVersion: flomesh.io/v1alpha1
+  kind: GlobalTrafficPolicy
+  metadata: {name: bad}
+  spec: {lbtype: Locality}
+- {apiVersion: flomesh.io/v1alpha1, kind: Cluster, metadata: {name: east, namespace: dropped}, spec: {gatewayHost: 10.0.0.1, gatewayPort: 80}}
+";
+
+fn policy(name: &str) -> Value {
+    json!({
+        "apiVersion": "flomesh.io/v1alpha1", "kind": "GlobalTrafficPolicy",
+        "metadata": {"name": name}, "spec": {"lbType": "Locality"},
+    })
+}
+
+fn counts(report: &Report) -> [usize; 5] {
+    let Report {
+        created,
+        changed,
+        unchanged,
+        skipped,
+        refused,
+        ..
+    } = *report;
+    [created, changed, unchanged, skipped, refused]
+}
+
+fn errors(report: &Report) -> Vec<String> {
+    let findings = report.findings.iter();
+    findings
+        .filter_map(|finding| match finding {
+            Finding::Checked(found) if found.severity == Severity::Error => {
+                Some(format!("{}: {}", found.location, found.message))
+            }
+            Finding::Checked(_) => None,
+            Finding::Refused(why) => Some(why.clone()),
+        })
+        .collect()
+}
+
+async fn import_from(opened: &Opened, path: &Path) -> Report {
+    let report = import(&opened.api(), &[path.to_owned()]).await;
+    assert_eq!(report.stopped, None);
+    report
+}
+
+async fn import_applies_every_good_object_and_repeats_nothing(server: TestServer) {
+    let stopped = server.stop().await;
+    let opened = stopped.open().await;
+    let files = tempfile::tempdir().unwrap();
+    fs::write(files.path().join("a.yaml"), GOOD).unwrap();
+    fs::write(files.path().join("b.yaml"), "kind: [\n").unwrap();
+    let other =
+        "{\"apiVersion\": \"apps/v1\", \"kind\": \"Deployment\", \"metadata\": {\"name\": \"x\"}}";
+    fs::write(files.path().join("c.json"), other).unwrap();
+
+    let report = import_from(&opened, files.path()).await;
+    assert_eq!(counts(&report), [3, 0, 0, 1, 2], "{report:?}");
+    let errors = errors(&report);
+    let in_file = |name: &str| format!("{}:", files.path().join(name).display());
+    assert!(
+        errors[0].starts_with(&format!("{}18:", in_file("a.yaml"))),
+        "{errors:?}"
+    );
+    assert!(
+        errors.last().unwrap().starts_with(&in_file("b.yaml")),
+        "{errors:?}"
+    );
+
+    let again = import_from(&opened, files.path()).await;
+    assert_eq!(counts(&again), [0, 0, 3, 1, 2], "{again:?}");
+    let changed = GOOD.replace("port: 80,", "port: 81,");
+    fs::write(files.path().join("a.yaml"), changed).unwrap();
+    let third = import_from(&opened, files.path()).await;
+    assert_eq!(counts(&third), [0, 1, 2, 1, 2], "{third:?}");
+
+    drop(opened);
+    let server = stopped.start().await;
+    let mut client = server.admin().await;
+    let web = client.get(&format!("{GTPS}/web")).await.body;
+    assert_eq!(web["spec"]["lbType"], "Locality");
+    assert_ne!(web["metadata"]["uid"], "of-another-server");
+    let cart = client.get(&format!("{SERVICES}/cart")).await.body;
+    assert_eq!(cart["spec"]["ports"][0]["port"], 81, "{cart}");
+    assert_eq!(
+        client
+            .get("/apis/flomesh.io/v1alpha1/clusters/east")
+            .await
+            .code,
+        200
+    );
+}
+
+fn yaml_files(below: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut rest = vec![below.to_owned()];
+    while let Some(directory) = rest.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => rest.push(path),
+                false => found.push(path.strip_prefix(below).unwrap().to_owned()),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+async fn exported_objects_are_read_back(server: TestServer) {
+    let mut client = server.admin().await;
+    for name in ["a", "b"] {
+        client.post(GTPS, &policy(name)).await;
+    }
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls", "labels": {"on": "yes"}},
+        "type": "Opaque", "data": {"ca.crt": "YQ=="},
+    });
+    let created = client
+        .post("/api/v1/namespaces/shop/secrets", &secret)
+        .await;
+    assert_eq!(created.code, 201, "{:?}", created.body);
+    drop(client);
+    let stopped = server.stop().await;
+    let opened = stopped.open().await;
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("out");
+    let count = export(&opened, &target).await.unwrap();
+    let files = yaml_files(&target);
+    let expected = [
+        "core/Namespace/ns1.yaml",
+        "core/Namespace/shop.yaml",
+        "core/Secret/shop/tls.yaml",
+        "flomesh.io/GlobalTrafficPolicy/ns1/a.yaml",
+        "flomesh.io/GlobalTrafficPolicy/ns1/b.yaml",
+    ];
+    assert_eq!(files, expected.map(PathBuf::from));
+    assert_eq!(count, expected.len());
+    let text = fs::read_to_string(target.join(&files[3])).unwrap();
+    let lines = "apiVersion: flomesh.io/v1alpha1\nkind: GlobalTrafficPolicy\nmetadata:\n  name: a\n  namespace: ns1\n\
+                 spec:\n  lbType: Locality\n";
+    assert_eq!(text, lines);
+
+    let loaded = load_files(&[target.clone()]);
+    let errors: Vec<_> = loaded
+        .diagnostics
+        .iter()
+        .filter(|d| d.severity == Severity::Error)
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!(loaded.set.len(), 3);
+
+    let again = export(&opened, &target).await.unwrap_err();
+    assert!(again.contains("not empty"), "{again}");
+    let other = directory.path().join("other");
+    let fresh = Location {
+        data: other,
+        etcd: None,
+    };
+    let fresh = fresh.open_or_make().await.unwrap();
+    let report = import_from(&fresh, &target).await;
+    assert_eq!((report.created, report.refused), (5, 0), "{report:?}");
+    let second = directory.path().join("second");
+    export(&fresh, &second).await.unwrap();
+    for file in files {
+        let read = |below: &Path| fs::read_to_string(below.join(&file)).unwrap();
+        assert_eq!(read(&target), read(&second), "{}", file.display());
+    }
+}
+
+async fn backup_keeps_identity_status_and_tokens_and_moves_revisions_on(server: TestServer) {
+    let token = server.token("admin");
+    let mut client = server.admin().await;
+    let first = client.post(GTPS, &policy("a")).await.body;
+    let mut with_status = first.clone();
+    with_status["status"] = json!({"conditions": []});
+    client.put(&format!("{GTPS}/a/status"), &with_status).await;
+    client.post(GTPS, &policy("gone")).await;
+    client.delete(&format!("{GTPS}/gone")).await;
+    let before = client.get(&format!("{GTPS}/a")).await.body;
+    drop(client);
+    let settings = server.location().etcd;
+    let stopped = server.stop().await;
+    let opened = stopped.open().await;
+    let made = Backup::of(&opened).await.unwrap();
+    let file = stopped.data.path().join("x.backup");
+    made.write_to(&file).unwrap();
+    let made = Backup::read(&fs::read(&file).unwrap()).unwrap();
+
+    let target = tempfile::tempdir().unwrap();
+    let used = Location {
+        data: stopped.data.path().to_owned(),
+        etcd: settings.clone(),
+    };
+    drop(opened);
+    let refused = restore(&made, &used).await.unwrap_err();
+    assert!(
+        ["not empty", "has keys", "a server runs"]
+            .iter()
+            .any(|why| refused.contains(why)),
+        "{refused}"
+    );
+    let etcd = settings.map(|settings| config_server::store::etcd::EtcdSettings {
+        prefix: format!("{}-restored", settings.prefix),
+        ..settings
+    });
+    let into = Location {
+        data: target.path().to_owned(),
+        etcd: etcd.clone(),
+    };
+    restore(&made, &into).await.unwrap();
+    let server = TestServer::start_in(target, |settings| {
+        settings.etcd = etcd;
+        settings.writes_status = false;
+    })
+    .await;
+
+    // The token is one of the server of before, and so is the CA.
+    let ca = stopped.data.path().join("ca.crt");
+    let connect = async || crate::support::Client::connect(server.address, &ca, Some(&token)).await;
+    let mut client = connect().await;
+    let after = client.get(&format!("{GTPS}/a")).await;
+    assert_eq!(after.code, 200, "{:?}", after.body);
+    assert_eq!(after.body["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(after.body["status"], before["status"]);
+    assert_eq!(
+        after.body["metadata"]["generation"],
+        before["metadata"]["generation"]
+    );
+    assert_eq!(client.get(&format!("{GTPS}/gone")).await.code, 404);
+    let list = client.get(GTPS).await.body;
+    let number = |text: &Value| text.as_str().unwrap().parse::<u64>().unwrap();
+    let listed = number(&list["metadata"]["resourceVersion"]);
+    assert!(listed > made.revision);
+    // Whoever saw more than the backup has lists anew.
+    for seen in [
+        number(&first["metadata"]["resourceVersion"]),
+        made.revision,
+        made.revision + 1_000,
+    ] {
+        let path = format!("{GTPS}?watch=1&resourceVersion={seen}");
+        let event = connect().await.watch(&path).await.next().await.unwrap();
+        assert_eq!(
+            (&event["type"], &event["object"]["code"]),
+            (&json!("ERROR"), &json!(410))
+        );
+    }
+    let path = format!("{GTPS}?watch=1&resourceVersion={listed}");
+    let mut lines = connect().await.watch(&path).await;
+    let new = client.post(GTPS, &policy("new")).await.body;
+    assert!(number(&new["metadata"]["resourceVersion"]) > listed);
+    assert_eq!(lines.step().await, "ADDED new");
+    let stale = client.put(&format!("{GTPS}/a"), &first).await;
+    assert_eq!(stale.code, 409, "{:?}", stale.body);
+    let mut current = after.body.clone();
+    current["spec"]["lbType"] = json!("ActiveActive");
+    assert_eq!(client.put(&format!("{GTPS}/a"), &current).await.code, 200);
+    assert_eq!(lines.step().await, "MODIFIED a");
+    let deleted = client.delete(&format!("{GTPS}/a")).await;
+    assert_eq!(deleted.code, 200, "{:?}", deleted.body);
+}
+
+async fn backup_of_a_running_server_is_for_admins(server: TestServer) {
+    let mut client = server.admin().await;
+    client.post(GTPS, &policy("a")).await;
+    let kubeconfig = server.data.path().join("admin.kubeconfig");
+    let made = backup::of_server(&kubeconfig).await.unwrap();
+    assert!(
+        made.objects
+            .iter()
+            .any(|entry| entry.key.ends_with("/ns1/a"))
+    );
+    assert!(made.authority.is_some());
+    assert!(!made.tokens.is_empty());
+    let mut proxy = server.client(Some(&server.token("proxy"))).await;
+    assert_eq!(proxy.get(backup::PATH).await.code, 403);
+    let mut nobody = server.client(None).await;
+    assert_eq!(nobody.get(backup::PATH).await.code, 401);
+    let text = client.get(backup::PATH).await.body;
+    assert!(!text.as_str().unwrap().contains(&server.token("admin")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn store_of_a_running_server_is_refused() {
+    let server = TestServer::embedded().await;
+    assert_eq!(server.location().is_served(), Ok(true));
+    let error = server.location().open().await.unwrap_err();
+    assert!(
+        error.contains("a server runs on") && error.contains("stop it first"),
+        "{error}"
+    );
+    let nothing = Location {
+        data: PathBuf::from("/nonexistent"),
+        etcd: None,
+    };
+    let error = nothing.open().await.unwrap_err();
+    assert!(error.contains("has no store"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interrupted_restore_is_repeated() {
+    let made = Backup {
+        revision: 5,
+        time: String::new(),
+        tokens: Vec::new(),
+        authority: None,
+        objects: Vec::new(),
+    };
+    let data = tempfile::tempdir().unwrap();
+    fs::write(data.path().join("restore.unfinished"), "").unwrap();
+    fs::write(data.path().join("store.redb"), "half").unwrap();
+    let location = Location {
+        data: data.path().to_owned(),
+        etcd: None,
+    };
+    let error = location.open().await.unwrap_err();
+    assert!(error.contains("restore did not finish"), "{error}");
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let settings = config_server::Settings::new(data.path().to_owned(), listen);
+    let error = config_server::start(&settings).await.unwrap_err();
+    assert!(error.contains("restore did not finish"), "{error}");
+    restore(&made, &location).await.unwrap();
+    location.open().await.unwrap();
+}

@@ -5,9 +5,11 @@
 
 mod access;
 mod conditions;
+mod crash;
 mod etcd;
 mod kubectl;
 mod objects;
+mod process;
 mod replicas;
 mod status_for;
 mod support;

@@ -217,6 +217,15 @@ pub struct Lines {
 
 impl Client {
     pub async fn connect(address: std::net::SocketAddr, ca: &Path, token: Option<&str>) -> Client {
+        Client::try_connect(address, ca, token).await.unwrap()
+    }
+
+    /// A client; none if the server cannot be reached.
+    pub async fn try_connect(
+        address: std::net::SocketAddr,
+        ca: &Path,
+        token: Option<&str>,
+    ) -> Option<Client> {
         Client::connect_as(address, ca, token, None).await
     }
 
@@ -225,7 +234,7 @@ impl Client {
         ca: &Path,
         token: Option<&str>,
         identity: Option<(CertificateDer<'static>, KeyPair)>,
-    ) -> Client {
+    ) -> Option<Client> {
         let mut roots = RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_file(ca).unwrap())
@@ -244,39 +253,50 @@ impl Client {
             }
             None => config.with_no_client_auth(),
         };
-        let stream = TcpStream::connect(address).await.unwrap();
+        let stream = TcpStream::connect(address).await.ok()?;
+        stream.set_nodelay(true).ok()?;
         let name = ServerName::try_from("localhost").unwrap();
         let connector = TlsConnector::from(Arc::new(config));
-        let stream = connector.connect(name, stream).await.unwrap();
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+        let stream = connector.connect(name, stream).await.ok()?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.ok()?;
         tokio::spawn(connection);
-        Client {
+        Some(Client {
             sender,
             token: token.map(str::to_owned),
-        }
+        })
     }
 
     pub async fn send(&mut self, method: Method, path: &str, kind: &str, body: String) -> Answer {
-        let response = self
-            .request(method, path, &[("content-type", kind)], body)
-            .await;
+        self.try_send(method, path, kind, body).await.unwrap()
+    }
+
+    /// Sends a request; none if the connection broke before the whole answer.
+    pub async fn try_send(
+        &mut self,
+        method: Method,
+        path: &str,
+        kind: &str,
+        body: String,
+    ) -> Option<Answer> {
+        let headers = [("content-type", kind)];
+        let response = self.try_request(method, path, &headers, body).await?;
         let (head, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
+        let bytes = body.collect().await.ok()?.to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        Answer {
+        Some(Answer {
             code: head.status.as_u16(),
             headers: head.headers,
             body: serde_json::from_slice(&bytes).unwrap_or(Value::String(text)),
-        }
+        })
     }
 
-    pub async fn request(
+    async fn try_request(
         &mut self,
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
         body: String,
-    ) -> http::Response<Incoming> {
+    ) -> Option<http::Response<Incoming>> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -288,8 +308,13 @@ impl Client {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(Bytes::from(body))).unwrap();
-        self.sender.ready().await.unwrap();
-        self.sender.send_request(request).await.unwrap()
+        self.sender.ready().await.ok()?;
+        self.sender.send_request(request).await.ok()
+    }
+
+    /// As [`Client::get`]; none if the connection broke.
+    pub async fn try_get(&mut self, path: &str) -> Option<Answer> {
+        self.try_send(Method::GET, path, "", String::new()).await
     }
 
     pub async fn get(&mut self, path: &str) -> Answer {
@@ -318,13 +343,19 @@ impl Client {
     }
 
     /// Starts a watch. The connection is the watch's from then on.
-    pub async fn watch(mut self, path: &str) -> Lines {
-        let response = self.request(Method::GET, path, &[], String::new()).await;
+    pub async fn watch(self, path: &str) -> Lines {
+        self.try_watch(path).await.unwrap()
+    }
+
+    /// Starts a watch; none if the connection broke before.
+    pub async fn try_watch(mut self, path: &str) -> Option<Lines> {
+        let sent = self.try_request(Method::GET, path, &[], String::new());
+        let response = sent.await?;
         assert_eq!(response.status(), 200);
-        Lines {
+        Some(Lines {
             body: response.into_body(),
             rest: Vec::new(),
-        }
+        })
     }
 }
 

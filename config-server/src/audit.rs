@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 pub struct Audit {
     path: PathBuf,
     file: Mutex<File>,
+    /// How many lines are missing since one could not be written.
+    missing: AtomicU64,
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -38,7 +41,12 @@ impl Audit {
     /// If it cannot be opened.
     pub fn at(path: PathBuf) -> io::Result<Audit> {
         let file = Mutex::new(open(&path)?);
-        Ok(Audit { path, file })
+        let missing = AtomicU64::new(0);
+        Ok(Audit {
+            path,
+            file,
+            missing,
+        })
     }
 
     /// Writes down what came of a write.
@@ -64,8 +72,19 @@ impl Audit {
             "subresource": if target.is_status { "status" } else { "" }, "dryRun": call.params.has("dryRun"),
             "code": code.as_u16(), "before": before, "after": after,
         });
-        if let Err(error) = self.append(&format!("{line}\n")) {
-            tracing::error!(file = %self.path.display(), %error, "the audit log cannot be written");
+        let file = self.path.display();
+        match self.append(&format!("{line}\n")) {
+            Ok(()) => match self.missing.swap(0, Ordering::Relaxed) {
+                0 => {}
+                missing => {
+                    tracing::warn!(%file, missing, "the audit log is written again; lines are missing");
+                }
+            },
+            Err(error) => {
+                if self.missing.fetch_add(1, Ordering::Relaxed) == 0 {
+                    tracing::error!(%file, %error, "the audit log cannot be written");
+                }
+            }
         }
     }
 

@@ -151,6 +151,7 @@ async fn open(
 ) -> Result<(Arc<dyn Store>, Users, watch::Receiver<bool>), String> {
     let data = &settings.data;
     let Some(etcd) = &settings.etcd else {
+        check_store_is_there(data)?;
         let store = EmbeddedStore::open(&data.join(STORE_FILE), settings.history)?;
         // It has one server.
         let (_, is_leader) = watch::channel(true);
@@ -172,6 +173,25 @@ async fn open(
     }
     let users = Users::InEtcd { shared, mirror };
     Ok((Arc::new(store), users, is_leader))
+}
+
+/// Refuses to begin with an empty store where there was another one.
+fn check_store_is_there(data: &Path) -> Result<(), String> {
+    let path = data.join(STORE_FILE);
+    let length = std::fs::metadata(&path).ok().map(|found| found.len());
+    // Both are made after the store; without a store of its own, a server has its tokens elsewhere.
+    let was_used = data.join("admin.kubeconfig").exists() && tokens::file_in(data).exists();
+    let what = match length {
+        Some(1..) => return Ok(()),
+        _ if !was_used => return Ok(()),
+        Some(0) => "empty",
+        None => "missing",
+    };
+    Err(format!(
+        "{} is {what}, and this data directory had objects: restore a backup into a new one with `strait control restore`. \
+         To begin without objects, remove tokens.json and the kubeconfigs",
+        path.display()
+    ))
 }
 
 /// Where the tokens of users are.

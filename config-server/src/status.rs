@@ -165,6 +165,14 @@ impl Failure {
         Failure::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
     }
 
+    /// The same, to be tried again after so many seconds.
+    fn again_after(self, seconds: u32) -> Failure {
+        Failure {
+            retry_after: Some(seconds),
+            ..self
+        }
+    }
+
     /// The same with details that name an object by its plural.
     pub fn about(mut self, resource: &Resource, name: &str) -> Failure {
         self.name_it(resource, name, resource.api.plural);
@@ -223,15 +231,19 @@ impl From<StoreError> for Failure {
             StoreError::Compacted => {
                 Failure::expired("The resourceVersion for the provided list is too old.")
             }
-            StoreError::Future { current } => Failure {
-                retry_after: Some(1),
-                ..Failure::new(
-                    StatusCode::GATEWAY_TIMEOUT,
-                    "Timeout",
-                    format!("Timeout: Too large resource version, current: {current}"),
-                )
-            },
-            StoreError::Failed(why) => Failure::internal(why),
+            StoreError::Future { current } => {
+                let message = format!("Timeout: Too large resource version, current: {current}");
+                Failure::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).again_after(1)
+            }
+            StoreError::Full(why) => {
+                let code = StatusCode::INSUFFICIENT_STORAGE;
+                Failure::new(code, "InsufficientStorage", why).again_after(1)
+            }
+            // Another attempt may reach another member, or a disk that works again.
+            StoreError::Failed(why) => {
+                let code = StatusCode::SERVICE_UNAVAILABLE;
+                Failure::new(code, "ServiceUnavailable", why).again_after(1)
+            }
         }
     }
 }

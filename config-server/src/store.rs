@@ -104,7 +104,9 @@ pub enum StoreError {
         /// The latest revision.
         current: Revision,
     },
-    /// The store failed: a full disk, a lost connection.
+    /// There is no space for the write.
+    Full(String),
+    /// The store failed: a broken disk, a lost connection.
     Failed(String),
 }
 
@@ -118,7 +120,7 @@ impl fmt::Display for StoreError {
                     "the revision is not reached yet, the latest is {current}"
                 )
             }
-            StoreError::Failed(why) => f.write_str(why),
+            StoreError::Full(why) | StoreError::Failed(why) => f.write_str(why),
         }
     }
 }

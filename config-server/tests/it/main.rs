@@ -6,6 +6,7 @@
 mod access;
 mod conditions;
 mod crash;
+mod disk;
 mod etcd;
 mod kubectl;
 mod objects;

@@ -204,7 +204,7 @@ pub fn failed(status: Status) -> StoreError {
     }
     if said.contains("database space exceeded") {
         let why = "etcd is full: compact and defragment it, raise --quota-backend-bytes, and then run `etcdctl alarm disarm`";
-        return StoreError::Failed(why.to_owned());
+        return StoreError::Full(why.to_owned());
     }
     StoreError::Failed(format!("etcd: {:?}: {said}", status.code()))
 }

@@ -1,0 +1,209 @@
+//! The file of the store, as redb sees it, and what is wrong with it.
+//!
+//! redb refuses all work after an I/O error until it is opened again. The file is opened and locked once for the life of the
+//! process; each time that redb opens it, it gets a `Disk` of its own, and the one before can no longer write.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redb::{Builder, Database, DatabaseError, StorageBackend};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::io::Errno;
+
+/// The file of a store.
+#[derive(Debug)]
+pub struct StoreFile {
+    path: PathBuf,
+    file: Arc<File>,
+    /// Whether a sync failed: what the disk holds is not known from then on.
+    is_unsynced: Arc<AtomicBool>,
+}
+
+/// An open database, with the switch that ends its access to the file.
+#[derive(Debug)]
+pub struct Opened {
+    pub database: Arc<Database>,
+    is_live: Arc<AtomicBool>,
+}
+
+impl Opened {
+    /// Lets the database no longer write.
+    pub fn fence(&self) {
+        self.is_live.store(false, Ordering::SeqCst);
+    }
+}
+
+impl StoreFile {
+    /// Opens the file, makes it if there is none, and locks it.
+    ///
+    /// # Errors
+    /// If another process has it, or if it cannot be opened. The text is for a person.
+    pub fn open(path: &Path) -> Result<StoreFile, String> {
+        let shown = path.display();
+        let in_file = |error: io::Error| {
+            format!("{shown} cannot be opened: {error}. It must be a file that this user may read and write")
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(in_file)?;
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))
+            .map_err(in_file)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "{shown} is in use by another process: each data directory belongs to one server"
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(in_file(error)),
+        }
+        Ok(StoreFile {
+            path: path.to_owned(),
+            file: Arc::new(file),
+            is_unsynced: Arc::default(),
+        })
+    }
+
+    /// Opens the database with a check of every page.
+    ///
+    /// # Errors
+    /// If the file is damaged or cannot be read. The text is for a person.
+    pub fn check_and_open(&self) -> Result<Opened, String> {
+        let shown = self.path.display();
+        self.database(true).map_err(|error| match error {
+            Refused::Io(why) => format!("{shown} cannot be opened: {why}"),
+            Refused::Damaged(why) => format!(
+                "{shown} is damaged: {why}. Restore a backup into a new data directory with `strait control restore`, and \
+                 keep this file"
+            ),
+        })
+    }
+
+    /// Opens the database again after a disk error.
+    ///
+    /// # Errors
+    /// If the file is damaged or cannot be read.
+    pub fn reopen(&self) -> Result<Opened, String> {
+        self.database(false).map_err(|error| match error {
+            Refused::Io(why) | Refused::Damaged(why) => why,
+        })
+    }
+
+    fn database(&self, is_checked: bool) -> Result<Opened, Refused> {
+        let is_live = Arc::new(AtomicBool::new(true));
+        let disk = Disk {
+            file: Arc::clone(&self.file),
+            is_live: Arc::clone(&is_live),
+            is_unsynced: Arc::clone(&self.is_unsynced),
+        };
+        let open = || {
+            Builder::new()
+                .set_check_integrity_on_open(is_checked)
+                .create_with_backend(disk)
+        };
+        // redb may panic at a file that something else has changed.
+        let opened = catch_unwind(AssertUnwindSafe(open))
+            .unwrap_or_else(|_| Err(DatabaseError::Storage(redb::StorageError::Corrupted("its pages are inconsistent".to_owned()))));
+        let database = opened.map_err(Refused::from)?;
+        Ok(Opened {
+            database: Arc::new(database),
+            is_live,
+        })
+    }
+
+    /// Whether a sync failed.
+    pub fn is_unsynced(&self) -> bool {
+        self.is_unsynced.load(Ordering::SeqCst)
+    }
+
+    /// How many bytes of the file system are free for this user; none if that is not known.
+    pub fn free_bytes(&self) -> Option<u64> {
+        let stat = fstatvfs(&*self.file).ok()?;
+        Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+/// Why a database was not opened.
+enum Refused {
+    Io(String),
+    Damaged(String),
+}
+
+impl From<DatabaseError> for Refused {
+    fn from(error: DatabaseError) -> Refused {
+        match error {
+            DatabaseError::Storage(redb::StorageError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                Refused::Damaged(error.to_string())
+            }
+            DatabaseError::Storage(redb::StorageError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Refused::Damaged("it ends too early".to_owned())
+            }
+            DatabaseError::Storage(redb::StorageError::Io(error)) => Refused::Io(error.to_string()),
+            other => Refused::Damaged(other.to_string()),
+        }
+    }
+}
+
+/// Access to the file for one opening of the database.
+#[derive(Debug)]
+struct Disk {
+    file: Arc<File>,
+    is_live: Arc<AtomicBool>,
+    is_unsynced: Arc<AtomicBool>,
+}
+
+impl Disk {
+    fn live(&self) -> io::Result<&File> {
+        match self.is_live.load(Ordering::SeqCst) {
+            true => Ok(&self.file),
+            false => Err(io::Error::other("the store was opened again")),
+        }
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.live()?.metadata()?.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.live()?.read_exact_at(out, offset)
+    }
+
+    /// Growth takes the space at once, so that a full disk shows before anything is written.
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let file = self.live()?;
+        let now = file.metadata()?.len();
+        if len > now {
+            match fallocate(file, FallocateFlags::empty(), now, len - now) {
+                Ok(()) => return Ok(()),
+                // Not every file system can.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let synced = self.live()?.sync_data();
+        if synced.is_err() {
+            self.is_unsynced.store(true, Ordering::SeqCst);
+        }
+        synced
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.live()?.write_all_at(data, offset)
+    }
+}

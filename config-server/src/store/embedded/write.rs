@@ -1,0 +1,288 @@
+//! The thread that writes. It takes all writes that wait, makes them one transaction, syncs it to disk, and only then
+//! acknowledges them: many writers share the cost of one sync.
+//!
+//! After a disk error it opens the database again, in which the last transaction is the last one that was acknowledged,
+//! and refuses writes for a while. Reads go on.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use redb::{Database, Durability, ReadableTable, WriteTransaction};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::disk::{Opened, StoreFile};
+use super::read;
+use super::tables::{FLOOR, Failed, LOG, META, OBJECTS, REVISION};
+use crate::store::{Entry, Event, Expected, History, Revision, StoreError, Written};
+
+/// The most writes of one transaction.
+const BATCH_MAX: usize = 256;
+/// How long writes are refused after one failed.
+const PAUSE: Duration = Duration::from_secs(1);
+/// After the disk was full, a write is tried once so many bytes are free, besides those of the write.
+const FREE_BYTES: u64 = 1 << 20;
+
+/// A write that waits.
+#[derive(Debug)]
+pub struct Write {
+    pub key: String,
+    pub expected: Expected,
+    pub value: Option<Bytes>,
+    pub reply: oneshot::Sender<Result<Written, StoreError>>,
+}
+
+/// The database that reads use; none while it cannot be opened.
+pub type Current = Option<Arc<Database>>;
+
+/// The thread that writes.
+pub struct Writer {
+    file: StoreFile,
+    opened: Option<Opened>,
+    current: watch::Sender<Current>,
+    history: Arc<History>,
+    trouble: Option<Trouble>,
+}
+
+/// The disk failed.
+struct Trouble {
+    error: StoreError,
+    since: Instant,
+    until: Instant,
+    refused: u64,
+}
+
+impl Writer {
+    /// A writer, and the database that reads use.
+    pub fn new(
+        file: StoreFile,
+        opened: Opened,
+        history: Arc<History>,
+    ) -> (Writer, watch::Receiver<Current>) {
+        let current = watch::Sender::new(Some(Arc::clone(&opened.database)));
+        let read = current.subscribe();
+        let writer = Writer {
+            file,
+            opened: Some(opened),
+            current,
+            history,
+            trouble: None,
+        };
+        (writer, read)
+    }
+
+    /// Writes until nobody is left who would.
+    pub fn run(mut self, mut waiting: mpsc::Receiver<Write>) {
+        while let Some(first) = waiting.blocking_recv() {
+            let mut batch = vec![first];
+            while batch.len() < BATCH_MAX {
+                let Ok(next) = waiting.try_recv() else { break };
+                batch.push(next);
+            }
+            let outcome = self.attempt(&batch);
+            for (at, write) in batch.into_iter().enumerate() {
+                let result = match &outcome {
+                    Ok(written) => Ok(written[at]),
+                    Err(error) => Err(error.clone()),
+                };
+                // A client that went away does not need to know.
+                let _ = write.reply.send(result);
+            }
+        }
+    }
+
+    fn attempt(&mut self, batch: &[Write]) -> Result<Vec<Written>, StoreError> {
+        let outcome = match self.refusal(batch) {
+            Some(error) => Err(error),
+            None => self.commit_or_reopen(batch),
+        };
+        match (&outcome, self.trouble.take()) {
+            (Ok(_), Some(trouble)) => tracing::info!(
+                refused = trouble.refused,
+                seconds = trouble.since.elapsed().as_secs(),
+                "the store is written again"
+            ),
+            (Err(_), Some(mut trouble)) => {
+                trouble.refused += batch.len() as u64;
+                self.trouble = Some(trouble);
+            }
+            (_, None) => {}
+        }
+        outcome
+    }
+
+    /// Why these writes are not even tried.
+    fn refusal(&mut self, batch: &[Write]) -> Option<StoreError> {
+        let trouble = self.trouble.as_mut()?;
+        if Instant::now() < trouble.until {
+            return Some(trouble.error.clone());
+        }
+        if self.file.is_unsynced() {
+            let why = "the disk of the data directory failed at a sync, and what it holds is not known: check the disk, then \
+                       restart the server";
+            return Some(StoreError::Failed(why.to_owned()));
+        }
+        let size = |write: &Write| write.value.as_ref().map_or(0, Bytes::len) as u64;
+        // Old and new value go to the log, too.
+        let needed = FREE_BYTES + 4 * batch.iter().map(size).sum::<u64>();
+        let is_full = matches!(trouble.error, StoreError::Full(_))
+            && self.file.free_bytes().is_some_and(|free| free < needed);
+        if is_full {
+            trouble.until = Instant::now() + PAUSE;
+            return Some(trouble.error.clone());
+        }
+        None
+    }
+
+    fn commit_or_reopen(&mut self, batch: &[Write]) -> Result<Vec<Written>, StoreError> {
+        if self.opened.is_none() {
+            self.reopen().inspect_err(|error| self.note(error))?;
+        }
+        let Some(opened) = &self.opened else {
+            return Err(StoreError::Failed("the store is closed".to_owned()));
+        };
+        let failed = match commit(&opened.database, &self.history, batch) {
+            Ok(written) => return Ok(written),
+            Err(failed) => StoreError::from(failed),
+        };
+        self.note(&failed);
+        if let Err(error) = self.reopen() {
+            tracing::error!(%error, "reads of the store fail until it can be opened");
+        }
+        Err(failed)
+    }
+
+    /// Logs the first of several failures, and begins the pause.
+    fn note(&mut self, error: &StoreError) {
+        let now = Instant::now();
+        let (since, refused) = match &self.trouble {
+            Some(known) => (known.since, known.refused),
+            None => {
+                tracing::error!(%error, "the store cannot be written: writes are refused until it can be");
+                (now, 0)
+            }
+        };
+        self.trouble = Some(Trouble {
+            error: error.clone(),
+            since,
+            until: now + PAUSE,
+            refused,
+        });
+    }
+
+    /// Opens the database again: as after a crash, every acknowledged write is in it. A transaction that failed may be in
+    /// it as well.
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        if let Some(opened) = self.opened.take() {
+            opened.fence();
+        }
+        let outcome = self.open_again();
+        let current = outcome.as_ref().ok().map(|opened| Arc::clone(&opened.database));
+        self.current.send_replace(current);
+        self.opened = Some(outcome?);
+        Ok(())
+    }
+
+    fn open_again(&self) -> Result<Opened, StoreError> {
+        let closed = |why| StoreError::Failed(format!("the store cannot be opened: {why}"));
+        let opened = self.file.reopen().map_err(closed)?;
+        if let Some((_, latest, mut events)) = read::history(&opened.database)? {
+            events.retain(|event| event.revision > self.history.latest());
+            self.history.push(events, latest);
+        }
+        Ok(opened)
+    }
+}
+
+/// Makes these writes one transaction.
+fn commit(
+    database: &Database,
+    history: &History,
+    batch: &[Write],
+) -> Result<Vec<Written>, Failed> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    let mut revision = history.latest();
+    let mut written = Vec::with_capacity(batch.len());
+    let mut events = Vec::new();
+    for write in batch {
+        let event = apply(&transaction, write, revision + 1)?;
+        written.push(match event {
+            Some(event) => {
+                revision = event.revision;
+                events.push(event);
+                Written::Done(revision)
+            }
+            None => Written::Mismatch,
+        });
+    }
+    if events.is_empty() {
+        transaction.abort()?;
+        return Ok(written);
+    }
+    {
+        let mut meta = transaction.open_table(META)?;
+        meta.insert(REVISION, revision)?;
+        let floor = history.floor_with(&events);
+        meta.insert(FLOOR, floor)?;
+        let mut log = transaction.open_table(LOG)?;
+        log.retain_in(..=floor, |_, _| false)?;
+    }
+    transaction.commit()?;
+    history.push(events, revision);
+    Ok(written)
+}
+
+/// One write within a transaction; none if the key is not as expected.
+fn apply(
+    transaction: &WriteTransaction,
+    write: &Write,
+    revision: Revision,
+) -> Result<Option<Event>, Failed> {
+    let mut objects = transaction.open_table(OBJECTS)?;
+    let mut log = transaction.open_table(LOG)?;
+    let key = &*write.key;
+    let before = objects.get(key)?.map(|row| {
+        let (revision, value) = row.value();
+        (revision, Bytes::copy_from_slice(value))
+    });
+    let is_expected = match (write.expected, &before) {
+        (Expected::Absent, None) => true,
+        (Expected::At(expected), Some((revision, _))) => expected == *revision,
+        _ => false,
+    };
+    if !is_expected {
+        return Ok(None);
+    }
+    let none: &[u8] = &[];
+    let new = write.value.as_deref().unwrap_or(none);
+    let (old_revision, old) = before.as_ref().map_or((0, none), |(r, value)| (*r, value));
+    log.insert(revision, (key, old_revision, old, new))?;
+    match &write.value {
+        Some(value) => drop(objects.insert(key, (revision, &**value))?),
+        None => drop(objects.remove(key)?),
+    }
+    Ok(Some(Event {
+        key: Arc::from(key),
+        revision,
+        value: write.value.clone(),
+        previous: before.map(|(_, value)| value),
+    }))
+}
+
+/// Fills a file that has no tables.
+pub fn fill(database: &Database, revision: Revision, entries: &[Entry]) -> Result<(), Failed> {
+    let write = database.begin_write()?;
+    {
+        write.open_table(LOG)?;
+        let mut objects = write.open_table(OBJECTS)?;
+        for entry in entries {
+            objects.insert(&*entry.key, (entry.revision, &*entry.value))?;
+        }
+        let mut meta = write.open_table(META)?;
+        meta.insert(REVISION, revision)?;
+        meta.insert(FLOOR, revision)?;
+    }
+    write.commit()?;
+    Ok(())
+}

@@ -59,7 +59,10 @@ impl World {
     /// Notes an acknowledged write, which was sent when `newest` was acknowledged already.
     fn acknowledge(&self, newest: u64, name: &str, object: &Value) -> (u64, u64) {
         let (revision, number) = read(object);
-        assert!(revision > newest, "{revision} comes after {newest} was acknowledged");
+        assert!(
+            revision > newest,
+            "{revision} comes after {newest} was acknowledged"
+        );
         self.keep(revision, name, number);
         self.newest.fetch_max(revision, Ordering::SeqCst);
         self.count.send_modify(|count| *count += 1);
@@ -70,7 +73,10 @@ impl World {
         let mut writes = self.writes.lock().unwrap();
         let known = writes.insert(revision, (name.to_owned(), number));
         let same = (name.to_owned(), number);
-        assert!(known.is_none_or(|known| known == same), "revision {revision} was used twice");
+        assert!(
+            known.is_none_or(|known| known == same),
+            "revision {revision} was used twice"
+        );
     }
 }
 
@@ -93,8 +99,14 @@ fn object(name: &str, number: u64, revision: Option<u64>) -> Value {
 /// The revision and the number of an object.
 fn read(object: &Value) -> (u64, u64) {
     let metadata = &object["metadata"];
-    let number = metadata["labels"]["number"].as_str().unwrap_or_else(|| panic!("{object}"));
-    assert_eq!(metadata["annotations"]["long"], number.repeat(300), "the object is torn");
+    let number = metadata["labels"]["number"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{object}"));
+    assert_eq!(
+        metadata["annotations"]["long"],
+        number.repeat(300),
+        "the object is torn"
+    );
     (revision(object), number.parse().unwrap())
 }
 
@@ -123,7 +135,10 @@ impl Own {
         let found = (answer.code != 404).then(|| read(&answer.body));
         let number = found.map(|(_, number)| number);
         let is_old = found == self.state;
-        assert!(is_old || number == open, "{self:?} was lost, there is {found:?}");
+        assert!(
+            is_old || number == open,
+            "{self:?} was lost, there is {found:?}"
+        );
         if let Some((revision, number)) = found {
             world.keep(revision, &self.name, number);
         }
@@ -142,10 +157,20 @@ impl Own {
         let (method, path, body) = match self.state {
             None => (Method::POST, GTPS, object(&self.name, number, None)),
             Some(_) if is_deletion => (Method::DELETE, &*path, Value::Null),
-            Some((revision, _)) => (Method::PUT, &*path, object(&self.name, number, Some(revision))),
+            Some((revision, _)) => (
+                Method::PUT,
+                &*path,
+                object(&self.name, number, Some(revision)),
+            ),
         };
-        let text = if is_deletion { String::new() } else { body.to_string() };
-        let answer = client.try_send(method, path, "application/json", text).await?;
+        let text = if is_deletion {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        let answer = client
+            .try_send(method, path, "application/json", text)
+            .await?;
         assert!(answer.code < 300, "{self:?}: {:?}", answer.body);
         self.open = None;
         self.state = match is_deletion {
@@ -171,7 +196,11 @@ async fn write(world: Arc<World>, id: usize) -> Vec<Own> {
         while !world.is_over.load(Ordering::SeqCst) {
             number += 1;
             let at = rand::rng().random_range(0..OBJECTS);
-            if objects[at].write(&world, &mut client, number).await.is_none() {
+            if objects[at]
+                .write(&world, &mut client, number)
+                .await
+                .is_none()
+            {
                 break;
             }
         }
@@ -217,7 +246,11 @@ fn replay(changes: &BTreeMap<u64, Change>) -> BTreeMap<String, (u64, u64)> {
             "DELETED" => state.remove(name),
             _ => state.insert(name.clone(), (*revision, *number)),
         };
-        assert_eq!(before.is_some(), kind != "ADDED", "{kind} {name} at {revision}");
+        assert_eq!(
+            before.is_some(),
+            kind != "ADDED",
+            "{kind} {name} at {revision}"
+        );
     }
     state
 }
@@ -240,7 +273,10 @@ async fn crash(server: &mut ServerProcess, world: &World) {
     server.until_ready().await;
     let newest = world.newest.load(Ordering::SeqCst);
     let listed = server.client().await.unwrap().get(GTPS).await.body;
-    assert!(revision(&listed) >= newest, "revisions went back from {newest}");
+    assert!(
+        revision(&listed) >= newest,
+        "revisions went back from {newest}"
+    );
     world.life.send_modify(|life| *life += 1);
 }
 
@@ -260,11 +296,18 @@ async fn acknowledged_writes_survive_kill_9_and_watches_resume() {
         writes: Mutex::default(),
     });
     let begin = revision(&server.client().await.unwrap().get(GTPS).await.body);
-    let writers: Vec<_> = (0..WRITERS).map(|id| tokio::spawn(write(Arc::clone(&world), id))).collect();
-    let watchers: Vec<_> = (0..WATCHERS).map(|_| tokio::spawn(follow(Arc::clone(&world), begin))).collect();
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|id| tokio::spawn(write(Arc::clone(&world), id)))
+        .collect();
+    let watchers: Vec<_> = (0..WATCHERS)
+        .map(|_| tokio::spawn(follow(Arc::clone(&world), begin)))
+        .collect();
     for _ in 0..kills {
         crash(&mut server, &world).await;
-        assert!(!writers.iter().any(tokio::task::JoinHandle::is_finished), "a writer failed");
+        assert!(
+            !writers.iter().any(tokio::task::JoinHandle::is_finished),
+            "a writer failed"
+        );
     }
 
     // Writers stop; the watches see one more change.
@@ -282,19 +325,36 @@ async fn acknowledged_writes_survive_kill_9_and_watches_resume() {
     let list = client.get(GTPS).await.body;
     let items = list["items"].as_array().unwrap().iter();
     let state: BTreeMap<String, (u64, u64)> = items
-        .map(|item| (item["metadata"]["name"].as_str().unwrap().to_owned(), read(item)))
+        .map(|item| {
+            (
+                item["metadata"]["name"].as_str().unwrap().to_owned(),
+                read(item),
+            )
+        })
         .collect();
     for one in &own {
         assert_eq!(state.get(&one.name), one.state.as_ref(), "{one:?} was lost");
     }
     let writes = world.writes.lock().unwrap().clone();
-    println!("{kills} kills, {} acknowledged writes", *world.count.borrow());
+    println!(
+        "{kills} kills, {} acknowledged writes",
+        *world.count.borrow()
+    );
     for watcher in watchers {
-        let changes = tokio::time::timeout(PATIENCE, watcher).await.expect("the watch ends").unwrap();
+        let changes = tokio::time::timeout(PATIENCE, watcher)
+            .await
+            .expect("the watch ends")
+            .unwrap();
         assert_eq!(replay(&changes), state);
         for (revision, (name, number)) in &writes {
-            let seen = changes.get(revision).map(|(_, name, number)| (name, number));
-            assert_eq!(seen, Some((name, number)), "the watch has a gap at {revision}");
+            let seen = changes
+                .get(revision)
+                .map(|(_, name, number)| (name, number));
+            assert_eq!(
+                seen,
+                Some((name, number)),
+                "the watch has a gap at {revision}"
+            );
         }
     }
 }

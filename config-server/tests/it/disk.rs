@@ -40,7 +40,10 @@ async fn used_data() -> TempDir {
 
 async fn error_of_start(data: &Path) -> String {
     let settings = Settings::new(data.to_owned(), "127.0.0.1:0".parse().unwrap());
-    start(&settings).await.err().expect("the server does not start")
+    start(&settings)
+        .await
+        .err()
+        .expect("the server does not start")
 }
 
 /// All that is in a store file.
@@ -48,7 +51,9 @@ async fn contents(path: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let store = EmbeddedStore::open(path, HistoryLimits::default())?;
     let page = store.scan(Scan::default()).await.unwrap();
     let entries = page.entries.into_iter();
-    Ok(entries.map(|entry| (entry.key.to_string(), entry.value.to_vec())).collect())
+    Ok(entries
+        .map(|entry| (entry.key.to_string(), entry.value.to_vec()))
+        .collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,7 +71,10 @@ async fn damaged_store_is_refused_with_the_way_out() {
     }
     fs::write(&path, "").unwrap();
     let error = error_of_start(data.path()).await;
-    assert!(error.contains("store.redb is empty") && error.contains("strait control restore"), "{error}");
+    assert!(
+        error.contains("store.redb is empty") && error.contains("strait control restore"),
+        "{error}"
+    );
     fs::remove_file(&path).unwrap();
     let error = error_of_start(data.path()).await;
     assert!(error.contains("store.redb is missing"), "{error}");
@@ -94,7 +102,10 @@ async fn damaged_store_is_refused_with_the_way_out() {
 async fn data_directory_of_another_server_and_odd_lock_are_refused() {
     let server = TestServer::embedded().await;
     let error = error_of_start(server.data.path()).await;
-    assert!(error.contains("is in use by another server") && error.contains("--data"), "{error}");
+    assert!(
+        error.contains("is in use by another server") && error.contains("--data"),
+        "{error}"
+    );
     let data = tempfile::tempdir().unwrap();
     fs::create_dir(data.path().join("lock")).unwrap();
     let error = error_of_start(data.path()).await;
@@ -153,7 +164,10 @@ async fn full_disk_refuses_writes_and_nothing_else_until_there_is_space() {
     assert_eq!(refused.body["kind"], "Status");
     assert_eq!(refused.headers["retry-after"], "1");
     let message = refused.body["message"].as_str().unwrap();
-    assert!(message.contains("is full") && message.contains("free space"), "{message}");
+    assert!(
+        message.contains("is full") && message.contains("free space"),
+        "{message}"
+    );
 
     // Reads and watches go on, however often a write fails.
     for _ in 0..20 {
@@ -161,7 +175,10 @@ async fn full_disk_refuses_writes_and_nothing_else_until_there_is_space() {
         assert_eq!(answer.code, 507, "{:?}", answer.body);
         let list = client.get(GTPS).await;
         assert_eq!(list.code, 200, "{:?}", list.body);
-        assert_eq!(list.body["items"].as_array().unwrap().len(), acknowledged.len());
+        assert_eq!(
+            list.body["items"].as_array().unwrap().len(),
+            acknowledged.len()
+        );
     }
     for _ in 0..acknowledged.len() {
         assert!(lines.step().await.starts_with("ADDED p"));

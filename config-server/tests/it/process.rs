@@ -42,7 +42,10 @@ impl ServerProcess {
             Some(program) => self.program(program.into()),
             None => self.own_program(),
         };
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         self.child = Some(child.spawn().unwrap());
     }
 
@@ -51,7 +54,12 @@ impl ServerProcess {
         command.args(["control", "--listen", &self.address.to_string(), "--data"]);
         command.arg(self.data.path());
         if let Some(etcd) = &self.etcd {
-            command.args(["--etcd", &etcd.urls.join(","), "--etcd-prefix", &etcd.prefix]);
+            command.args([
+                "--etcd",
+                &etcd.urls.join(","),
+                "--etcd-prefix",
+                &etcd.prefix,
+            ]);
         }
         command
     }
@@ -110,7 +118,9 @@ impl Drop for ServerProcess {
 /// A client with the admin's token of a data directory.
 pub async fn connect(address: SocketAddr, data: &Path) -> Option<Client> {
     let kubeconfig = data.join("admin.kubeconfig");
-    let token = kubeconfig.exists().then(|| crate::support::token_in(&kubeconfig))?;
+    let token = kubeconfig
+        .exists()
+        .then(|| crate::support::token_in(&kubeconfig))?;
     Client::try_connect(address, &data.join("ca.crt"), Some(&token)).await
 }
 
@@ -120,12 +130,17 @@ async fn server_process() {
     let Ok(data) = std::env::var("STRAIT_TEST_DATA") else {
         return;
     };
-    let listen = std::env::var("STRAIT_TEST_LISTEN").unwrap().parse().unwrap();
+    let listen = std::env::var("STRAIT_TEST_LISTEN")
+        .unwrap()
+        .parse()
+        .unwrap();
     let mut settings = Settings::new(data.into(), listen);
-    settings.etcd = std::env::var("STRAIT_TEST_ETCD").ok().map(|urls| EtcdSettings {
-        urls: urls.split(',').map(str::to_owned).collect(),
-        prefix: std::env::var("STRAIT_TEST_ETCD_PREFIX").unwrap(),
-        ..EtcdSettings::default()
-    });
+    settings.etcd = std::env::var("STRAIT_TEST_ETCD")
+        .ok()
+        .map(|urls| EtcdSettings {
+            urls: urls.split(',').map(str::to_owned).collect(),
+            prefix: std::env::var("STRAIT_TEST_ETCD_PREFIX").unwrap(),
+            ..EtcdSettings::default()
+        });
     start(&settings).await.unwrap().serve().await;
 }

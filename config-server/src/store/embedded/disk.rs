@@ -46,7 +46,9 @@ impl StoreFile {
     pub fn open(path: &Path) -> Result<StoreFile, String> {
         let shown = path.display();
         let in_file = |error: io::Error| {
-            format!("{shown} cannot be opened: {error}. It must be a file that this user may read and write")
+            format!(
+                "{shown} cannot be opened: {error}. It must be a file that this user may read and write"
+            )
         };
         let file = OpenOptions::new()
             .read(true)
@@ -112,8 +114,11 @@ impl StoreFile {
                 .create_with_backend(disk)
         };
         // redb may panic at a file that something else has changed.
-        let opened = catch_unwind(AssertUnwindSafe(open))
-            .unwrap_or_else(|_| Err(DatabaseError::Storage(redb::StorageError::Corrupted("its pages are inconsistent".to_owned()))));
+        let opened = catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
+            Err(DatabaseError::Storage(redb::StorageError::Corrupted(
+                "its pages are inconsistent".to_owned(),
+            )))
+        });
         let database = opened.map_err(Refused::from)?;
         Ok(Opened {
             database: Arc::new(database),
@@ -142,10 +147,14 @@ enum Refused {
 impl From<DatabaseError> for Refused {
     fn from(error: DatabaseError) -> Refused {
         match error {
-            DatabaseError::Storage(redb::StorageError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+            DatabaseError::Storage(redb::StorageError::Io(error))
+                if error.kind() == io::ErrorKind::InvalidData =>
+            {
                 Refused::Damaged(error.to_string())
             }
-            DatabaseError::Storage(redb::StorageError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            DatabaseError::Storage(redb::StorageError::Io(error))
+                if error.kind() == io::ErrorKind::UnexpectedEof =>
+            {
                 Refused::Damaged("it ends too early".to_owned())
             }
             DatabaseError::Storage(redb::StorageError::Io(error)) => Refused::Io(error.to_string()),

@@ -177,7 +177,10 @@ impl Writer {
             opened.fence();
         }
         let outcome = self.open_again();
-        let current = outcome.as_ref().ok().map(|opened| Arc::clone(&opened.database));
+        let current = outcome
+            .as_ref()
+            .ok()
+            .map(|opened| Arc::clone(&opened.database));
         self.current.send_replace(current);
         self.opened = Some(outcome?);
         Ok(())
@@ -195,11 +198,7 @@ impl Writer {
 }
 
 /// Makes these writes one transaction.
-fn commit(
-    database: &Database,
-    history: &History,
-    batch: &[Write],
-) -> Result<Vec<Written>, Failed> {
+fn commit(database: &Database, history: &History, batch: &[Write]) -> Result<Vec<Written>, Failed> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
     let mut revision = history.latest();

@@ -5,9 +5,9 @@
 
 mod setup;
 
-pub mod transfer;
-
 pub mod server;
+
+pub mod transfer;
 
 pub mod access;
 

@@ -9,7 +9,7 @@ use aws_lc_rs::digest;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::{Deserialize, Serialize};
 
-use super::Opened;
+use super::location::Opened;
 use crate::access::pki::Authority;
 use crate::access::tokens::Token;
 use crate::clock;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Opened, yaml};
+use super::location::Opened;
+use super::yaml;
 use crate::files;
 use crate::object;
 use crate::resources::{self, Resource};

@@ -28,7 +28,7 @@ const NAMESPACE_DEFAULT: &str = "default";
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
     /// What `strait check` says.
-    Checked(Diagnostic),
+    Checked(Box<Diagnostic>),
     /// What the store says, with file and line.
     Refused(String),
 }
@@ -66,7 +66,7 @@ pub async fn import(api: &Api, paths: &[PathBuf]) -> Report {
     let mut report = Report::default();
     for problem in problems {
         report.refused += usize::from(problem.severity == Severity::Error);
-        report.findings.push(Finding::Checked(problem));
+        report.findings.push(Finding::Checked(Box::new(problem)));
     }
     for (file, text) in texts {
         let found = check_text(&file, &text);
@@ -94,7 +94,7 @@ pub async fn import(api: &Api, paths: &[PathBuf]) -> Report {
         }
         report
             .findings
-            .extend(found.into_iter().map(Finding::Checked));
+            .extend(found.into_iter().map(|one| Finding::Checked(Box::new(one))));
         report.findings.append(&mut refused);
     }
     report

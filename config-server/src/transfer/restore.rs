@@ -1,15 +1,15 @@
 //! A backup into a data directory or an etcd that has nothing yet.
 //!
 //! Revisions go on far above those of the backup: clients may have seen later ones than it has. Their watches get 410
-//! and list anew.
+//! and list again.
 
 use std::fs;
 use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::Location;
 use super::backup::Backup;
+use super::location::Location;
 use crate::access::tokens;
 use crate::files;
 use crate::store::embedded::{EmbeddedStore, STORE_FILE};
@@ -18,7 +18,7 @@ use crate::store::{Expected, Revision, Scan, Store, StoreError, Written};
 
 /// How far revisions are moved: more than a server writes between a backup and its loss.
 pub const REVISIONS_SKIPPED: Revision = 1_000_000_000;
-/// How many writes to etcd are under way at a time.
+/// How many writes to etcd are in flight.
 const WRITES_MAX: usize = 64;
 
 /// Stores all that a backup has.

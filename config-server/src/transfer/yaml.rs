@@ -42,7 +42,7 @@ fn block(out: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// What comes after a key.
+/// The value of a key.
 fn entry(out: &mut String, value: &Value, indent: usize) {
     let is_nested = match value {
         Value::Object(map) => !map.is_empty(),

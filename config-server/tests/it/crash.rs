@@ -51,7 +51,7 @@ impl World {
             if let Some(client) = connect(self.address, &self.data).await {
                 return client;
             }
-            // The server was killed; the next life is told of.
+            // The server was killed; the next life is announced.
             life.changed().await.unwrap();
         }
     }

@@ -141,7 +141,9 @@ impl TestServer {
         let certificate = params.signed_by(&key, &issuer).unwrap();
         let identity = Some((certificate.der().clone(), key));
         let ca = self.data.path().join("ca.crt");
-        Client::connect_as(self.address, &ca, None, identity).await
+        Client::connect_as(self.address, &ca, None, identity)
+            .await
+            .unwrap()
     }
 }
 

@@ -180,7 +180,7 @@ async fn exported_objects_are_read_back(server: TestServer) {
                  spec:\n  lbType: Locality\n";
     assert_eq!(text, lines);
 
-    let loaded = load_files(&[target.clone()]);
+    let loaded = load_files(std::slice::from_ref(&target));
     let errors: Vec<_> = loaded
         .diagnostics
         .iter()
@@ -271,7 +271,7 @@ async fn backup_keeps_identity_status_and_tokens_and_moves_revisions_on(server: 
     let number = |text: &Value| text.as_str().unwrap().parse::<u64>().unwrap();
     let listed = number(&list["metadata"]["resourceVersion"]);
     assert!(listed > made.revision);
-    // Whoever saw more than the backup has lists anew.
+    // A watch that saw more than the backup has must list again.
     for seen in [
         number(&first["metadata"]["resourceVersion"]),
         made.revision,

@@ -1,14 +1,12 @@
 //! `strait control`: the config server, its tokens, and its objects as files.
 
+mod args;
 mod transfer;
+mod wait;
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use clap::{Args, Subcommand};
-use config_loader::ApiServer;
-use config_server::access::{Role, pki, tokens};
+use config_server::access::{pki, tokens};
 use config_server::lease::Times;
 use config_server::store::etcd::{EtcdSettings, Shared};
 use config_server::{Settings, StatusFor, start};
@@ -16,268 +14,13 @@ use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use super::args::socket_address;
-use super::duration::duration;
 use super::exit::show;
 use super::{EXIT_DONE, EXIT_INPUT, report};
 use crate::telemetry::LogControl;
+use args::{ControlCommand, ServerArgs, TokenCommand};
+use wait::block_on;
 
-/// Arguments of `strait control`.
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-#[command(after_help = "\
-The first start makes a CA, a certificate and two kubeconfig files in the data directory: admin.kubeconfig for kubectl,
-proxy.kubeconfig for proxies.
-
-Examples:
-  strait control --data /var/lib/strait
-  kubectl --kubeconfig /var/lib/strait/admin.kubeconfig apply -f mesh/
-  strait control token create ci --data /var/lib/strait --role writer:shop,cart
-  strait control backup /backups/strait.backup --data /var/lib/strait
-  strait control --data /var/lib/strait --etcd https://etcd-1:2379,https://etcd-2:2379 --etcd-ca ca.crt")]
-pub struct ControlArgs {
-    /// What else to do.
-    #[command(subcommand)]
-    pub command: Option<ControlCommand>,
-    /// The server.
-    #[command(flatten)]
-    pub server: ServerArgs,
-}
-
-/// How the server is run.
-#[derive(Debug, Args)]
-pub struct ServerArgs {
-    /// Data directory: the store, certificates, tokens, the audit log. Made if it does not exist
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "STRAIT_CONTROL_DATA",
-        default_value = "strait-control"
-    )]
-    pub data: PathBuf,
-    /// The etcd that replicas share.
-    #[command(flatten)]
-    pub etcd: EtcdArgs,
-    /// Address of the API, HTTPS only
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:6444", env = "STRAIT_CONTROL_LISTEN", value_parser = socket_address)]
-    pub listen: SocketAddr,
-    /// Certificate of the server with its chain, PEM, instead of one of its own CA
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "tls_key",
-        env = "STRAIT_CONTROL_TLS_CERT"
-    )]
-    pub tls_cert: Option<PathBuf>,
-    /// Key of that certificate
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "tls_cert",
-        env = "STRAIT_CONTROL_TLS_KEY"
-    )]
-    pub tls_key: Option<PathBuf>,
-    /// Further names and addresses of the server's own certificate. May be repeated
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_delimiter = ',',
-        env = "STRAIT_CONTROL_TLS_NAMES"
-    )]
-    pub tls_name: Vec<String>,
-    /// Write the conditions of the resources of this API server instead of serving any. Of several instances one writes, elected
-    /// by a Lease
-    #[arg(
-        long,
-        value_name = "kubernetes://[CONTEXT]",
-        env = "STRAIT_CONTROL_STATUS_FOR"
-    )]
-    pub status_for: Option<ApiServer>,
-    /// Kubeconfig for --status-for [default: KUBECONFIG, ~/.kube/config, or the service account of the pod]
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "status_for",
-        env = "STRAIT_CONTROL_KUBECONFIG"
-    )]
-    pub kubeconfig: Option<PathBuf>,
-    /// Namespace of the Lease of --status-for
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "default",
-        env = "STRAIT_CONTROL_LEASE_NAMESPACE"
-    )]
-    pub lease_namespace: String,
-    /// What is logged: a level, or directives
-    #[arg(
-        long,
-        value_name = "FILTER",
-        default_value = "info",
-        env = "STRAIT_LOG_LEVEL"
-    )]
-    pub log_level: String,
-}
-
-/// The etcd that replicas share, instead of a store in the data directory.
-#[derive(Debug, Args)]
-pub struct EtcdArgs {
-    /// Client URLs of an etcd cluster (3.4 or newer) that holds the objects, instead of the data directory
-    #[arg(
-        long,
-        value_name = "URL,...",
-        value_delimiter = ',',
-        env = "STRAIT_CONTROL_ETCD"
-    )]
-    pub etcd: Vec<String>,
-    /// CA of the certificates of etcd, PEM; needed for https
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "etcd",
-        env = "STRAIT_CONTROL_ETCD_CA"
-    )]
-    pub etcd_ca: Option<PathBuf>,
-    /// Client certificate for etcd, PEM
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires_all = ["etcd", "etcd_key"],
-        env = "STRAIT_CONTROL_ETCD_CERT"
-    )]
-    pub etcd_cert: Option<PathBuf>,
-    /// Key of that certificate
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "etcd_cert",
-        env = "STRAIT_CONTROL_ETCD_KEY"
-    )]
-    pub etcd_key: Option<PathBuf>,
-    /// What all keys in etcd begin with
-    #[arg(
-        long,
-        value_name = "PREFIX",
-        default_value = "/strait",
-        env = "STRAIT_CONTROL_ETCD_PREFIX"
-    )]
-    pub etcd_prefix: String,
-}
-
-impl EtcdArgs {
-    fn settings(&self) -> Option<EtcdSettings> {
-        (!self.etcd.is_empty()).then(|| EtcdSettings {
-            urls: self.etcd.clone(),
-            ca: self.etcd_ca.clone(),
-            certificate: self.etcd_cert.clone(),
-            key: self.etcd_key.clone(),
-            prefix: self.etcd_prefix.clone(),
-        })
-    }
-}
-
-/// What there is besides the server.
-#[derive(Debug, Subcommand)]
-pub enum ControlCommand {
-    /// Create, list and revoke the tokens of users
-    Token(TokenArgs),
-    /// Apply the resources in files, as often as needed: what is as in the files stays as it is
-    ///
-    /// Needs the server stopped, unless its objects are in etcd; kubectl applies files to a running one. An object with an
-    /// error is reported with its file and line and stops no other; the exit code is 1 then
-    Import {
-        /// File or directory of resources (YAML or JSON); directories are read recursively
-        #[arg(value_name = "PATH", required = true)]
-        paths: Vec<PathBuf>,
-        /// The data directory.
-        #[command(flatten)]
-        data: DataArgs,
-    },
-    /// Write each object to a YAML file, which `import`, `strait check` and kubectl read
-    ///
-    /// Needs the server stopped, unless its objects are in etcd. Secrets are written as they are
-    Export {
-        /// New or empty directory
-        #[arg(value_name = "DIR")]
-        directory: PathBuf,
-        /// The data directory.
-        #[command(flatten)]
-        data: DataArgs,
-    },
-    /// Write all objects, tokens (hashed) and the CA to one file with a checksum, while the server runs or not
-    Backup {
-        /// The file, which is replaced at once. It holds Secrets and the key of the CA
-        file: PathBuf,
-        /// The data directory.
-        #[command(flatten)]
-        data: DataArgs,
-    },
-    /// Restore a backup into a new data directory, or into an etcd without keys of Strait
-    Restore {
-        /// The file
-        file: PathBuf,
-        /// The data directory.
-        #[command(flatten)]
-        data: DataArgs,
-    },
-}
-
-/// Arguments of `strait control token`.
-#[derive(Debug, Args)]
-pub struct TokenArgs {
-    /// What to do with tokens.
-    #[command(subcommand)]
-    pub command: TokenCommand,
-}
-
-/// What can be done with tokens.
-#[derive(Debug, Subcommand)]
-pub enum TokenCommand {
-    /// Create a token and print it; it is stored nowhere
-    Create {
-        /// Name of its user
-        name: String,
-        /// What it allows: admin, reader, proxy, proxy:NAMESPACE,... or writer:NAMESPACE,...
-        #[arg(long, value_name = "ROLE", env = "STRAIT_TOKEN_ROLE")]
-        role: Role,
-        /// After which time it expires; never by default
-        #[arg(long, value_name = "TIME", env = "STRAIT_TOKEN_EXPIRES", value_parser = duration)]
-        expires: Option<Duration>,
-        /// The data directory.
-        #[command(flatten)]
-        data: DataArgs,
-    },
-    /// List the tokens
-    List {
-        /// The data directory.
-        #[command(flatten)]
-        data: DataArgs,
-    },
-    /// Revoke a token, at once
-    Revoke {
-        /// Name of its user
-        name: String,
-        /// The data directory.
-        #[command(flatten)]
-        data: DataArgs,
-    },
-}
-
-/// Where the tokens are.
-#[derive(Debug, Args)]
-pub struct DataArgs {
-    /// Data directory of the server
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "STRAIT_CONTROL_DATA",
-        default_value = "strait-control"
-    )]
-    pub data: PathBuf,
-    /// The etcd that replicas share.
-    #[command(flatten)]
-    pub etcd: EtcdArgs,
-}
+pub use args::ControlArgs;
 
 /// Runs `strait control`.
 pub fn run(args: &ControlArgs) -> u8 {
@@ -376,16 +119,6 @@ fn change_tokens(command: &TokenCommand) -> Result<(), String> {
         Some(etcd) => block_on(change_shared_tokens(command, &etcd)),
         None => change_tokens_in(command, &tokens::file_in(&data.data)),
     }
-}
-
-/// Waits for a short command.
-fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    let runtime = runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start threads: {error}"))?;
-    runtime.block_on(work)
 }
 
 fn change_tokens_in(command: &TokenCommand, path: &Path) -> Result<(), String> {

@@ -20,7 +20,7 @@ use crate::store::{Entry, Event, Expected, History, Revision, StoreError, Writte
 const BATCH_MAX: usize = 256;
 /// How long writes are refused after one failed.
 const PAUSE: Duration = Duration::from_secs(1);
-/// After the disk was full, a write is tried once so many bytes are free, besides those of the write.
+/// After the disk was full, a write is tried once so many bytes are free in addition to its own.
 const FREE_BYTES: u64 = 1 << 20;
 
 /// A write that waits.
@@ -71,7 +71,7 @@ impl Writer {
         (writer, read)
     }
 
-    /// Writes until nobody is left who would.
+    /// Writes until the store is dropped.
     pub fn run(mut self, mut waiting: mpsc::Receiver<Write>) {
         while let Some(first) = waiting.blocking_recv() {
             let mut batch = vec![first];

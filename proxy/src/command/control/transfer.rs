@@ -9,7 +9,8 @@ use config_server::transfer::backup::{self, Backup};
 use config_server::transfer::import::{Finding, Report};
 use config_server::transfer::{Location, export as files, import as applied, restore as restored};
 
-use super::{DataArgs, block_on};
+use super::args::DataArgs;
+use super::wait::block_on;
 use crate::command::exit::{counted, show};
 
 fn location(data: &DataArgs) -> Location {
@@ -32,7 +33,7 @@ pub(super) fn import(paths: &[PathBuf], data: &DataArgs) -> Result<(), String> {
     for finding in &report.findings {
         match finding {
             Finding::Checked(found) => {
-                show(render::text(std::slice::from_ref(found), style).trim_end())
+                show(render::text(std::slice::from_ref(&**found), style).trim_end())
             }
             Finding::Refused(why) => show(&format!("error: {why}")),
         }

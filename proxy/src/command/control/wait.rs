@@ -1,0 +1,13 @@
+//! The runtime of short commands.
+
+use tokio::runtime;
+
+/// Waits for a short command.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    runtime.block_on(work)
+}

@@ -101,9 +101,7 @@ impl Location {
 impl Opened {
     /// The API over the store.
     pub fn api(&self) -> Api {
-        Api {
-            store: Arc::clone(&self.store),
-        }
+        Api::new(Arc::clone(&self.store))
     }
 
     /// What is not an object: the tokens of users, and the CA if there is one.

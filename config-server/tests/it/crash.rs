@@ -1,266 +1,18 @@
 //! `kill -9` of the server during writes.
 //!
-//! Writers own their objects, so that each knows what its objects have to be; watches go on where they were. The server is
-//! killed 10 times, or as often as `STRAIT_TEST_KILLS` says. `STRAIT_TEST_CONTROL` names the program to kill instead of
-//! the server of this crate, such as `target/release/strait`.
+//! The server is killed 10 times, or as often as `STRAIT_TEST_KILLS` says. `STRAIT_TEST_CONTROL` names the program to kill
+//! instead of the server of this crate, such as `target/release/strait`.
 
-use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::Method;
 use rand::RngExt;
-use serde_json::{Value, json};
-use tokio::sync::watch;
 
-use crate::process::{ServerProcess, connect};
-use crate::support::Client;
-
-const GTPS: &str = "/apis/flomesh.io/v1alpha1/namespaces/ns1/globaltrafficpolicies";
-const WRITERS: usize = 8;
-const WATCHERS: usize = 2;
-/// How many objects a writer has.
-const OBJECTS: usize = 4;
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// What writers and watches share.
-struct World {
-    address: SocketAddr,
-    data: PathBuf,
-    /// Which life of the server runs.
-    life: watch::Sender<u64>,
-    /// Whether writers are to end.
-    is_over: AtomicBool,
-    /// How many writes were acknowledged.
-    count: watch::Sender<u64>,
-    /// The highest revision that was acknowledged.
-    newest: AtomicU64,
-    /// What each acknowledged revision made of which object.
-    writes: Mutex<HashMap<u64, (String, u64)>>,
-}
-
-impl World {
-    /// A client of the life that runs.
-    async fn client(&self, life: &mut watch::Receiver<u64>) -> Client {
-        loop {
-            life.mark_unchanged();
-            if let Some(client) = connect(self.address, &self.data).await {
-                return client;
-            }
-            // The server was killed; the next life is announced.
-            life.changed().await.unwrap();
-        }
-    }
-
-    /// Notes an acknowledged write, which was sent when `newest` was acknowledged already.
-    fn acknowledge(&self, newest: u64, name: &str, object: &Value) -> (u64, u64) {
-        let (revision, number) = read(object);
-        assert!(
-            revision > newest,
-            "{revision} comes after {newest} was acknowledged"
-        );
-        self.keep(revision, name, number);
-        self.newest.fetch_max(revision, Ordering::SeqCst);
-        self.count.send_modify(|count| *count += 1);
-        (revision, number)
-    }
-
-    fn keep(&self, revision: u64, name: &str, number: u64) {
-        let mut writes = self.writes.lock().unwrap();
-        let known = writes.insert(revision, (name.to_owned(), number));
-        let same = (name.to_owned(), number);
-        assert!(
-            known.is_none_or(|known| known == same),
-            "revision {revision} was used twice"
-        );
-    }
-}
-
-/// An object that says twice which write made it: one that is torn would say two things.
-fn object(name: &str, number: u64, revision: Option<u64>) -> Value {
-    let mut object = json!({
-        "apiVersion": "flomesh.io/v1alpha1", "kind": "GlobalTrafficPolicy",
-        "metadata": {
-            "name": name, "labels": {"number": number.to_string()},
-            "annotations": {"long": number.to_string().repeat(300)},
-        },
-        "spec": {"lbType": "Locality"},
-    });
-    if let Some(revision) = revision {
-        object["metadata"]["resourceVersion"] = revision.to_string().into();
-    }
-    object
-}
-
-/// The revision and the number of an object.
-fn read(object: &Value) -> (u64, u64) {
-    let metadata = &object["metadata"];
-    let number = metadata["labels"]["number"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{object}"));
-    assert_eq!(
-        metadata["annotations"]["long"],
-        number.repeat(300),
-        "the object is torn"
-    );
-    (revision(object), number.parse().unwrap())
-}
-
-fn revision(object: &Value) -> u64 {
-    let text = object["metadata"]["resourceVersion"].as_str();
-    text.unwrap_or_else(|| panic!("{object}")).parse().unwrap()
-}
-
-/// One object, as its writer knows it.
-#[derive(Clone, Debug, PartialEq)]
-struct Own {
-    name: String,
-    /// Its revision and number; none if there is none.
-    state: Option<(u64, u64)>,
-    /// The number of a write whose outcome is not known; none for a deletion.
-    open: Option<Option<u64>>,
-}
-
-impl Own {
-    /// Finds out what became of a write whose answer was lost.
-    async fn settle(&mut self, world: &World, client: &mut Client) -> Option<()> {
-        let Some(open) = self.open else {
-            return Some(());
-        };
-        let answer = client.try_get(&format!("{GTPS}/{}", self.name)).await?;
-        let found = (answer.code != 404).then(|| read(&answer.body));
-        let number = found.map(|(_, number)| number);
-        let is_old = found == self.state;
-        assert!(
-            is_old || number == open,
-            "{self:?} was lost, there is {found:?}"
-        );
-        if let Some((revision, number)) = found {
-            world.keep(revision, &self.name, number);
-        }
-        self.state = found;
-        self.open = None;
-        Some(())
-    }
-
-    /// Makes one write. None if the connection broke.
-    async fn write(&mut self, world: &World, client: &mut Client, number: u64) -> Option<()> {
-        self.settle(world, client).await?;
-        let newest = world.newest.load(Ordering::SeqCst);
-        let path = format!("{GTPS}/{}", self.name);
-        let is_deletion = self.state.is_some() && rand::rng().random_bool(0.2);
-        self.open = Some((!is_deletion).then_some(number));
-        let (method, path, body) = match self.state {
-            None => (Method::POST, GTPS, object(&self.name, number, None)),
-            Some(_) if is_deletion => (Method::DELETE, &*path, Value::Null),
-            Some((revision, _)) => (
-                Method::PUT,
-                &*path,
-                object(&self.name, number, Some(revision)),
-            ),
-        };
-        let text = if is_deletion {
-            String::new()
-        } else {
-            body.to_string()
-        };
-        let answer = client
-            .try_send(method, path, "application/json", text)
-            .await?;
-        assert!(answer.code < 300, "{self:?}: {:?}", answer.body);
-        self.open = None;
-        self.state = match is_deletion {
-            true => None,
-            false => Some(world.acknowledge(newest, &self.name, &answer.body)),
-        };
-        Some(())
-    }
-}
-
-/// Writes until the end. Returns what its objects are then.
-async fn write(world: Arc<World>, id: usize) -> Vec<Own> {
-    let own = |at| Own {
-        name: format!("w{id}-{at}"),
-        state: None,
-        open: None,
-    };
-    let mut objects: Vec<Own> = (0..OBJECTS).map(own).collect();
-    let mut life = world.life.subscribe();
-    let mut number = 0;
-    while !world.is_over.load(Ordering::SeqCst) {
-        let mut client = world.client(&mut life).await;
-        while !world.is_over.load(Ordering::SeqCst) {
-            number += 1;
-            let at = rand::rng().random_range(0..OBJECTS);
-            if objects[at]
-                .write(&world, &mut client, number)
-                .await
-                .is_none()
-            {
-                break;
-            }
-        }
-    }
-    objects
-}
-
-/// A change: the kind of the event, the object and its number.
-type Change = (String, String, u64);
-
-/// Watches, over all lives, until a change of the object `end`.
-async fn follow(world: Arc<World>, mut seen: u64) -> BTreeMap<u64, Change> {
-    let mut changes = BTreeMap::new();
-    let mut life = world.life.subscribe();
-    loop {
-        let client = world.client(&mut life).await;
-        let path = format!("{GTPS}?watch=1&resourceVersion={seen}");
-        let Some(mut lines) = client.try_watch(&path).await else {
-            continue;
-        };
-        while let Some(event) = lines.next().await {
-            let object = &event["object"];
-            let kind = event["type"].as_str().unwrap();
-            assert_ne!(kind, "ERROR", "{event}");
-            let (revision, number) = read(object);
-            assert!(revision > seen, "{revision} comes after {seen}");
-            seen = revision;
-            let name = object["metadata"]["name"].as_str().unwrap();
-            let is_end = name == "end";
-            changes.insert(revision, (kind.to_owned(), name.to_owned(), number));
-            if is_end {
-                return changes;
-            }
-        }
-    }
-}
-
-/// What the objects are after these changes.
-fn replay(changes: &BTreeMap<u64, Change>) -> BTreeMap<String, (u64, u64)> {
-    let mut state = BTreeMap::new();
-    for (revision, (kind, name, number)) in changes {
-        let before = match kind.as_str() {
-            "DELETED" => state.remove(name),
-            _ => state.insert(name.clone(), (*revision, *number)),
-        };
-        assert_eq!(
-            before.is_some(),
-            kind != "ADDED",
-            "{kind} {name} at {revision}"
-        );
-    }
-    state
-}
+use crate::load::Load;
+use crate::process::ServerProcess;
 
 /// Kills the server while it writes, and starts it again.
-async fn crash(server: &mut ServerProcess, world: &World) {
-    let mut count = world.count.subscribe();
-    let goal = *count.borrow() + rand::rng().random_range(0..60);
-    let reached = tokio::time::timeout(PATIENCE, count.wait_for(|count| *count >= goal)).await;
-    reached.expect("writes are acknowledged").unwrap();
+async fn crash(server: &mut ServerProcess, load: &Load) {
+    load.writes(rand::rng().random_range(0..60)).await;
     server.kill();
     server.spawn();
     // It may die while it starts as well.
@@ -271,13 +23,7 @@ async fn crash(server: &mut ServerProcess, world: &World) {
         server.spawn();
     }
     server.until_ready().await;
-    let newest = world.newest.load(Ordering::SeqCst);
-    let listed = server.client().await.unwrap().get(GTPS).await.body;
-    assert!(
-        revision(&listed) >= newest,
-        "revisions went back from {newest}"
-    );
-    world.life.send_modify(|life| *life += 1);
+    load.resume().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -286,75 +32,9 @@ async fn acknowledged_writes_survive_kill_9_and_watches_resume() {
     let mut server = ServerProcess::new(None);
     server.spawn();
     server.until_ready().await;
-    let world = Arc::new(World {
-        address: server.address,
-        data: server.data.path().to_owned(),
-        life: watch::Sender::new(1),
-        is_over: AtomicBool::new(false),
-        count: watch::Sender::new(0),
-        newest: AtomicU64::new(0),
-        writes: Mutex::default(),
-    });
-    let begin = revision(&server.client().await.unwrap().get(GTPS).await.body);
-    let writers: Vec<_> = (0..WRITERS)
-        .map(|id| tokio::spawn(write(Arc::clone(&world), id)))
-        .collect();
-    let watchers: Vec<_> = (0..WATCHERS)
-        .map(|_| tokio::spawn(follow(Arc::clone(&world), begin)))
-        .collect();
+    let load = Load::start(server.address, server.data.path().to_owned(), false).await;
     for _ in 0..kills {
-        crash(&mut server, &world).await;
-        assert!(
-            !writers.iter().any(tokio::task::JoinHandle::is_finished),
-            "a writer failed"
-        );
+        crash(&mut server, &load).await;
     }
-
-    // Writers stop; the watches see one more change.
-    world.is_over.store(true, Ordering::SeqCst);
-    let mut own = Vec::new();
-    for writer in writers {
-        own.extend(writer.await.unwrap());
-    }
-    let mut client = server.client().await.unwrap();
-    for one in &mut own {
-        one.settle(&world, &mut client).await.unwrap();
-    }
-    let end = client.post(GTPS, &object("end", 1, None)).await;
-    assert_eq!(end.code, 201, "{:?}", end.body);
-    let list = client.get(GTPS).await.body;
-    let items = list["items"].as_array().unwrap().iter();
-    let state: BTreeMap<String, (u64, u64)> = items
-        .map(|item| {
-            (
-                item["metadata"]["name"].as_str().unwrap().to_owned(),
-                read(item),
-            )
-        })
-        .collect();
-    for one in &own {
-        assert_eq!(state.get(&one.name), one.state.as_ref(), "{one:?} was lost");
-    }
-    let writes = world.writes.lock().unwrap().clone();
-    println!(
-        "{kills} kills, {} acknowledged writes",
-        *world.count.borrow()
-    );
-    for watcher in watchers {
-        let changes = tokio::time::timeout(PATIENCE, watcher)
-            .await
-            .expect("the watch ends")
-            .unwrap();
-        assert_eq!(replay(&changes), state);
-        for (revision, (name, number)) in &writes {
-            let seen = changes
-                .get(revision)
-                .map(|(_, name, number)| (name, number));
-            assert_eq!(
-                seen,
-                Some((name, number)),
-                "the watch has a gap at {revision}"
-            );
-        }
-    }
+    println!("{kills} kills, {} acknowledged writes", load.finish().await);
 }

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 
 use config_server::store::etcd::EtcdSettings;
 use tempfile::TempDir;
@@ -11,41 +12,76 @@ use tempfile::TempDir;
 /// An etcd that ends with this value, or with this process: the shell that runs it waits for the end of its input.
 pub struct Etcd {
     pub url: String,
-    _shell: Child,
-    _data: TempDir,
+    arguments: Vec<String>,
+    shell: Option<Child>,
+    data: TempDir,
 }
 
 const RUN: &str = "\"$@\" & server=$!; cat >/dev/null; kill -9 $server";
+const ANY: &str = "http://127.0.0.1:0";
+
+/// Whether etcd is installed; says so if not.
+pub fn is_installed() -> bool {
+    let is_installed = Command::new("etcd").arg("--version").output().is_ok();
+    if !is_installed {
+        println!("skipped: etcd is not installed");
+    }
+    is_installed
+}
 
 impl Etcd {
     /// Starts one; none if etcd is not installed.
     pub fn start() -> Option<Etcd> {
-        if Command::new("etcd").arg("--version").output().is_err() {
-            println!("skipped: etcd is not installed");
-            return None;
-        }
-        let data = tempfile::tempdir().unwrap();
-        let any = "http://127.0.0.1:0";
+        is_installed().then(|| Etcd::start_with(ANY, &["--listen-peer-urls", ANY]))
+    }
+
+    /// Starts one that listens at this URL for clients.
+    pub fn start_with(client_url: &str, arguments: &[&str]) -> Etcd {
+        let mut etcd = Etcd {
+            url: client_url.to_owned(),
+            arguments: arguments
+                .iter()
+                .map(|&argument| argument.to_owned())
+                .collect(),
+            shell: None,
+            data: tempfile::tempdir().unwrap(),
+        };
+        let serving = etcd.run();
+        etcd.url = serving.recv().expect("etcd tells where it serves");
+        etcd
+    }
+
+    /// Starts the process on its data, at its URL. The result tells where it serves, once it does.
+    pub fn run(&mut self) -> Receiver<String> {
         let mut shell = Command::new("sh")
-            .args(["-c", RUN, "sh", "etcd", "--data-dir"])
-            .arg(data.path().join("etcd"))
-            .args(["--listen-client-urls", any, "--listen-peer-urls", any])
-            .args(["--advertise-client-urls", any, "--logger", "zap"])
+            .args(["-c", RUN, "sh", "etcd", "--logger", "zap", "--data-dir"])
+            .arg(self.data.path().join("etcd"))
+            .args(["--listen-client-urls", &self.url])
+            .args(["--advertise-client-urls", &self.url])
+            .args(&self.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(shell.stderr.take().unwrap()).lines();
-        let url = lines.by_ref().find_map(|line| serving_at(&line.unwrap()));
-        let url = url.expect("etcd tells where it serves");
+        let lines = BufReader::new(shell.stderr.take().unwrap()).lines();
+        self.shell = Some(shell);
+        let (sender, serving) = channel();
         // What nobody reads would stop etcd.
-        std::thread::spawn(move || lines.for_each(drop));
-        Some(Etcd {
-            url,
-            _shell: shell,
-            _data: data,
-        })
+        std::thread::spawn(move || {
+            for url in lines.filter_map(|line| serving_at(&line.ok()?)) {
+                let _ = sender.send(url);
+            }
+        });
+        serving
+    }
+
+    /// Kills it as `kill -9` does.
+    pub fn kill(&mut self) {
+        if let Some(mut shell) = self.shell.take() {
+            drop(shell.stdin.take());
+            shell.wait().unwrap();
+        }
     }
 
     /// Settings for a prefix that no other test has.
@@ -64,8 +100,13 @@ fn serving_at(line: &str) -> Option<String> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     let message = line["msg"].as_str()?;
     let address = line["address"].as_str()?;
+    // One of them says that it is insecure.
+    let scheme = match message.contains("insecure") {
+        true => "http",
+        false => "https",
+    };
     (message.starts_with("serving") && message.contains("client"))
-        .then(|| format!("http://{address}"))
+        .then(|| format!("{scheme}://{address}"))
 }
 
 /// The etcd of this process.

@@ -9,6 +9,8 @@ mod crash;
 mod disk;
 mod etcd;
 mod kubectl;
+mod load;
+mod lost_etcd;
 mod objects;
 mod process;
 mod replicas;

@@ -135,6 +135,7 @@ async fn server_process() {
         .parse()
         .unwrap();
     let mut settings = Settings::new(data.into(), listen);
+    settings.writes_status = false;
     settings.etcd = std::env::var("STRAIT_TEST_ETCD")
         .ok()
         .map(|urls| EtcdSettings {

@@ -292,6 +292,17 @@ impl Client {
         })
     }
 
+    pub async fn request(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> http::Response<Incoming> {
+        let sent = self.try_request(method, path, headers, body).await;
+        sent.unwrap()
+    }
+
     async fn try_request(
         &mut self,
         method: Method,

@@ -5,6 +5,7 @@ pub mod changes;
 pub mod decode;
 pub mod deletion;
 pub mod discovery;
+mod duplicates;
 pub mod lines;
 pub mod list;
 pub mod openapi;

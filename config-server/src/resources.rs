@@ -137,6 +137,11 @@ impl Resource {
         &RESOURCES[0]
     }
 
+    /// Whether Kubernetes itself has this kind, without a definition.
+    pub fn is_of_kubernetes(&self) -> bool {
+        ["", "coordination.k8s.io", "discovery.k8s.io"].contains(&self.group)
+    }
+
     /// Whether these are Secrets.
     pub fn is_secret(&self) -> bool {
         self.group.is_empty() && self.kind == "Secret"

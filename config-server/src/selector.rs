@@ -116,6 +116,11 @@ fn label_requirements(text: &str) -> Result<Vec<Requirement>, Failure> {
                 requirement.key
             )));
         }
+        if let Test::In(values) | Test::NotIn(values) = &requirement.test
+            && let Some(wrong) = values.iter().find(|value| !is_label_value(value))
+        {
+            return Err(malformed(&format!("{wrong:?} is not a label value")));
+        }
         needed.push(requirement);
     }
     Ok(needed)
@@ -172,6 +177,15 @@ fn is_label_key(key: &str) -> bool {
     !name.is_empty() && key.chars().all(is_fine)
 }
 
+fn is_label_value(value: &str) -> bool {
+    let is_edge = |c: char| c.is_ascii_alphanumeric();
+    let is_fine = |c: char| is_edge(c) || "-_.".contains(c);
+    value.len() <= 63
+        && value.chars().all(is_fine)
+        && value.starts_with(is_edge) == value.ends_with(is_edge)
+        && (value.is_empty() || value.starts_with(is_edge))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,7 +228,9 @@ mod tests {
 
     #[test]
     fn malformed_selectors_are_400() {
-        for text in ["a b", "a in", "a in (b", "=x", ",", "a,,b"] {
+        for text in [
+            "a b", "a in", "a in (b", "=x", ",", "a,,b", "a===", "a=b c", "a=-",
+        ] {
             assert!(Selector::read(text, "").is_err(), "{text}");
         }
         let unknown = Selector::read("", "spec.x=1").unwrap_err();

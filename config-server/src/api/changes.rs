@@ -4,6 +4,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::decode::{self, media_type};
+use super::duplicates::duplicates;
 use super::params::FieldValidation;
 use super::respond::Answer;
 use super::route::Target;
@@ -22,17 +23,21 @@ pub(super) struct Options {
     manager: String,
     /// Whether the writer of changed fields is still to be noted.
     is_noted: bool,
+    /// What the response warns of already.
+    warnings: Vec<String>,
 }
 
 impl Options {
     /// The options of a call, which Kubernetes calls by that name.
     pub(super) fn of(call: &Call, name: &str) -> Result<Options, Failure> {
         let params = &call.params;
+        let fields = params.field_validation(name)?;
         Ok(Options {
             is_dry_run: params.dry_run(name)?,
-            fields: params.field_validation(name)?,
+            fields,
             manager: params.field_manager(name, &call.user_agent)?,
             is_noted: true,
+            warnings: duplicates_in(call, fields)?,
         })
     }
 
@@ -105,7 +110,8 @@ impl Api {
         }
         let namespace = call.target.namespace.as_deref();
         object::prepare_new(&mut object, resource, namespace, false);
-        let warnings = validation::check(resource, &mut object, options.fields)?;
+        let mut warnings = options.warnings.clone();
+        warnings.extend(validation::check(resource, &mut object, options.fields)?);
         options.note(&mut object, &Value::Null, target);
         let key = target.key(&name);
         let after = if options.is_dry_run {
@@ -166,7 +172,7 @@ impl Api {
                 .await
             }
             // Custom resources have none, and their clients know that.
-            "application/strategic-merge-patch+json" if is_of_kubernetes(call.target.resource) => {
+            "application/strategic-merge-patch+json" if call.target.resource.is_of_kubernetes() => {
                 let patch = patch()?;
                 self.merge(call, name, &options, |object| {
                     strategic::merge(object, &patch)
@@ -249,7 +255,8 @@ impl Api {
             };
             if let Some(after) = stored {
                 let mut answer = Answer::ok(object);
-                answer.warnings = warnings;
+                answer.warnings.clone_from(&options.warnings);
+                answer.warnings.extend(warnings);
                 return Ok(Change {
                     answer,
                     name: name.to_owned(),
@@ -279,6 +286,26 @@ impl Api {
     }
 }
 
+/// Warnings about fields that the body has twice.
+///
+/// # Errors
+/// 400 where they are not allowed.
+fn duplicates_in(call: &Call, fields: FieldValidation) -> Result<Vec<String>, Failure> {
+    let is_json = media_type(&call.content_type).ends_with("json");
+    if fields == FieldValidation::Ignore || !(is_json || call.content_type.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let found = duplicates(&call.body).into_iter();
+    let texts: Vec<String> = found
+        .map(|path| format!("duplicate field {path:?}"))
+        .collect();
+    if fields == FieldValidation::Strict && !texts.is_empty() {
+        let message = format!("strict decoding error: {}", texts.join(", "));
+        return Err(Failure::bad_request(message));
+    }
+    Ok(texts)
+}
+
 /// Checks that the result of an edit is one of the object that is there.
 fn needs(new: &Value, current: &Value, resource: &Resource, name: &str) -> Result<(), Failure> {
     let wanted = object::meta(new, "resourceVersion");
@@ -292,11 +319,6 @@ fn needs(new: &Value, current: &Value, resource: &Resource, name: &str) -> Resul
         return Err(Failure::conflict(resource, name, why));
     }
     Ok(())
-}
-
-/// Whether Kubernetes itself has this kind.
-fn is_of_kubernetes(resource: &Resource) -> bool {
-    resource.group.is_empty() || resource.group == "discovery.k8s.io"
 }
 
 fn check_name(resource: &Resource, name: &str) -> Result<(), Failure> {

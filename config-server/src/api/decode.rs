@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use config_loader::diagnostic::Locator;
 use config_loader::parse::{self, Node, Value as Tree};
 use config_loader::span::Lines;
 use serde_json::{Map, Value};
 
+use super::protobuf;
 use super::route::Target;
 use crate::object;
 use crate::status::Failure;
@@ -28,6 +31,7 @@ pub fn body(content_type: &str, bytes: &[u8]) -> Result<Value, Failure> {
             ))
         }),
         "application/yaml" | "application/apply-patch+yaml" => yaml(bytes),
+        protobuf::MEDIA_TYPE => protobuf::object(bytes),
         other => {
             let message = format!(
                 "the body of the request was in an unknown format - accepted media types include: application/json, \
@@ -88,6 +92,20 @@ pub fn to_json(node: &Node) -> Value {
 /// # Errors
 /// 400 if it is not.
 pub fn fits(object: &mut Value, target: &Target) -> Result<(), Failure> {
+    if object.is_object() && target.resource.is_of_kubernetes() {
+        // As Kubernetes does for its own kinds: its typed clients leave them out.
+        for (field, value) in [
+            ("kind", target.resource.kind.to_owned()),
+            ("apiVersion", target.api_version()),
+        ] {
+            if object[field].is_null() {
+                object[field] = value.into();
+            }
+        }
+    }
+    if target.resource.is_secret() {
+        take_string_data(object);
+    }
     let text = |field: &str| object[field].as_str().unwrap_or("");
     let (kind, api_version) = (text("kind"), text("apiVersion"));
     if !object.is_object() || kind.is_empty() {
@@ -139,6 +157,24 @@ pub fn fits(object: &mut Value, target: &Target) -> Result<(), Failure> {
     Ok(())
 }
 
+/// `stringData` of a Secret is written only: it becomes `data`.
+fn take_string_data(object: &mut Value) {
+    let Some(Value::Object(texts)) = object.get_mut("stringData").map(Value::take) else {
+        return;
+    };
+    object::remove(object, "stringData");
+    if !object["data"].is_object() {
+        object["data"] = Value::Object(Map::new());
+    }
+    for (name, text) in texts {
+        // Another type than text is an error of validation.
+        object["data"][name] = match text {
+            Value::String(text) => STANDARD.encode(text).into(),
+            other => other,
+        };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,8 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn protobuf_is_415() {
-        let failure = body("application/vnd.kubernetes.protobuf", b"k8s").unwrap_err();
-        assert_eq!(failure.code, 415);
+    fn unknown_media_type_is_415() {
+        assert_eq!(body("text/html", b"x").unwrap_err().code, 415);
     }
 }

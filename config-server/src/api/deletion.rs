@@ -9,7 +9,6 @@ use super::{ATTEMPTS_MAX, Api, Call, Change, decode};
 use crate::clock;
 use crate::object;
 use crate::resources::{self, Resource};
-use crate::selector::Selector;
 use crate::status::{Cause, Failure};
 use crate::store::{Entry, Expected, Revision, Scan, Written};
 
@@ -32,7 +31,7 @@ impl Options {
             ..Options::default()
         };
         let mut orphan = params.get("orphanDependents").to_owned();
-        params.number("gracePeriodSeconds")?;
+        check_grace_period(params.get("gracePeriodSeconds"))?;
         if !call.body.is_empty() {
             let body = decode::body(&call.content_type, &call.body)?;
             let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -54,12 +53,8 @@ impl Options {
                     ));
                 }
             }
-            if body["gracePeriodSeconds"]
-                .as_i64()
-                .is_some_and(|seconds| seconds < 0)
-            {
-                let message = "Invalid value: must be greater than or equal to 0";
-                return Err(invalid("gracePeriodSeconds", message.to_owned()));
+            if !body["gracePeriodSeconds"].is_null() {
+                check_grace_period(&body["gracePeriodSeconds"].to_string())?;
             }
         }
         if !orphan.is_empty() && !options.policy.is_empty() {
@@ -92,6 +87,21 @@ impl Options {
             }
         }
         Ok(())
+    }
+}
+
+/// There is no graceful phase: the value only has to be one.
+fn check_grace_period(text: &str) -> Result<(), Failure> {
+    match text.parse::<i64>() {
+        Ok(0..) => Ok(()),
+        Ok(_) => {
+            let message = format!("Invalid value: {text}: must be greater than or equal to 0");
+            Err(invalid("gracePeriodSeconds", message))
+        }
+        Err(_) if text.is_empty() => Ok(()),
+        Err(_) => Err(Failure::bad_request(format!(
+            "strconv.ParseInt: parsing {text:?}: invalid syntax"
+        ))),
     }
 }
 
@@ -175,15 +185,9 @@ impl Api {
         if target.namespace.is_none() && target.resource.api.is_namespaced {
             return Err(Failure::method_not_allowed());
         }
-        let params = &call.params;
-        let selector = Selector::read(params.get("labelSelector"), params.get("fieldSelector"))?;
-        for entry in self.entries(target.prefix()).await? {
-            let object = object::read(&entry, target.resource, target.version);
-            if !selector.selects(&object) {
-                continue;
-            }
-            let name = object::meta(&object, "name").to_owned();
-            match self.delete_one(target, &name, &options).await {
+        for object in self.list(call).await?.items {
+            let name = object::meta(&object, "name");
+            match self.delete_one(target, name, &options).await {
                 Err(failure) if failure.code == StatusCode::NOT_FOUND => {}
                 other => drop(other?),
             }

@@ -1,9 +1,12 @@
-//! Reviews of access in protobuf: kubectl and other clients in Go send them so. Nothing else is read in it.
+//! Objects in protobuf, as far as kubectl sends them so: `create namespace`, `create secret`, `create service` and `auth`.
 
-use prost::Message;
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-use super::reviews::Review;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use prost::{DecodeError, Message};
+use serde_json::{Map, Value, json};
+
 use crate::status::Failure;
 
 /// What a body in protobuf begins with.
@@ -80,32 +83,191 @@ struct RulesSpec {
     namespace: String,
 }
 
-/// Reads a review, as its JSON.
+#[derive(Clone, PartialEq, Message)]
+struct Metadata {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    generate_name: String,
+    #[prost(string, tag = "3")]
+    namespace: String,
+    #[prost(string, tag = "6")]
+    resource_version: String,
+    #[prost(btree_map = "string, string", tag = "11")]
+    labels: BTreeMap<String, String>,
+    #[prost(btree_map = "string, string", tag = "12")]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Namespace {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<Metadata>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Secret {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<Metadata>,
+    #[prost(btree_map = "string, bytes", tag = "2")]
+    data: BTreeMap<String, Vec<u8>>,
+    #[prost(string, tag = "3")]
+    kind: String,
+    #[prost(btree_map = "string, string", tag = "4")]
+    string_data: BTreeMap<String, String>,
+    #[prost(bool, optional, tag = "5")]
+    immutable: Option<bool>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Service {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<Metadata>,
+    #[prost(message, optional, tag = "2")]
+    spec: Option<ServiceSpec>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ServiceSpec {
+    #[prost(message, repeated, tag = "1")]
+    ports: Vec<ServicePort>,
+    #[prost(btree_map = "string, string", tag = "2")]
+    selector: BTreeMap<String, String>,
+    #[prost(string, tag = "3")]
+    cluster_ip: String,
+    #[prost(string, tag = "4")]
+    kind: String,
+    #[prost(string, tag = "10")]
+    external_name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ServicePort {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    protocol: String,
+    #[prost(int32, tag = "3")]
+    port: i32,
+    #[prost(message, optional, tag = "4")]
+    target_port: Option<IntOrString>,
+    #[prost(int32, tag = "5")]
+    node_port: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct IntOrString {
+    #[prost(int64, tag = "1")]
+    kind: i64,
+    #[prost(int32, tag = "2")]
+    number: i32,
+    #[prost(string, tag = "3")]
+    text: String,
+}
+
+/// Reads an object, as its JSON.
 ///
 /// # Errors
-/// 400 if it is malformed.
-pub fn review(review: Review, body: &[u8]) -> Result<Value, Failure> {
-    let malformed = |why: String| {
+/// 400 if it is malformed, 415 if its kind is read in JSON and YAML only.
+pub fn object(body: &[u8]) -> Result<Value, Failure> {
+    let malformed = |why: &str| {
         Failure::bad_request(format!(
             "the body of the request is malformed protobuf: {why}"
         ))
     };
-    let decoded = |error: prost::DecodeError| malformed(error.to_string());
     let body = body
         .strip_prefix(MAGIC)
-        .ok_or_else(|| malformed("it does not begin with \"k8s\\0\"".to_owned()))?;
-    let envelope = Envelope::decode(body).map_err(decoded)?;
+        .ok_or_else(|| malformed("it does not begin with \"k8s\\0\""))?;
+    let envelope = Envelope::decode(body).map_err(|error| malformed(&error.to_string()))?;
     let TypeMeta { api_version, kind } = envelope.of.unwrap_or_default();
     let raw = &*envelope.raw;
-    let spec = match review {
-        Review::Access => access_spec(AccessReview::decode(raw).map_err(decoded)?),
-        Review::Rules => {
-            let review = RulesReview::decode(raw).map_err(decoded)?;
-            json!({"namespace": review.spec.unwrap_or_default().namespace})
+    let read = match &*kind {
+        "Namespace" => {
+            Namespace::decode(raw).map(|read| json!({"metadata": metadata(read.metadata)}))
         }
-        Review::User => Value::Null,
+        "Secret" => Secret::decode(raw).map(secret),
+        "Service" => Service::decode(raw).map(service),
+        "SelfSubjectAccessReview" => {
+            AccessReview::decode(raw).map(|review| json!({"spec": access_spec(review)}))
+        }
+        "SelfSubjectRulesReview" => rules_review(raw),
+        "SelfSubjectReview" => Ok(json!({})),
+        other => {
+            let message = format!(
+                "{other} is not read in {MEDIA_TYPE}: send application/json or application/yaml"
+            );
+            let code = http::StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            return Err(Failure::new(code, "UnsupportedMediaType", message));
+        }
     };
-    Ok(json!({"apiVersion": api_version, "kind": kind, "spec": spec}))
+    let mut object = read.map_err(|error| malformed(&error.to_string()))?;
+    object["apiVersion"] = api_version.into();
+    object["kind"] = kind.into();
+    Ok(object)
+}
+
+/// The fields that are not empty.
+fn present(fields: Value) -> Value {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::Bool(_) => false,
+    };
+    match fields {
+        Value::Object(map) => map
+            .into_iter()
+            .filter(|(_, value)| !is_empty(value))
+            .collect::<Map<_, _>>()
+            .into(),
+        other => other,
+    }
+}
+
+fn metadata(metadata: Option<Metadata>) -> Value {
+    let of = metadata.unwrap_or_default();
+    present(json!({
+        "name": of.name, "generateName": of.generate_name, "namespace": of.namespace, "labels": of.labels,
+        "annotations": of.annotations, "resourceVersion": of.resource_version,
+    }))
+}
+
+fn secret(secret: Secret) -> Value {
+    let encoded = |(name, value): (String, Vec<u8>)| (name, STANDARD.encode(value));
+    let data: BTreeMap<String, String> = secret.data.into_iter().map(encoded).collect();
+    present(json!({
+        "metadata": metadata(secret.metadata), "type": secret.kind, "data": data,
+        "stringData": secret.string_data, "immutable": secret.immutable,
+    }))
+}
+
+fn service(service: Service) -> Value {
+    let spec = service.spec.unwrap_or_default();
+    let ports = spec.ports.into_iter().map(|port| {
+        let target = port
+            .target_port
+            .map_or(Value::Null, |target| match target.kind {
+                0 => target.number.into(),
+                _ => target.text.into(),
+            });
+        present(json!({
+            "name": port.name, "protocol": port.protocol, "port": port.port, "targetPort": target,
+            "nodePort": port.node_port,
+        }))
+    });
+    let ports: Vec<Value> = ports.collect();
+    let spec = present(json!({
+        "ports": ports, "selector": spec.selector, "clusterIP": spec.cluster_ip, "type": spec.kind,
+        "externalName": spec.external_name,
+    }));
+    json!({"metadata": metadata(service.metadata), "spec": spec})
+}
+
+fn rules_review(raw: &[u8]) -> Result<Value, DecodeError> {
+    let spec = RulesReview::decode(raw)?.spec.unwrap_or_default();
+    Ok(json!({"spec": {"namespace": spec.namespace}}))
 }
 
 fn access_spec(review: AccessReview) -> Value {
@@ -127,11 +289,11 @@ fn access_spec(review: AccessReview) -> Value {
 mod tests {
     use super::*;
 
-    fn body(raw: Vec<u8>) -> Vec<u8> {
+    fn body(kind: &str, raw: Vec<u8>) -> Vec<u8> {
         let envelope = Envelope {
             of: Some(TypeMeta {
                 api_version: "v1".to_owned(),
-                kind: "K".to_owned(),
+                kind: kind.to_owned(),
             }),
             raw,
         };
@@ -139,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn reviews_are_read_as_their_json() {
+    fn objects_are_read_as_their_json() {
         let asked = AccessReview {
             spec: Some(AccessSpec {
                 resource: Some(ResourceAttributes {
@@ -150,12 +312,34 @@ mod tests {
                 path: None,
             }),
         };
-        let read = review(Review::Access, &body(asked.encode_to_vec())).unwrap();
-        assert_eq!(read["kind"], "K");
+        let read = object(&body("SelfSubjectAccessReview", asked.encode_to_vec())).unwrap();
         assert_eq!(read["spec"]["resourceAttributes"]["resource"], "secrets");
         assert_eq!(read["spec"].get("nonResourceAttributes"), None);
-        for wrong in [&b"k8s\0\xff"[..], b"{}", b"k8s\0\x12\x01\xff"] {
-            assert_eq!(review(Review::Access, wrong).unwrap_err().code, 400);
+        let named = Metadata {
+            name: "tls".to_owned(),
+            ..Metadata::default()
+        };
+        let secret = Secret {
+            metadata: Some(named),
+            data: BTreeMap::from([("key".to_owned(), vec![255])]),
+            ..Secret::default()
+        };
+        let read = object(&body("Secret", secret.encode_to_vec())).unwrap();
+        let expected = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls"}, "data": {"key": "/w=="},
+        });
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn what_is_not_read_is_refused() {
+        for (wrong, code) in [
+            (b"k8s\0\xff".to_vec(), 400),
+            (b"{}".to_vec(), 400),
+            (body("Secret", vec![0xff]), 400),
+            (body("Pod", Vec::new()), 415),
+        ] {
+            assert_eq!(object(&wrong).unwrap_err().code, code);
         }
     }
 }

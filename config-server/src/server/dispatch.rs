@@ -19,7 +19,7 @@ use crate::api::params::Params;
 use crate::api::respond::{self, Answer, Body};
 use crate::api::route::{Route, Target, route};
 use crate::api::watch::Guard;
-use crate::api::{Call, decode, discovery, openapi, protobuf, table};
+use crate::api::{Call, decode, discovery, openapi, table};
 use crate::status::Failure;
 use crate::transfer::backup::Backup;
 
@@ -62,11 +62,7 @@ impl Server {
                 self.objects(&user, &call, &accepted, guard).await
             }
             Route::Review(review) if head.method == Method::POST => {
-                let (content_type, body) = (text(CONTENT_TYPE), read_body(body).await?);
-                let object = match decode::media_type(&content_type) {
-                    protobuf::MEDIA_TYPE => protobuf::review(review, &body)?,
-                    _ => decode::body(&content_type, &body)?,
-                };
+                let object = decode::body(&text(CONTENT_TYPE), &read_body(body).await?)?;
                 let mut answer = Answer::ok(reviews::answer(review, &user, &object)?);
                 answer.code = StatusCode::CREATED;
                 let is_pretty = params.get("pretty") == "true";

@@ -19,15 +19,17 @@ use crate::status::Failure;
 /// # Errors
 /// 400 if the body is none of that kind.
 pub(super) fn answer(review: Review, user: &User, body: &Value) -> Result<Value, Failure> {
-    let text = |field: &str| body[field].as_str().unwrap_or("");
-    if text("kind") != review.kind() || text("apiVersion") != review.api_version() {
-        return Err(Failure::bad_request(format!(
-            "the body has kind {:?} of {:?}, and {:?} of {:?} is expected",
-            text("kind"),
-            text("apiVersion"),
-            review.kind(),
-            review.api_version()
-        )));
+    // Typed clients leave both out.
+    for (field, expected) in [
+        ("kind", review.kind().to_owned()),
+        ("apiVersion", review.api_version()),
+    ] {
+        let found = &body[field];
+        if !found.is_null() && *found != expected {
+            return Err(Failure::bad_request(format!(
+                "{field} of the body is {found}, and {expected:?} is expected"
+            )));
+        }
     }
     let status = match review {
         Review::Access => access(user, &read_spec(body)?)?,

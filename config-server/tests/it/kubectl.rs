@@ -7,9 +7,19 @@ use crate::support::TestServer;
 
 /// Runs kubectl with the admin's kubeconfig; what it printed, and whether it was content.
 pub async fn kubectl(server: &TestServer, args: &str, input: &str) -> Option<(bool, String)> {
+    let args: Vec<&str> = args.split_whitespace().collect();
+    spawn(server, &args, input).await
+}
+
+/// The same with arguments that have spaces.
+async fn kubectl_with(server: &TestServer, args: &[&str]) -> Option<(bool, String)> {
+    spawn(server, args, "").await
+}
+
+async fn spawn(server: &TestServer, args: &[&str], input: &str) -> Option<(bool, String)> {
     let config = server.data.path().join("admin.kubeconfig");
     let home = server.data.path().to_owned();
-    let args: Vec<String> = args.split_whitespace().map(str::to_owned).collect();
+    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
     let input = input.to_owned();
     let task = tokio::task::spawn_blocking(move || run(&config, &home, &args, &input));
     task.await.unwrap()
@@ -22,6 +32,7 @@ fn run(config: &Path, home: &Path, args: &[String], input: &str) -> Option<(bool
         .arg(config)
         .args(args)
         .env("HOME", home)
+        .env("KUBE_EDITOR", "sed -i s/why/zed/")
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -187,7 +198,203 @@ async fn kubectl_tells_who_one_is_and_what_one_may_do(server: TestServer) {
     assert!(!text.contains("secrets"), "{text}");
 }
 
+async fn kubectl_changes_objects_with_each_verb(server: TestServer) {
+    let run = async |args: &[&str]| kubectl_with(&server, args).await;
+    let Some((ok, text)) = run(&["create", "namespace", "mesh"]).await else {
+        return;
+    };
+    assert!(ok, "{text}");
+    kubectl(&server, "apply -f -", MESH).await;
+    for (args, expected) in [
+        (
+            &[
+                "create",
+                "secret",
+                "generic",
+                "tls",
+                "-n",
+                "mesh",
+                "--from-literal=a=b",
+            ][..],
+            "secret/tls created",
+        ),
+        (
+            &[
+                "create",
+                "service",
+                "clusterip",
+                "cart",
+                "-n",
+                "mesh",
+                "--tcp=80:8080",
+            ],
+            "service/cart created",
+        ),
+        (
+            &[
+                "get",
+                "secret",
+                "tls",
+                "-n",
+                "mesh",
+                "-o",
+                "jsonpath={.data.a}",
+            ],
+            "Yg==",
+        ),
+        (
+            &[
+                "patch",
+                "svc",
+                "shop",
+                "-n",
+                "mesh",
+                "-p",
+                r#"{"spec":{"ports":[{"port":80,"name":"w"},{"port":81,"name":"x"}]}}"#,
+            ],
+            "patched",
+        ),
+        (
+            &[
+                "get",
+                "svc",
+                "shop",
+                "-n",
+                "mesh",
+                "-o",
+                "jsonpath={.spec.ports[*].port}",
+            ],
+            "80 81",
+        ),
+        (
+            &["patch", "vs", "shop", "-n", "mesh", "-p", "{}"],
+            "strategic-merge-patch+json is not supported",
+        ),
+        (
+            &[
+                "patch",
+                "vs",
+                "shop",
+                "-n",
+                "mesh",
+                "--type=json",
+                r#"-p=[{"op":"test","path":"/spec/hosts/0","value":"x"}]"#,
+            ],
+            "value did not match",
+        ),
+        (
+            &[
+                "patch",
+                "vs",
+                "shop",
+                "-n",
+                "mesh",
+                "--type=json",
+                r#"-p=[{"op":"replace","path":"/spec/hosts/0","value":"why"}]"#,
+            ],
+            "patched",
+        ),
+        (
+            &[
+                "patch",
+                "gtp",
+                "web",
+                "-n",
+                "mesh",
+                "--subresource=status",
+                "--type=merge",
+                r#"-p={"status":{"conditions":[]}}"#,
+            ],
+            "patched",
+        ),
+        (&["edit", "vs", "shop", "-n", "mesh"], "edited"),
+        (&["get", "vs", "shop", "-n", "mesh", "-o", "yaml"], "- zed"),
+        (
+            &["annotate", "vs", "shop", "-n", "mesh", "note=x"],
+            "annotated",
+        ),
+        (
+            &["label", "vs", "-n", "mesh", "--all", "tier=front"],
+            "labeled",
+        ),
+        (
+            &["get", "vs", "-A", "-l", "tier in (front)", "-o", "name"],
+            "virtualservice.networking.istio.io/shop",
+        ),
+        (
+            &[
+                "get",
+                "vs",
+                "-A",
+                "--field-selector",
+                "metadata.name=shop",
+                "-o",
+                "wide",
+            ],
+            "shop",
+        ),
+        (
+            &["get", "vs", "-A", "--field-selector", "spec.x=1"],
+            "field label not supported: spec.x",
+        ),
+        (
+            &["get", "svc", "-A", "--chunk-size=1", "-o", "name"],
+            "service/cart\nservice/shop",
+        ),
+        (
+            &[
+                "get",
+                "--raw",
+                "/apis/networking.istio.io/v1/namespaces/mesh/virtualservices",
+            ],
+            "VirtualServiceList",
+        ),
+        (&["describe", "svc", "shop", "-n", "mesh"], "81/"),
+        (
+            &["delete", "svc", "-n", "mesh", "--all"],
+            "\"cart\" deleted",
+        ),
+        (&["delete", "namespace", "mesh"], "deleted"),
+        (&["get", "vs,secret", "-A"], "No resources found"),
+    ] {
+        let (_, text) = run(args).await.unwrap();
+        assert!(text.contains(expected), "{args:?}: {text}");
+    }
+}
+
+async fn kubectl_watches(server: TestServer) {
+    if kubectl(&server, "apply -f -", MESH).await.is_none() {
+        return;
+    }
+    let watching = kubectl(
+        &server,
+        "get vs -n mesh -w --request-timeout=5s -o name",
+        "",
+    );
+    let changing = async {
+        // Changes go on until the watch ends: it starts when it likes.
+        let mut client = server.admin().await;
+        let path = "/apis/networking.istio.io/v1/namespaces/mesh/virtualservices/shop";
+        for number in 0.. {
+            let patch = serde_json::json!({"metadata": {"labels": {"number": number.to_string()}}});
+            client.patch(path, "merge-patch+json", &patch).await;
+        }
+    };
+    let text = tokio::select! {
+        watched = watching => watched.unwrap().1,
+        () = changing => unreachable!("it goes on"),
+    };
+    assert!(
+        text.matches("virtualservice.networking.istio.io/shop")
+            .count()
+            > 1,
+        "{text}"
+    );
+}
+
 crate::support::on_each_store!(
+    kubectl_changes_objects_with_each_verb,
+    kubectl_watches,
     kubectl_tells_who_one_is_and_what_one_may_do,
     kubectl_applies_gets_and_deletes,
     kubectl_applies_on_the_server_explains_and_diffs

@@ -1,0 +1,118 @@
+//! Fields that a body in JSON has twice: the last one counts, and the client is told.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+/// The most duplicates of one body that are reported.
+const FOUND_MAX: usize = 50;
+
+/// The paths of the fields that are there more than once, such as `spec.hosts`.
+pub fn duplicates(json: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let seed = Seed {
+        path: String::new(),
+        found: &mut found,
+    };
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    // What is malformed is an error where the body is read.
+    let _ = seed.deserialize(&mut deserializer);
+    found
+}
+
+/// Reads a value at a path, and keeps only which fields are there twice.
+struct Seed<'a> {
+    path: String,
+    found: &'a mut Vec<String>,
+}
+
+impl Seed<'_> {
+    fn field(&self, name: &str) -> String {
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut names = std::collections::HashSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let path = self.field(&name);
+            if !names.insert(name) && self.found.len() < FOUND_MAX {
+                self.found.push(path.clone());
+            }
+            map.next_value_seed(Seed {
+                path,
+                found: &mut *self.found,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let mut index = 0;
+        loop {
+            let seed = Seed {
+                path: format!("{}[{index}]", self.path),
+                found: &mut *self.found,
+            };
+            if items.next_element_seed(seed)?.is_none() {
+                return Ok(());
+            }
+            index += 1;
+        }
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_are_there_twice_are_found() {
+        let json = br#"{"a": 1, "b": {"c": [{"d": 1, "d": null, "e": "x"}], "c": 2.5}, "a": true}"#;
+        assert_eq!(duplicates(json), ["b.c[0].d", "b.c", "a"]);
+        assert!(duplicates(br#"{"a": {"b": 1}, "c": {"b": -1}}"#).is_empty());
+    }
+}

@@ -37,6 +37,8 @@ mod options;
 
 pub mod span;
 
+pub mod xds_body;
+
 pub use clusters::{
     ClusterSettings, ClustersUpdate, GatewaySettings, GatewayTlsLocation, GatewayTlsSettings,
     read_clusters, watch_clusters,

@@ -1,0 +1,5 @@
+mod fields;
+mod hostile;
+mod samples;
+mod schema;
+mod testing;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::testing::{loaded, object, round_trip};
+use super::testing::{differences, loaded, object, round_trip};
 use crate::kind::Kind;
 use crate::xds_body::{BodyError, from_json};
 
@@ -353,7 +353,11 @@ fn fields_that_are_left_out_mean_their_default() {
         let before = loaded(&object(kind, spec.clone()));
         let after = loaded(&object(kind, round_trip(kind, &spec)));
         if before != after {
-            different.push(format!("{kind} {spec}\n  {:?}\n  {:?}", before.1, after.1));
+            let lines = differences(&before.0, &after.0);
+            different.push(format!(
+                "{kind} {spec}\n  {:?} {:?} {lines:?}",
+                before.1, after.1
+            ));
         }
     }
     assert!(different.is_empty(), "{}", different.join("\n"));

@@ -75,7 +75,9 @@ pub(super) fn loaded(document: &Value) -> (String, Vec<String>) {
     let text = serde_json::to_string_pretty(&sorted(document)).unwrap();
     let mut diagnostics = Diagnostics::default();
     let set = load_bytes("test.json", text.as_bytes(), &mut diagnostics);
-    let lines = Regex::new(r"Line\(\d+\)|[a-z_]*line: \d+|fingerprint: \d+").unwrap();
+    let lines =
+        Regex::new(r"Line\(\s*\d+,?\s*\)|[a-z_]*line: \d+|fingerprint: \d+|places: \[[^\]]*\]")
+            .unwrap();
     let found = diagnostics.into_sorted();
     let found = found
         .iter()
@@ -101,4 +103,17 @@ fn sorted(value: &Value) -> Value {
         }
         value => value.clone(),
     }
+}
+
+/// The lines in which two texts differ.
+pub(super) fn differences(one: &str, other: &str) -> Vec<String> {
+    let lines = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
+    let (one, other) = (lines(one), lines(other));
+    let only = |sign: char, lines: &[String], others: &[String]| -> Vec<String> {
+        let lines = lines.iter().filter(|line| !others.contains(line));
+        lines
+            .map(|line| format!("{sign}{}", line.trim_start()))
+            .collect()
+    };
+    [only('-', &one, &other), only('+', &other, &one)].concat()
 }

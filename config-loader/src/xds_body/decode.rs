@@ -74,7 +74,7 @@ impl Reader {
                         return Err(BodyError::value(&self.path, "a map without entries"));
                     };
                     let mut entries: Vec<_> = entries.iter().collect();
-                    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+                    entries.sort_by_key(|(key, _)| *key);
                     self.map(&entries, &entry.map_entry_value_field().kind())?
                 }
                 value => self.value(value, &field.kind())?,

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::Client;
 use kube::api::ApiResource;
 
+use super::problems::{Refusal, refusal};
 use crate::kind::Kind;
 use crate::kinds::{self, Row};
 
@@ -37,7 +38,7 @@ pub(super) type Served = BTreeMap<String, Vec<APIResource>>;
 /// Asks `client` for what it serves of the groups that are read. `only` limits the kinds.
 ///
 /// # Errors
-/// If the server cannot be asked, or does not answer within `answer_max`.
+/// If the server cannot be asked, or not about one of the groups, or does not answer within `answer_max`.
 pub(super) async fn discover(
     client: &Client,
     only: Option<&[Kind]>,
@@ -66,9 +67,11 @@ async fn ask(client: &Client, only: Option<&[Kind]>) -> Result<Served, kube::Err
         }
         let mut all = groups.groups.iter().flat_map(|group| &group.versions);
         if all.any(|known| known.group_version == version) {
-            // A group that fails concerns only itself: it is asked for again.
-            if let Ok(found) = client.list_api_group_resources(&version).await {
-                served.insert(version, found.resources);
+            // What is not known of one group must not pass for a group that has nothing: objects would be missing.
+            match client.list_api_group_resources(&version).await {
+                Ok(found) => _ = served.insert(version, found.resources),
+                Err(error) if refusal(&error) == Some(Refusal::NotServed) => {}
+                Err(error) => return Err(error),
             }
         }
     }

@@ -12,8 +12,12 @@ mod stream;
 mod watch;
 
 pub(crate) use file::FileSource;
+#[cfg(test)]
+pub(crate) use kubernetes::Clients as KubernetesClients;
 pub use kubernetes::{ApiServer, KubernetesSettings};
 pub(crate) use look::{FileEvent, Look, Source};
+#[cfg(test)]
+pub(crate) use servers::follow as follow_servers_with;
 pub use servers::{ControlSettings, FollowedObjects, ObjectChanges, connect, follow_objects};
 pub(crate) use servers::{Following as ServersFollowing, spawn as follow_servers};
 pub use watch::WatchSettings;

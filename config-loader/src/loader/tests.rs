@@ -12,6 +12,7 @@ use crate::diagnostic::codes::istio::VS118;
 use crate::resource::Line;
 
 mod findings;
+mod simulation;
 mod unreadable;
 
 /// How long a test waits for what must happen.

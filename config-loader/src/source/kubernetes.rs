@@ -11,6 +11,7 @@ mod server;
 mod settings;
 mod watch;
 
+pub(crate) use client::Clients;
 pub(super) use client::connect;
 pub use settings::{ApiServer, KubernetesSettings};
 
@@ -24,7 +25,7 @@ use super::stream::report::Message;
 
 /// Starts a task for each server. `files` has the file of each server's saved state, or none at all.
 pub(super) fn spawn(
-    settings: KubernetesSettings,
+    (settings, clients): (KubernetesSettings, Clients),
     files: &[StateFile],
     reports: &mpsc::Sender<Message>,
     tasks: &mut JoinSet<()>,
@@ -32,7 +33,12 @@ pub(super) fn spawn(
     let settings = Arc::new(settings);
     for number in 0..settings.servers.len() {
         let file = files.get(number).cloned();
-        let server = server::Server::new(Arc::clone(&settings), (number, file), reports.clone());
+        let server = server::Server::new(
+            Arc::clone(&settings),
+            (number, file),
+            clients.clone(),
+            reports.clone(),
+        );
         tasks.spawn(server.run());
     }
 }

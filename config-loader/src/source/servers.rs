@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::kubernetes::{self, KubernetesSettings};
+use super::kubernetes::{self, Clients, KubernetesSettings};
 use super::state::{self, StateFile};
 use super::stream::collect::collect;
 use super::stream::report::{MESSAGES_MAX, Message, Origin};
@@ -81,7 +81,7 @@ pub(crate) fn spawn(
             runtime.block_on(async {
                 tokio::select! {
                     _ = stopped => {}
-                    () = follow(settings, follower) => {}
+                    () = follow(settings, Clients::Configured, follower) => {}
                 }
             });
         })?;
@@ -92,12 +92,13 @@ pub(crate) fn spawn(
 }
 
 /// Runs the tasks of all servers, and takes in what they report.
-async fn follow(settings: ControlSettings, follower: impl Follow) {
+pub(crate) async fn follow(settings: ControlSettings, clients: Clients, follower: impl Follow) {
     let origins = settings.origins();
     let files = settings.state_files();
     let (sender, messages) = mpsc::channel::<Message>(MESSAGES_MAX);
     let mut tasks = JoinSet::new();
-    kubernetes::spawn(settings.kubernetes, &files, &sender, &mut tasks);
+    let kubernetes = (settings.kubernetes, clients);
+    kubernetes::spawn(kubernetes, &files, &sender, &mut tasks);
     drop(sender);
     let saving = (!files.is_empty()).then(|| Arc::new(Saving::new(files)));
     if let Some(saving) = &saving {

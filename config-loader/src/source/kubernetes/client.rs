@@ -6,13 +6,41 @@ use std::time::Duration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-use super::settings::ApiServer;
+use super::settings::{ApiServer, KubernetesSettings};
 
 /// How long a connection may take to be made.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// How long a server may take to answer a question about what it serves.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// Where the clients of servers come from.
+#[derive(Clone)]
+pub(crate) enum Clients {
+    /// The kubeconfig, or the service account of the pod.
+    Configured,
+    /// A test, which has one for each server.
+    #[cfg(test)]
+    Given(std::sync::Arc<[Client]>),
+}
+
+impl Clients {
+    /// The client of the server with this number.
+    pub(super) async fn connect(
+        &self,
+        settings: &KubernetesSettings,
+        number: usize,
+    ) -> Result<Client, String> {
+        match self {
+            Clients::Configured => {
+                let kubeconfig = settings.kubeconfig.as_deref();
+                connect(&settings.servers[number], kubeconfig).await
+            }
+            #[cfg(test)]
+            Clients::Given(clients) => Ok(clients[number].clone()),
+        }
+    }
+}
 
 /// A client of `server`. The kubeconfig is read anew each time, so that new credentials count; `Err` says in words what is
 /// missing.

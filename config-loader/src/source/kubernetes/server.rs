@@ -9,7 +9,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::client;
+use super::client::{self, Clients};
 use super::discovery::{Resource, discover};
 use super::problems::{self, Refusal};
 use super::settings::{ApiServer, KubernetesSettings};
@@ -41,6 +41,7 @@ pub(super) struct Server {
     number: usize,
     /// Where what it says is saved.
     file: Option<StateFile>,
+    clients: Clients,
     reports: mpsc::Sender<Message>,
     known: HashMap<Key, Known>,
     is_settled: bool,
@@ -66,12 +67,14 @@ impl Server {
     pub(super) fn new(
         settings: Arc<KubernetesSettings>,
         (number, file): (usize, Option<StateFile>),
+        clients: Clients,
         reports: mpsc::Sender<Message>,
     ) -> Server {
         Server {
             settings,
             number,
             file,
+            clients,
             reports,
             known: HashMap::new(),
             is_settled: false,
@@ -91,8 +94,7 @@ impl Server {
         self.load().await;
         let mut pauses = pauses::pauses();
         loop {
-            let kubeconfig = self.settings.kubeconfig.as_deref();
-            match client::connect(self.server(), kubeconfig).await {
+            match self.clients.connect(&self.settings, self.number).await {
                 Ok(client) => match self.follow(client).await {
                     End::Reconnect => {}
                     End::Stop => return,

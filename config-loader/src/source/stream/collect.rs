@@ -35,9 +35,8 @@ pub(in crate::source) async fn collect(
     let mut gathered = Gathered::new(servers);
     let mut received = Vec::new();
     loop {
-        let now = Instant::now();
         let due = gathered.due();
-        let later = follower.deadline(now);
+        let later = follower.deadline(now());
         let wake = [due, later].into_iter().flatten().min();
         tokio::select! {
             count = messages.recv_many(&mut received, MESSAGES_MAX) => {
@@ -48,7 +47,7 @@ pub(in crate::source) async fn collect(
                     if let (Some(saving), Report::Changes(changes)) = (&saving, &report) {
                         saving.note(number, changes);
                     }
-                    gathered.take_in(number, report, Instant::now());
+                    gathered.take_in(number, report, now());
                     if let Some(saving) = &saving
                         && gathered.progress.is_complete(number)
                     {
@@ -57,7 +56,7 @@ pub(in crate::source) async fn collect(
                 }
             }
             () = until(wake) => {
-                let now = Instant::now();
+                let now = now();
                 match gathered.take(now) {
                     Some(look) => follower.look(look),
                     None if later.is_some_and(|later| now >= later) => follower.catch_up(),
@@ -66,6 +65,11 @@ pub(in crate::source) async fn collect(
             }
         }
     }
+}
+
+/// By the clock of the timers, which a test may stop.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 async fn until(when: Option<Instant>) {

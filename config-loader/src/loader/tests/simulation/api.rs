@@ -1,0 +1,400 @@
+//! An API server in memory, which answers slowly, fails at random, and repeats and cuts off what it says.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use kube::Client;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// What is served: plural, kind and apiVersion.
+pub(super) const RESOURCES: [(&str, &str, &str); 4] = [
+    ("services", "Service", "v1"),
+    ("endpointslices", "EndpointSlice", "discovery.k8s.io/v1"),
+    (
+        "virtualservices",
+        "VirtualService",
+        "networking.istio.io/v1",
+    ),
+    ("serviceentries", "ServiceEntry", "networking.istio.io/v1"),
+];
+
+/// Objects of a page of a list, although more are asked for.
+const PAGE: usize = 3;
+
+/// How many versions a list may be behind.
+const BEHIND_MAX: u64 = 6;
+
+/// One server.
+#[derive(Clone)]
+pub(super) struct Api(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    /// Wakes watches.
+    version: watch::Sender<u64>,
+}
+
+struct State {
+    rng: SmallRng,
+    /// Everything that ever happened.
+    log: Vec<Entry>,
+    version: u64,
+    /// Versions before this one are not known any more.
+    compacted: u64,
+    is_out: bool,
+    /// Watches of an older one are cut off.
+    epoch: u64,
+    /// The share of requests that fail.
+    trouble: f64,
+}
+
+struct Entry {
+    version: u64,
+    plural: &'static str,
+    /// Namespace and name.
+    key: String,
+    event: &'static str,
+    object: Value,
+}
+
+impl Api {
+    pub(super) fn new(seed: u64) -> Api {
+        let state = State {
+            rng: SmallRng::seed_from_u64(seed),
+            log: Vec::new(),
+            version: 1,
+            compacted: 0,
+            is_out: false,
+            epoch: 0,
+            trouble: 0.05,
+        };
+        Api(Arc::new(Shared {
+            state: Mutex::new(state),
+            version: watch::channel(1).0,
+        }))
+    }
+
+    pub(super) fn client(&self) -> Client {
+        let api = self.clone();
+        let service = tower::service_fn(move |request| {
+            let api = api.clone();
+            async move { api.answer(request).await }
+        });
+        Client::new(service, "default")
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state();
+        state.version += 1;
+        change(&mut state);
+        self.0.version.send_replace(state.version);
+    }
+
+    /// Writes an object; none deletes it.
+    pub(super) fn write(&self, plural: &'static str, key: &str, object: Option<Value>) {
+        self.change(|state| {
+            let before = state.objects(plural, state.version).remove(key);
+            let (event, object) = match (before, object) {
+                (None, None) => return,
+                (None, Some(object)) => ("ADDED", object),
+                (Some(_), Some(object)) => ("MODIFIED", object),
+                (Some(before), None) => ("DELETED", before),
+            };
+            let mut object = object;
+            let (namespace, name) = key.split_once('/').unwrap();
+            object["metadata"]["namespace"] = json!(namespace);
+            object["metadata"]["name"] = json!(name);
+            object["metadata"]["resourceVersion"] = json!(state.version.to_string());
+            state.log.push(Entry {
+                version: state.version,
+                plural,
+                key: key.to_owned(),
+                event,
+                object,
+            });
+        });
+    }
+
+    /// Cuts all watches off.
+    pub(super) fn interrupt(&self) {
+        self.change(|state| state.epoch += 1);
+    }
+
+    /// Forgets what happened; watches that are behind cannot go on.
+    pub(super) fn compact(&self) {
+        self.change(|state| state.compacted = state.version);
+    }
+
+    /// Answers nobody from now on, or everybody again.
+    pub(super) fn set_out(&self, is_out: bool) {
+        self.change(|state| {
+            state.is_out = is_out;
+            state.epoch += 1;
+        });
+    }
+
+    /// Fails no more.
+    pub(super) fn calm(&self) {
+        self.set_out(false);
+        self.state().trouble = 0.0;
+    }
+
+    /// What it has, as plural and key.
+    pub(super) fn truth(&self, plural: &'static str) -> BTreeMap<String, Value> {
+        let state = self.state();
+        state.objects(plural, state.version)
+    }
+
+    async fn answer(self, request: Request<kube::client::Body>) -> io::Result<Response<Body>> {
+        let pause = self.state().pause(40);
+        tokio::time::sleep(pause).await;
+        let mut state = self.state();
+        let trouble = state.trouble;
+        if state.is_out || state.rng.random_bool(trouble / 3.0) {
+            return Err(io::Error::other("connection refused"));
+        }
+        if state.rng.random_bool(trouble) {
+            let codes = [429, 500, 503, 504];
+            let code = codes[state.rng.random_range(0..codes.len())];
+            return Ok(failed(code));
+        }
+        let path = request.uri().path().trim_matches('/').to_owned();
+        let parts: Vec<&str> = path.split('/').collect();
+        match *parts {
+            ["apis"] => Ok(document(&groups())),
+            ["api", version] => Ok(document(&resources(version))),
+            ["apis", group, version] => Ok(document(&resources(&format!("{group}/{version}")))),
+            [.., plural] => {
+                let served = RESOURCES.iter().find(|(known, _, _)| *known == plural);
+                let Some((plural, _, _)) = served else {
+                    return Ok(failed(404));
+                };
+                let query = Query::of(request.uri().query().unwrap_or(""));
+                if query.is_watch {
+                    drop(state);
+                    return Ok(self.watch(plural, query.version));
+                }
+                Ok(state.list(plural, query.token))
+            }
+            [] => Ok(failed(404)),
+        }
+    }
+
+    fn watch(&self, plural: &'static str, version: u64) -> Response<Body> {
+        let from = From {
+            plural,
+            version,
+            epoch: self.state().epoch,
+        };
+        let (api, versions) = (self.clone(), self.0.version.subscribe());
+        let stream = futures_util::stream::unfold(
+            (api, versions, Some(from)),
+            async |(api, mut versions, from)| {
+                let mut from = from?;
+                loop {
+                    versions.borrow_and_update();
+                    let pause = api.state().pause(300);
+                    tokio::time::sleep(pause).await;
+                    let (text, is_over) = api.state().events(&mut from);
+                    if !text.is_empty() || is_over {
+                        let frame = http_body::Frame::data(Bytes::from(text));
+                        return Some((Ok(frame), (api, versions, Some(from).filter(|_| !is_over))));
+                    }
+                    versions.changed().await.ok()?;
+                }
+            },
+        );
+        Response::new(BodyExt::boxed_unsync(StreamBody::new(stream)))
+    }
+}
+
+/// What a request asks for.
+struct Query {
+    is_watch: bool,
+    version: u64,
+    /// The version of a list, and how many objects of it are known.
+    token: Option<(u64, usize)>,
+}
+
+impl Query {
+    fn of(query: &str) -> Query {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let mut found = Query {
+            is_watch: false,
+            version: 0,
+            token: None,
+        };
+        for (name, value) in pairs.by_ref() {
+            match name {
+                "watch" => found.is_watch = true,
+                "resourceVersion" => found.version = value.parse().unwrap_or(0),
+                "continue" => {
+                    let (version, count) = value.split_once('-').unwrap();
+                    found.token = Some((version.parse().unwrap(), count.parse().unwrap()));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// Where a watch goes on.
+struct From {
+    plural: &'static str,
+    version: u64,
+    epoch: u64,
+}
+
+impl State {
+    fn pause(&mut self, longest_ms: u64) -> Duration {
+        Duration::from_millis(self.rng.random_range(0..longest_ms))
+    }
+
+    /// Whether something happens that does so in one of `often` cases while there is trouble.
+    fn happens(&mut self, often: f64) -> bool {
+        self.trouble > 0.0 && self.rng.random_bool(1.0 / often)
+    }
+
+    /// The objects at a version.
+    fn objects(&self, plural: &str, version: u64) -> BTreeMap<String, Value> {
+        let mut objects = BTreeMap::new();
+        let until = self.log.iter().filter(|entry| entry.plural == plural);
+        for entry in until.take_while(|entry| entry.version <= version) {
+            match entry.event {
+                "DELETED" => _ = objects.remove(&entry.key),
+                _ => _ = objects.insert(entry.key.clone(), entry.object.clone()),
+            }
+        }
+        objects
+    }
+
+    /// A page of a list, now and then of a version that is not the newest.
+    fn list(&mut self, plural: &str, token: Option<(u64, usize)>) -> Response<Body> {
+        let (version, skipped) = match token {
+            Some((version, _)) if version < self.compacted => return failed(410),
+            Some(token) => token,
+            None => {
+                let oldest = self.version.saturating_sub(BEHIND_MAX).max(self.compacted);
+                let version = match self.happens(4.0) {
+                    true => self.rng.random_range(oldest..=self.version),
+                    false => self.version,
+                };
+                (version, 0)
+            }
+        };
+        let objects = self.objects(plural, version);
+        let page: Vec<&Value> = objects.values().skip(skipped).take(PAGE).collect();
+        let count = skipped + page.len();
+        let next = match count < objects.len() {
+            true => format!("{version}-{count}"),
+            false => String::new(),
+        };
+        document(&json!({
+            "kind": "List", "apiVersion": "v1",
+            "metadata": {"resourceVersion": version.to_string(), "continue": next}, "items": page,
+        }))
+    }
+
+    /// What happened since, as lines, and whether the watch ends.
+    fn events(&mut self, from: &mut From) -> (String, bool) {
+        if from.version < self.compacted {
+            let expired = status(410);
+            return (
+                format!("{}\n", json!({"type": "ERROR", "object": expired})),
+                true,
+            );
+        }
+        let mut text = String::new();
+        for number in 0..self.log.len() {
+            let entry = &self.log[number];
+            if entry.version <= from.version || entry.plural != from.plural {
+                continue;
+            }
+            let line = format!("{}\n", json!({"type": entry.event, "object": entry.object}));
+            let version = entry.version;
+            if self.happens(15.0) {
+                // The connection ends in the middle of a message.
+                text += &line[..line.len() / 2];
+                return (text, true);
+            }
+            text += &line;
+            if self.happens(6.0) {
+                text += &line;
+            }
+            from.version = version;
+        }
+        if self.happens(5.0) {
+            let kind = RESOURCES
+                .iter()
+                .find(|(plural, _, _)| *plural == from.plural);
+            let (_, kind, api_version) = kind.unwrap();
+            from.version = self.version;
+            let object = json!({
+                "kind": kind, "apiVersion": api_version,
+                "metadata": {"resourceVersion": self.version.to_string()},
+            });
+            text += &format!("{}\n", json!({"type": "BOOKMARK", "object": object}));
+        }
+        (text, self.epoch != from.epoch || self.happens(12.0))
+    }
+}
+
+fn groups() -> Value {
+    let versions = RESOURCES.iter().map(|(_, _, version)| *version);
+    let groups = versions.filter_map(|version| {
+        let (group, short) = version.split_once('/')?;
+        let version = json!({"groupVersion": version, "version": short});
+        Some(json!({"name": group, "preferredVersion": version, "versions": [version]}))
+    });
+    let groups: Vec<Value> = groups.collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+fn resources(api_version: &str) -> Value {
+    let of = RESOURCES
+        .iter()
+        .filter(|(_, _, version)| *version == api_version);
+    let resources: Vec<Value> = of
+        .map(|(plural, kind, _)| {
+            json!({"name": plural, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["list", "watch"]})
+        })
+        .collect();
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": resources})
+}
+
+fn document(value: &Value) -> Response<Body> {
+    let body = Full::new(Bytes::from(value.to_string()));
+    Response::new(BodyExt::boxed_unsync(
+        body.map_err(|never: Infallible| match never {}),
+    ))
+}
+
+fn status(code: u16) -> Value {
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code,
+        "reason": "", "message": "as the simulation has it",
+    })
+}
+
+fn failed(code: u16) -> Response<Body> {
+    let mut response = document(&status(code));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap();
+    response
+}

@@ -14,7 +14,23 @@ pub fn make_private_dir(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     fs::create_dir_all(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o700))
+    fs::set_permissions(path, Permissions::from_mode(0o700))?;
+    match sync_parent(path) {
+        // A parent may be one that this user cannot list.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        other => other,
+    }
+}
+
+/// Syncs the directory of a file, without which a new file may be gone after a power loss.
+///
+/// # Errors
+/// If it cannot be opened or synced.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
+        _ => File::open(".")?.sync_all(),
+    }
 }
 
 /// Makes an empty file with mode 0600 unless there is a file; one that there is gets that mode.
@@ -111,11 +127,5 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&part, path)?;
-    match path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
+    sync_parent(path)
 }

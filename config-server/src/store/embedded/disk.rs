@@ -15,6 +15,8 @@ use redb::{Builder, Database, DatabaseError, StorageBackend};
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::Errno;
 
+use crate::files;
+
 /// The file of a store.
 #[derive(Debug)]
 pub struct StoreFile {
@@ -60,6 +62,7 @@ impl StoreFile {
             .map_err(in_file)?;
         file.set_permissions(std::fs::Permissions::from_mode(0o600))
             .map_err(in_file)?;
+        files::sync_parent(path).map_err(in_file)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use redb::{Database, Durability, ReadableTable, WriteTransaction};
+use redb::{Database, Durability, ReadableTable, Table};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::disk::{Opened, StoreFile};
 use super::read;
-use super::tables::{FLOOR, Failed, LOG, META, OBJECTS, REVISION};
+use super::tables::{FLOOR, Failed, LOG, Logged, META, OBJECTS, REVISION};
 use crate::store::{Entry, Event, Expected, History, Revision, StoreError, Written};
 
 /// The most writes of one transaction.
@@ -204,42 +204,49 @@ fn commit(database: &Database, history: &History, batch: &[Write]) -> Result<Vec
     let mut revision = history.latest();
     let mut written = Vec::with_capacity(batch.len());
     let mut events = Vec::new();
-    for write in batch {
-        let event = apply(&transaction, write, revision + 1)?;
-        written.push(match event {
-            Some(event) => {
-                revision = event.revision;
-                events.push(event);
-                Written::Done(revision)
-            }
-            None => Written::Mismatch,
-        });
+    {
+        let mut objects = transaction.open_table(OBJECTS)?;
+        let mut log = transaction.open_table(LOG)?;
+        for write in batch {
+            let event = apply((&mut objects, &mut log), write, revision + 1)?;
+            written.push(match event {
+                Some(event) => {
+                    revision = event.revision;
+                    events.push(event);
+                    Written::Done(revision)
+                }
+                None => Written::Mismatch,
+            });
+        }
+        let floor = history.floor_with(&events);
+        if floor > history.floor() {
+            log.retain_in(..=floor, |_, _| false)?;
+        }
+        let mut meta = transaction.open_table(META)?;
+        meta.insert(REVISION, revision)?;
+        meta.insert(FLOOR, floor)?;
     }
     if events.is_empty() {
         transaction.abort()?;
         return Ok(written);
-    }
-    {
-        let mut meta = transaction.open_table(META)?;
-        meta.insert(REVISION, revision)?;
-        let floor = history.floor_with(&events);
-        meta.insert(FLOOR, floor)?;
-        let mut log = transaction.open_table(LOG)?;
-        log.retain_in(..=floor, |_, _| false)?;
     }
     transaction.commit()?;
     history.push(events, revision);
     Ok(written)
 }
 
+/// The tables that a write changes.
+type Tables<'a, 'txn> = (
+    &'a mut Table<'txn, &'static str, (u64, &'static [u8])>,
+    &'a mut Table<'txn, u64, Logged<'static>>,
+);
+
 /// One write within a transaction; none if the key is not as expected.
 fn apply(
-    transaction: &WriteTransaction,
+    (objects, log): Tables<'_, '_>,
     write: &Write,
     revision: Revision,
 ) -> Result<Option<Event>, Failed> {
-    let mut objects = transaction.open_table(OBJECTS)?;
-    let mut log = transaction.open_table(LOG)?;
     let key = &*write.key;
     let before = objects.get(key)?.map(|row| {
         let (revision, value) = row.value();

@@ -15,4 +15,5 @@ pub mod http2_server;
 pub mod proxy_protocol;
 pub mod regex_translate;
 pub mod route_match;
+pub mod xds_body;
 pub mod yaml_load;

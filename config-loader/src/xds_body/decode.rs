@@ -215,7 +215,8 @@ fn duration(message: &DynamicMessage) -> Option<String> {
 
 /// A number of JSON: a whole one where it is whole, as `80` was written before it became a double.
 fn number(value: f64, path: &str) -> Result<Value, BodyError> {
-    if value.fract() == 0.0 && value.abs() <= EXACT_MAX {
+    let is_negative_zero = value == 0.0 && value.is_sign_negative();
+    if value.fract() == 0.0 && value.abs() <= EXACT_MAX && !is_negative_zero {
         return Ok(Value::from(value as i64));
     }
     Number::from_f64(value)

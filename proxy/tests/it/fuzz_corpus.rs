@@ -62,6 +62,11 @@ fn route_match_target_passes_on_its_corpus() {
 }
 
 #[test]
+fn xds_body_target_passes_on_its_corpus() {
+    run_corpus("xds_body", targets::xds_body::run);
+}
+
+#[test]
 fn yaml_load_target_passes_on_its_corpus() {
     run_corpus("yaml_load", targets::yaml_load::run);
 }

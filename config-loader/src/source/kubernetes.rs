@@ -3,6 +3,7 @@
 //! - `server` connects to one, asks what it serves (`discovery`), and starts a `watch` of each resource;
 //! - `document` makes of an object what a file would hold, with the marks of its cluster.
 
+mod bounded;
 mod client;
 mod discovery;
 mod document;

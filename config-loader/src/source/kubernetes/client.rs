@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use super::bounded::BoundedLayer;
 use super::settings::{ApiServer, KubernetesSettings};
 
 /// How long a connection may take to be made.
@@ -52,7 +54,8 @@ pub(in crate::source) async fn connect(
     config.connect_timeout = Some(CONNECT_MAX);
     // Watches have a back-off of their own.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| error.to_string())
+    let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
+    Ok(builder.with_layer(&BoundedLayer).build())
 }
 
 async fn configure(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Config, String> {

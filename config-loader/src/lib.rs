@@ -9,6 +9,10 @@ mod loader;
 
 pub mod source;
 
+pub mod grpc;
+
+pub mod xds;
+
 pub mod parse;
 
 pub mod raw;
@@ -52,5 +56,8 @@ pub use loader::{
 };
 pub use options::{Fleet, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};
-pub use source::{ApiServer, ControlSettings, KubernetesSettings, WatchSettings};
+pub use source::{
+    ApiServer, ControlServer, ControlSettings, KubernetesSettings, WatchSettings, XdsNode,
+    XdsServer, XdsSettings,
+};
 pub use store::{Delta, Quarantined, Update};

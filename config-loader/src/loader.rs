@@ -184,7 +184,7 @@ pub fn watch_for(
         watch.stop = Some(source::spawn(files, settings, follower)?);
     }
     if let Some(servers) = &sources.control {
-        let followed = source::follow_servers(servers.clone(), Shared(following))?;
+        let followed = source::follow_servers(servers.clone(), check_object, Shared(following))?;
         watch.servers = Some(followed);
     }
     Ok((loaded, watch))

@@ -10,6 +10,7 @@ mod servers;
 mod state;
 mod stream;
 mod watch;
+mod xds;
 
 pub(crate) use file::FileSource;
 #[cfg(test)]
@@ -18,7 +19,10 @@ pub use kubernetes::{ApiServer, KubernetesSettings};
 pub(crate) use look::{FileEvent, Look, Source};
 #[cfg(test)]
 pub(crate) use servers::follow as follow_servers_with;
-pub use servers::{ControlSettings, FollowedObjects, ObjectChanges, connect, follow_objects};
+pub use servers::{
+    ControlServer, ControlSettings, FollowedObjects, ObjectChanges, connect, follow_objects,
+};
 pub(crate) use servers::{Following as ServersFollowing, spawn as follow_servers};
 pub use watch::WatchSettings;
 pub(crate) use watch::{Follow, Stop, spawn};
+pub use xds::{XdsNode, XdsServer, XdsSettings};

@@ -19,6 +19,8 @@ pub mod lease;
 
 mod audit;
 
+pub mod xds;
+
 pub mod api;
 
 mod selector;

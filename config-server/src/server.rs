@@ -15,6 +15,7 @@ use hyper_util::server::conn::auto;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::attempts::Attempts;
@@ -53,6 +54,8 @@ impl Server {
     pub(crate) async fn serve(self, listener: TcpListener) {
         let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
+        // They end with the server.
+        let mut connections = JoinSet::new();
         loop {
             let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
                 return;
@@ -60,10 +63,11 @@ impl Server {
             match listener.accept().await {
                 Ok((stream, address)) => {
                     let (server, acceptor) = (self.clone(), acceptor.clone());
-                    tokio::spawn(async move {
+                    connections.spawn(async move {
                         server.connection(stream, address, acceptor).await;
                         drop(permit);
                     });
+                    while connections.try_join_next().is_some() {}
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection cannot be accepted");

@@ -6,24 +6,28 @@ pub use objects::{FollowedObjects, ObjectChanges, connect, follow_objects};
 
 use std::io;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::kubernetes::{self, Clients, KubernetesSettings};
+use super::kubernetes::{self, ApiServer, Clients, KubernetesSettings};
 use super::state::{self, StateFile};
 use super::stream::collect::collect;
 use super::stream::report::{MESSAGES_MAX, Message, Origin};
 use super::stream::saving::Saving;
 use super::watch::Follow;
+use super::xds::{self, CheckObject, XdsServer, XdsSettings};
 
 /// Which servers are followed (`--control`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControlSettings {
     /// Kubernetes API servers.
     pub kubernetes: KubernetesSettings,
+    /// xDS servers.
+    pub xds: XdsSettings,
     /// Directory in which the last state of each server is saved, for starts without it (`--state`).
     pub state: Option<PathBuf>,
 }
@@ -31,7 +35,10 @@ pub struct ControlSettings {
 impl ControlSettings {
     /// What messages call the servers, in the order of their numbers.
     fn origins(&self) -> Vec<Origin> {
-        self.kubernetes.origins().collect()
+        self.kubernetes
+            .origins()
+            .chain(self.xds.origins())
+            .collect()
     }
 
     /// The files of the saved states, in the same order; empty without `--state`.
@@ -39,7 +46,28 @@ impl ControlSettings {
         let Some(directory) = &self.state else {
             return Vec::new();
         };
-        self.kubernetes.state_files(directory).collect()
+        let kubernetes = self.kubernetes.state_files(directory);
+        kubernetes.chain(self.xds.state_files(directory)).collect()
+    }
+}
+
+/// A server of `--control`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlServer {
+    /// `kubernetes://[CONTEXT][=REGION/ZONE/GROUP/NAME]`.
+    Kubernetes(ApiServer),
+    /// `xds://HOST:PORT` or `xds+plaintext://HOST:PORT`.
+    Xds(XdsServer),
+}
+
+impl FromStr for ControlServer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ControlServer, String> {
+        match text.starts_with("xds") {
+            true => text.parse().map(ControlServer::Xds),
+            false => text.parse().map(ControlServer::Kubernetes),
+        }
     }
 }
 
@@ -60,12 +88,13 @@ impl Drop for Following {
     }
 }
 
-/// Follows the servers; `follower` gets every change.
+/// Follows the servers; `follower` gets every change. `check` finds what is wrong with one object by itself.
 ///
 /// # Errors
 /// If no thread or no runtime can be started, or the directory of the state cannot be made.
 pub(crate) fn spawn(
     settings: ControlSettings,
+    check: CheckObject,
     follower: impl Follow + Send + 'static,
 ) -> io::Result<Following> {
     if let Some(directory) = &settings.state {
@@ -81,7 +110,7 @@ pub(crate) fn spawn(
             runtime.block_on(async {
                 tokio::select! {
                     _ = stopped => {}
-                    () = follow(settings, Clients::Configured, follower) => {}
+                    () = follow(settings, (Clients::Configured, check), follower) => {}
                 }
             });
         })?;
@@ -92,13 +121,25 @@ pub(crate) fn spawn(
 }
 
 /// Runs the tasks of all servers, and takes in what they report.
-pub(crate) async fn follow(settings: ControlSettings, clients: Clients, follower: impl Follow) {
+pub(crate) async fn follow(
+    settings: ControlSettings,
+    (clients, check): (Clients, CheckObject),
+    follower: impl Follow,
+) {
     let origins = settings.origins();
     let files = settings.state_files();
+    let first_xds = settings.kubernetes.servers.len();
     let (sender, messages) = mpsc::channel::<Message>(MESSAGES_MAX);
     let mut tasks = JoinSet::new();
     let kubernetes = (settings.kubernetes, clients);
     kubernetes::spawn(kubernetes, &files, &sender, &mut tasks);
+    xds::spawn(
+        settings.xds,
+        check,
+        (first_xds, &files),
+        &sender,
+        &mut tasks,
+    );
     drop(sender);
     let saving = (!files.is_empty()).then(|| Arc::new(Saving::new(files)));
     if let Some(saving) = &saving {

@@ -5,6 +5,7 @@
 //! - `progress` knows what is still missing, and what is wrong;
 //! - `collect` gathers the changes of all servers and hands them on as one; `saving` writes them to files (`--state`).
 
+pub(super) mod causes;
 pub(super) mod collect;
 pub(super) mod mirror;
 pub(super) mod pauses;
@@ -13,3 +14,4 @@ pub(super) mod remote_services;
 pub(super) mod report;
 mod restored;
 pub(super) mod saving;
+pub(super) mod text;

@@ -136,7 +136,7 @@ pub fn follow_remote(
             kubeconfig,
             ..KubernetesSettings::default()
         },
-        state: None,
+        ..ControlSettings::default()
     };
     let mut problems = Vec::new();
     let mut is_complete = false;

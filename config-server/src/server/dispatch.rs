@@ -22,6 +22,7 @@ use crate::api::watch::Guard;
 use crate::api::{Call, decode, discovery, openapi, table};
 use crate::status::Failure;
 use crate::transfer::backup::Backup;
+use crate::xds;
 
 /// The largest body of a request.
 const BODY_BYTES_MAX: usize = 3 << 20;
@@ -38,6 +39,9 @@ impl Server {
         peer: &Peer,
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Failure> {
+        if xds::is_grpc(request.headers()) {
+            return Ok(self.stream(peer, request).await);
+        }
         let (head, body) = request.into_parts();
         if let Ok(Route::Health) = route(head.uri.path()) {
             return Ok(Response::new(respond::full("ok")));
@@ -79,6 +83,14 @@ impl Server {
                 let is_pretty = params.get("pretty") == "true";
                 document(&route, &accepted, is_pretty)
             }
+        }
+    }
+
+    /// Serves an xDS stream, whose refusal is one of gRPC.
+    async fn stream(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
+        match self.user(peer, request.headers()) {
+            Ok(user) => xds::serve(&self.api, user, request).await,
+            Err(failure) => xds::refused(&failure),
         }
     }
 

@@ -19,3 +19,4 @@ mod requests;
 mod status_for;
 mod support;
 mod transfer;
+mod xds;

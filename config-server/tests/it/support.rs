@@ -85,6 +85,12 @@ impl TestServer {
         }
     }
 
+    /// Stops the server and starts it again on the same data, at the same address.
+    pub async fn restart_in_place(mut self) -> TestServer {
+        self.settings.listen = self.address;
+        self.restart().await
+    }
+
     /// Stops the server and starts it again on the same data.
     pub async fn restart(self) -> TestServer {
         self.stop().await.start().await

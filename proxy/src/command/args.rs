@@ -12,7 +12,7 @@ use config_loader::ReadOptions;
 use config_loader::diagnostic::render;
 
 pub(super) use address::socket_address;
-pub use control::ControlArgs;
+pub use control::{ControlArgs, node};
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
 
 use crate::control::remote_clusters::ClustersFile;

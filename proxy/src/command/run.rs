@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use config_loader::ReadOptions;
 use ipnet::IpNet;
 
-use super::args::{ConfigArgs, IdentityArgs, socket_address};
+use super::args::{ConfigArgs, IdentityArgs, node, socket_address};
 use super::duration::duration;
 use super::fit::{self, GivenFlags};
 use super::pod::PodArgs;
@@ -244,8 +244,7 @@ impl RunArgs {
         let mut settings = self
             .serve
             .settings(self.config.paths.clone(), self.identity.identity())?;
-        let namespace = &settings.identity.namespace;
-        settings.control = self.config.control.settings(namespace)?;
+        settings.control = self.config.control.settings(node(&settings.identity))?;
         settings.identity.members = settings.with_clusters_of_servers(&settings.identity.members);
         settings.takeover.clone_from(&self.takeover);
         settings.is_service = true;

@@ -55,7 +55,9 @@ codes! {
     SRC004 Warning "changes of files are noticed at once";
     SRC005 Error "a path is a file or a directory";
     SRC006 Warning "a directory holds files of resources, standard input is not empty";
-    SRC007 Error "an API server can be asked";
-    SRC008 Error "an API server accepts the credentials, and lets the resources be read";
+    SRC007 Error "a server of --control can be asked";
+    SRC008 Error "a server of --control accepts the credentials, and lets the resources be read";
     SRC009 Error "an API server serves what it served before";
+    SRC010 Error "the resources of an xDS server can be read";
+    SRC011 Warning "the fields of resources of an xDS server are known";
 }

@@ -9,6 +9,7 @@ use kube::{Client, Config};
 
 use super::bounded::BoundedLayer;
 use super::settings::{ApiServer, KubernetesSettings};
+use crate::source::stream::causes;
 
 /// How long a connection may take to be made.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -63,7 +64,7 @@ async fn configure(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Conf
         context: Some(server.context.clone()).filter(|context| !context.is_empty()),
         ..KubeConfigOptions::default()
     };
-    let of = |error: &dyn std::error::Error| super::problems::with_causes(error);
+    let of = |error: &dyn std::error::Error| causes::with_causes(error);
     match kubeconfig {
         Some(path) => {
             let read = Kubeconfig::read_from(path).map_err(|error| of(&error))?;

@@ -1,19 +1,18 @@
 //! What a file would hold: the text of an object, and what it is called.
 //!
-//! The text is the one that `kubectl get -o json` prints, so that the lines of findings can be found there. Objects of
-//! another cluster get the marks of that cluster.
+//! Objects of another cluster get the marks of that cluster.
 
 use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde_json::ser::PrettyFormatter;
-use serde_json::{Serializer, Value, json};
+use serde_json::{Value, json};
 
 use super::discovery::Resource;
 use super::settings::ApiServer;
 use crate::kind::Kind;
 use crate::resource::flomesh::ClusterKey;
+use crate::source::stream::text;
 
 /// The mark of EndpointSlices of another cluster (KEP-1645).
 const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
@@ -82,11 +81,7 @@ pub(super) fn text(
         fields.insert("apiVersion".to_owned(), json!(resource.api.api_version));
         fields.insert("kind".to_owned(), json!(resource.api.kind));
     }
-    value.sort_all_objects();
-    let mut text = Vec::new();
-    let layout = PrettyFormatter::with_indent(b"    ");
-    serde::Serialize::serialize(&value, &mut Serializer::with_formatter(&mut text, layout))?;
-    String::from_utf8(text).map_err(serde::ser::Error::custom)
+    text::of_object(value)
 }
 
 /// Marks an object of another cluster: EndpointSlices with that cluster, and Services lose what holds only there.

@@ -1,6 +1,5 @@
 //! What can go wrong with an API server, in words.
 
-use std::error::Error;
 use std::sync::Arc;
 
 use kube::runtime::watcher;
@@ -104,18 +103,4 @@ pub(super) fn expired(server: &ApiServer, count: usize) -> Diagnostic {
 
 fn name(server: &ApiServer) -> Arc<str> {
     server.name().into()
-}
-
-/// An error with all that led to it: the first alone says mostly nothing.
-pub(super) fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }

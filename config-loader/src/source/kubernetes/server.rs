@@ -17,8 +17,8 @@ use super::watch::{Known, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
 use crate::source::state::StateFile;
-use crate::source::stream::pauses;
 use crate::source::stream::report::{Key, Message, Report, Restored};
+use crate::source::stream::{causes, pauses};
 
 /// How often a server is asked what it serves: definitions of resources may be installed later.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
@@ -137,7 +137,7 @@ impl Server {
                     return End::Reconnect;
                 }
                 Err(error) => {
-                    let found = self.missed(Some(&problems::with_causes(&error))).await;
+                    let found = self.missed(Some(&causes::with_causes(&error))).await;
                     if self.expired.is_some() {
                         watches = Watches::default();
                     }

@@ -85,7 +85,8 @@ impl FromStr for ApiServer {
         let rest = text.strip_prefix(SCHEME).ok_or_else(|| {
             format!(
                 "`{text}` is no source: write `{SCHEME}` for the API server of this cluster, `{SCHEME}CONTEXT` for one of the \
-                 kubeconfig, or `{SCHEME}CONTEXT=REGION/ZONE/GROUP/NAME` for that of another cluster"
+                 kubeconfig, `{SCHEME}CONTEXT=REGION/ZONE/GROUP/NAME` for that of another cluster, or `xds://HOST:PORT` for an \
+                 xDS server"
             )
         })?;
         let Some((context, key)) = rest.rsplit_once('=') else {

@@ -33,6 +33,8 @@ pub(in crate::source) enum Became<O> {
 pub(in crate::source) struct Mirror<O> {
     known: BTreeMap<Arc<str>, String>,
     listed: Option<Vec<Item<O>>>,
+    /// Objects that the list has in a form that cannot be read: what is known of them stays.
+    kept: Vec<Arc<str>>,
     /// What was saved of them, with their texts, until there is a list.
     saved: Vec<(Arc<str>, String)>,
 }
@@ -42,6 +44,7 @@ impl<O> Default for Mirror<O> {
         Mirror {
             known: BTreeMap::new(),
             listed: None,
+            kept: Vec::new(),
             saved: Vec::new(),
         }
     }
@@ -63,6 +66,11 @@ impl<O> Mirror<O> {
             Event::Apply(item) => self.set(item).into_iter().collect(),
             Event::Delete(item) => self.remove(&item.name).into_iter().collect(),
         }
+    }
+
+    /// Keeps what is known of an object, which the list that is being gathered has in a form that cannot be read.
+    pub(in crate::source) fn keep(&mut self, name: &Arc<str>) {
+        self.kept.push(Arc::clone(name));
     }
 
     /// Notes an object that was saved, in case there will be no list.
@@ -90,8 +98,9 @@ impl<O> Mirror<O> {
         let listed = self.listed.take().unwrap_or_default();
         self.saved = Vec::new();
         let mut gone = self.known.clone();
-        for item in &listed {
-            gone.remove(&item.name);
+        let listed_names = listed.iter().map(|item| &item.name);
+        for name in listed_names.chain(&std::mem::take(&mut self.kept)) {
+            gone.remove(name);
         }
         let mut changes: Vec<_> = gone.keys().filter_map(|name| self.remove(name)).collect();
         changes.extend(listed.into_iter().filter_map(|item| self.set(item)));

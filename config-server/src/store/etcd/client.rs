@@ -1,43 +1,28 @@
 //! Connections to the members of an etcd cluster, and calls that go on with another member when one fails.
 
-use std::future::Future;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
+use config_loader::grpc::{self, ClientTlsFiles};
 use http::Uri;
 use http::uri::PathAndQuery;
-use hyper_util::rt::TokioIo;
 use prost::Message;
-use rustls::crypto::aws_lc_rs;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tonic::client::Grpc;
-use tonic::codegen::Service;
 use tonic::metadata::MetadataValue;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-/// How long a member may take to accept a connection.
-const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// How long a member may take for one call.
 const CALL_MAX: Duration = Duration::from_secs(5);
 /// How long a call is tried, at whatever member.
 const CALL_TOTAL_MAX: Duration = Duration::from_secs(15);
 /// How long a call waits after every member failed.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How often an idle connection is checked, and how long the answer may take.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// The largest message that is read: a page of large objects.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
@@ -82,7 +67,7 @@ impl Client {
         let urls = settings.urls.iter();
         let needs_tls = urls.clone().any(|url| url.starts_with("https://"));
         let tls = match needs_tls {
-            true => Some(TlsConnector::from(Arc::new(client_config(settings)?))),
+            true => Some(tls(settings)?),
             false => None,
         };
         let members: Result<Vec<Channel>, String> =
@@ -232,101 +217,21 @@ fn channel(url: &str, tls: Option<&TlsConnector>) -> Result<Channel, String> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let tls = match (uri.scheme_str(), tls) {
         (Some("http"), _) => None,
-        (Some("https"), Some(tls)) => {
-            let name = ServerName::try_from(host.to_owned()).map_err(|_| wrong("names no host"))?;
-            Some((tls.clone(), name))
-        }
+        (Some("https"), Some(tls)) => Some(tls),
         _ => return Err(wrong("is neither http nor https")),
     };
-    let connect = Connect {
-        host: host.to_owned(),
-        port: uri.port_u16().unwrap_or(2379),
-        tls,
-    };
-    // TLS is ours, below the channel, which therefore is one of plain text.
-    let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let endpoint = Endpoint::from_shared(format!("http://{authority}"))
-        .map_err(|_| wrong("is not a URL"))?
-        .connect_timeout(CONNECT_MAX)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE)
-        .keep_alive_while_idle(true);
-    Ok(endpoint.connect_with_connector_lazy(connect))
+    grpc::channel(host, uri.port_u16().unwrap_or(2379), tls).map_err(|_| wrong("names no host"))
 }
 
 /// What TLS to etcd needs.
-fn client_config(settings: &EtcdSettings) -> Result<ClientConfig, String> {
-    let ca = settings.ca.as_ref().ok_or_else(|| {
-        "https to etcd needs the CA that issued its certificate: add --etcd-ca FILE".to_owned()
-    })?;
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(ca)? {
-        roots.add(certificate).map_err(in_file(ca))?;
-    }
-    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots);
-    let mut config = match (&settings.certificate, &settings.key) {
-        (Some(certificate), Some(key_file)) => {
-            let key = PrivateKeyDer::from_pem_file(key_file).map_err(in_file(key_file))?;
-            builder
-                .with_client_auth_cert(certificates(certificate)?, key)
-                .map_err(in_file(certificate))?
-        }
-        _ => builder.with_no_client_auth(),
+fn tls(settings: &EtcdSettings) -> Result<TlsConnector, String> {
+    let files = ClientTlsFiles {
+        ca: settings.ca.clone(),
+        certificate: settings.certificate.clone(),
+        key: settings.key.clone(),
     };
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    Ok(config)
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
-        .map_err(in_file(path))?
-        .collect();
-    let found = found.map_err(in_file(path))?;
-    if found.is_empty() {
-        return Err(format!("{}: no certificate in it", path.display()));
-    }
-    Ok(found)
-}
-
-fn in_file<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> String {
-    let path = path.to_owned();
-    move |error| format!("{}: {error}", path.display())
-}
-
-/// Connects to one member.
-#[derive(Clone)]
-struct Connect {
-    host: String,
-    port: u16,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
-}
-
-/// A connection, with or without TLS.
-trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
-
-impl Service<Uri> for Connect {
-    type Response = TokioIo<Box<dyn Io>>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Uri) -> Self::Future {
-        let connect = self.clone();
-        Box::pin(async move {
-            let stream = TcpStream::connect((&*connect.host, connect.port)).await?;
-            stream.set_nodelay(true)?;
-            let io: Box<dyn Io> = match connect.tls {
-                None => Box::new(stream),
-                Some((tls, name)) => Box::new(tls.connect(name, stream).await?),
-            };
-            Ok(TokioIo::new(io))
-        })
-    }
+    grpc::client_tls(
+        &files,
+        "https to etcd needs the CA that issued its certificate: add --etcd-ca FILE",
+    )
 }

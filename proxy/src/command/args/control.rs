@@ -1,27 +1,33 @@
 //! Arguments about API servers that configuration comes from.
 
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use config_loader::{ApiServer, ControlSettings, KubernetesSettings};
+use config_loader::grpc::ClientTlsFiles;
+use config_loader::{
+    ApiServer, ControlServer, ControlSettings, KubernetesSettings, XdsNode, XdsServer, XdsSettings,
+};
 
 use crate::command::duration::duration;
+use crate::identity::{Identity, Mode};
 
 /// API servers that configuration comes from.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Control")]
 pub struct ControlArgs {
-    /// API server that resources come from: kubernetes:// for that of this cluster (service account of the pod, or current
+    /// Server that resources come from: kubernetes:// for the API server of this cluster (service account of the pod, or current
     /// context), kubernetes://CONTEXT for one of the kubeconfig, kubernetes://CONTEXT=REGION/ZONE/GROUP/NAME for the services
-    /// and endpoints of another cluster. May be repeated
+    /// and endpoints of another cluster, xds://HOST:PORT for an xDS server that serves resources, as Istio does for
+    /// GENERATOR=api (xds+plaintext://HOST:PORT without TLS). May be repeated
     #[arg(
         long,
         value_name = "URL",
         env = "STRAIT_CONTROL",
         value_delimiter = ','
     )]
-    pub control: Vec<ApiServer>,
+    pub control: Vec<ControlServer>,
     /// Kubeconfig for --control; default: KUBECONFIG, else ~/.kube/config, else the service account of the pod. It is read
     /// again when the API server refuses the credentials
     #[arg(
@@ -63,45 +69,172 @@ pub struct ControlArgs {
     /// starts from it. Holds Secrets, so only its user may read it
     #[arg(long, value_name = "DIR", env = "STRAIT_STATE", requires = "control")]
     pub state: Option<PathBuf>,
+    /// How xDS servers are connected to.
+    #[command(flatten)]
+    pub xds: XdsArgs,
+}
+
+/// How xDS servers are connected to.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Control")]
+pub struct XdsArgs {
+    /// CA that the certificates of xDS servers are verified by, PEM; needed for xds://. Read at each connection
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "STRAIT_CONTROL_CA",
+        requires = "control"
+    )]
+    pub control_ca: Option<PathBuf>,
+    /// Client certificate for xDS servers with its chain, PEM. Read at each connection
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "STRAIT_CONTROL_CERT",
+        requires_all = ["control", "control_key"]
+    )]
+    pub control_cert: Option<PathBuf>,
+    /// Key of --control-cert, PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "STRAIT_CONTROL_KEY",
+        requires = "control_cert"
+    )]
+    pub control_key: Option<PathBuf>,
+    /// File with a bearer token for xDS servers, such as that of a projected service account. Read at each connection; sent with
+    /// TLS or to a loopback address only
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "STRAIT_CONTROL_TOKEN",
+        requires = "control"
+    )]
+    pub control_token: Option<PathBuf>,
 }
 
 impl ControlArgs {
-    /// What is followed, for a proxy in this namespace; none without `--control`.
+    /// What is followed, by a proxy that introduces itself with `node` and reads the Secrets of its namespace; none without
+    /// `--control`.
     ///
     /// # Errors
     ///
     /// When servers do not fit together, in words for a person.
-    pub fn settings(&self, namespace: &str) -> Result<Option<ControlSettings>, String> {
+    pub fn settings(&self, node: XdsNode) -> Result<Option<ControlSettings>, String> {
         if self.control.is_empty() {
             return Ok(None);
         }
-        for (index, server) in self.control.iter().enumerate() {
-            let others = &self.control[..index];
-            if others.iter().any(|other| other.context == server.context) {
+        let secrets_namespace = node.namespace.clone();
+        Ok(Some(ControlSettings {
+            kubernetes: KubernetesSettings {
+                servers: self.api_servers()?,
+                kubeconfig: self.kubeconfig.clone(),
+                namespaces: self.control_namespaces.clone(),
+                selector: self.control_selector.clone(),
+                secrets_namespace: secrets_namespace.clone(),
+                endpoint_ttl: self.endpoint_ttl,
+            },
+            xds: XdsSettings {
+                servers: self.xds_servers()?,
+                tls: ClientTlsFiles {
+                    ca: self.xds.control_ca.clone(),
+                    certificate: self.xds.control_cert.clone(),
+                    key: self.xds.control_key.clone(),
+                },
+                token: self.xds.control_token.clone(),
+                node,
+                namespaces: self.control_namespaces.clone(),
+                secrets_namespace,
+            },
+            state: self.state.clone(),
+        }))
+    }
+
+    fn api_servers(&self) -> Result<Vec<ApiServer>, String> {
+        let mut servers: Vec<ApiServer> = Vec::new();
+        for server in &self.control {
+            let ControlServer::Kubernetes(server) = server else {
+                continue;
+            };
+            if servers.iter().any(|other| other.context == server.context) {
                 return Err(format!("--control {} is written twice", server.name()));
             }
             let is_own = |server: &ApiServer| server.cluster.is_none();
-            if is_own(server) && others.iter().any(is_own) {
+            if is_own(server) && servers.iter().any(is_own) {
                 return Err(format!(
                     "--control names two API servers of this cluster: write the key of the other cluster, as {}=REGION/ZONE/GROUP/NAME",
                     server.name()
                 ));
             }
+            servers.push(server.clone());
         }
-        let mut servers = self.control.clone();
         // What the proxy's own cluster says goes before what others say.
         servers.sort_by_key(|server| server.cluster.is_some());
-        let kubernetes = KubernetesSettings {
-            servers,
-            kubeconfig: self.kubeconfig.clone(),
-            namespaces: self.control_namespaces.clone(),
-            selector: self.control_selector.clone(),
-            secrets_namespace: namespace.to_owned(),
-            endpoint_ttl: self.endpoint_ttl,
-        };
-        Ok(Some(ControlSettings {
-            kubernetes,
-            state: self.state.clone(),
-        }))
+        Ok(servers)
     }
+
+    fn xds_servers(&self) -> Result<Vec<XdsServer>, String> {
+        let mut servers: Vec<XdsServer> = Vec::new();
+        for server in &self.control {
+            let ControlServer::Xds(server) = server else {
+                continue;
+            };
+            let name = server.name();
+            if servers.iter().any(|other| other.name() == name) {
+                return Err(format!("--control {name} is written twice"));
+            }
+            if server.has_tls && self.xds.control_ca.is_none() {
+                return Err(format!(
+                    "--control {name} needs the CA that issued the server's certificate: add --control-ca FILE, or write \
+                     xds+plaintext:// for a connection without TLS"
+                ));
+            }
+            if !server.has_tls && !server.is_loopback() && self.xds.control_token.is_some() {
+                return Err(format!(
+                    "--control-token is not sent to {name} without TLS: write xds://, or leave the token out"
+                ));
+            }
+            if self.control_selector.is_some() {
+                return Err(format!(
+                    "--control-selector does not limit what {name} sends: leave it out, or use an API server"
+                ));
+            }
+            servers.push(server.clone());
+        }
+        Ok(servers)
+    }
+}
+
+/// Who a proxy with this identity is to an xDS server.
+pub fn node(identity: &Identity) -> XdsNode {
+    let locality = identity.locality();
+    let mut parts = locality.split('/').map(str::to_owned);
+    let mut part = || parts.next().unwrap_or_default();
+    XdsNode {
+        is_sidecar: identity.mode == Mode::Sidecar,
+        name: rustix::system::uname().nodename().to_string_lossy().into(),
+        address: own_address().to_string(),
+        namespace: identity.namespace.clone(),
+        domain: identity.domain.clone(),
+        labels: identity.labels.clone(),
+        cluster: identity.member().to_owned(),
+        network: identity.network.clone(),
+        service_account: identity
+            .workload
+            .service_account
+            .clone()
+            .unwrap_or_default(),
+        locality: [part(), part(), part()],
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// The address that connections to other machines come from; that of loopback where there is none.
+fn own_address() -> IpAddr {
+    // Connecting a UDP socket chooses its address and sends nothing. The address is one for documentation (RFC 5737).
+    let chosen = UdpSocket::bind(("0.0.0.0", 0)).and_then(|socket| {
+        socket.connect(("192.0.2.1", 9))?;
+        socket.local_addr()
+    });
+    chosen.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
 }

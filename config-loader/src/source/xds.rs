@@ -1,0 +1,52 @@
+//! Resources of xDS servers, over aggregated discovery. Uses only `stream`, `state`, `diagnostic`, `grpc`, `kind` and `xds`.
+//!
+//! - `server` connects, follows one stream after another, and reports;
+//! - `protocol` has the two forms of the stream: incremental, and state of the world;
+//! - `types` knows the resources of each type, without I/O: it turns a response into changes and an ACK or a NACK.
+
+mod problems;
+mod protocol;
+mod server;
+mod settings;
+mod types;
+
+pub use settings::{XdsNode, XdsServer, XdsSettings};
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::state::StateFile;
+use super::stream::report::Message;
+use crate::diagnostic::Diagnostic;
+
+/// Checks the text of one object by itself.
+pub(crate) type CheckObject = fn(&str) -> Vec<Diagnostic>;
+
+/// Starts a task for each server; the first has the number `first`. `files` has the file of each server's saved state, or none at
+/// all.
+pub(super) fn spawn(
+    settings: XdsSettings,
+    check: CheckObject,
+    (first, files): (usize, &[StateFile]),
+    reports: &mpsc::Sender<Message>,
+    tasks: &mut JoinSet<()>,
+) {
+    let settings = Arc::new(settings);
+    for (at, server) in settings.servers.iter().enumerate() {
+        let reporter = server::Reporter {
+            number: first + at,
+            reports: reports.clone(),
+        };
+        let types = types::Types::new(server.name(), &settings, check);
+        let file = files.get(first + at).cloned();
+        let server = server::Server::new(
+            Arc::clone(&settings),
+            (server.clone(), file),
+            types,
+            reporter,
+        );
+        tasks.spawn(server.run());
+    }
+}

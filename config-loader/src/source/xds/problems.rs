@@ -1,0 +1,78 @@
+//! What can go wrong with an xDS server, in words.
+
+use tonic::{Code, Status};
+
+use crate::diagnostic::codes::common::{SRC007, SRC008, SRC010, SRC011};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::source::stream::causes::with_causes;
+use crate::source::stream::report::Key;
+
+/// That a stream ended, or that there is none.
+pub(super) fn ended(server: &str, status: &Status, is_settled: bool) -> Diagnostic {
+    match status.code() {
+        Code::Unauthenticated | Code::PermissionDenied => unauthorized(server, status),
+        _ => unreachable(server, &in_words(status), is_settled),
+    }
+}
+
+fn in_words(status: &Status) -> String {
+    match (status.message(), std::error::Error::source(status)) {
+        ("", None) => status.code().description().to_owned(),
+        (message, None) => message.to_owned(),
+        ("", Some(cause)) => with_causes(cause),
+        (message, Some(cause)) => format!("{message}: {}", with_causes(cause)),
+    }
+}
+
+/// That a server cannot be followed.
+pub(super) fn unreachable(server: &str, reason: &str, is_settled: bool) -> Diagnostic {
+    let message = format!("the xDS server cannot be followed: {reason}");
+    let mut found = Diagnostic::about_file(Severity::Error, SRC007, server.into(), message);
+    found.help(match is_settled {
+        true => "what it sent last stays in effect; it is connected to again, at least every 5 s",
+        false => {
+            "check the address, --control-ca and the network; it is connected to again, at least every 5 s"
+        }
+    });
+    found
+}
+
+fn unauthorized(server: &str, status: &Status) -> Diagnostic {
+    let message = format!(
+        "the xDS server does not accept the credentials: {}",
+        in_words(status)
+    );
+    let mut found = Diagnostic::about_file(Severity::Error, SRC008, server.into(), message);
+    found.help(
+        "renew the file of --control-token or --control-cert, which is read again at each attempt; what the server sent last \
+         stays in effect",
+    );
+    found
+}
+
+/// That resources of a response cannot be read.
+pub(super) fn unreadable(server: &str, resources: &[String]) -> Diagnostic {
+    let message = format!(
+        "resources of the xDS server cannot be read: {}",
+        resources.join("; ")
+    );
+    let mut found = Diagnostic::about_file(Severity::Error, SRC010, server.into(), message);
+    found.help("the server was told (NACK); the last version of each of them that could be read stays in effect");
+    found
+}
+
+/// That resources have fields which are not known.
+pub(super) fn unknown_fields(server: &str, fields: &[String]) -> Diagnostic {
+    let message = format!("fields of resources are not known: {}", fields.join("; "));
+    let mut found = Diagnostic::about_file(Severity::Warning, SRC011, server.into(), message);
+    found.help("they have no effect; a newer version of the proxy may know them");
+    found
+}
+
+/// That a server sends nothing of these types.
+pub(super) fn silent(server: &str, types: &[Key]) -> Diagnostic {
+    let message = format!("the xDS server sends no answer for {}", types.join(", "));
+    let mut found = Diagnostic::about_file(Severity::Warning, SRC007, server.into(), message);
+    found.help("they are not waited for any longer; what the server sends later takes effect");
+    found
+}

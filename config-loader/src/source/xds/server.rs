@@ -1,0 +1,352 @@
+//! Follows one xDS server: connects, subscribes, answers, and reports.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures_util::stream;
+use http::uri::PathAndQuery;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+use tonic::client::Grpc;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::{Code, Request, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use super::problems;
+use super::protocol::{Incremental, Protocol, StateOfTheWorld};
+use super::settings::{XdsServer, XdsSettings};
+use super::types::Types;
+use crate::grpc;
+use crate::source::state::StateFile;
+use crate::source::stream::report::{Change, Message, Report};
+use crate::source::stream::{causes, pauses};
+
+/// How long a server may take to open a stream.
+const OPEN_MAX: Duration = Duration::from_secs(10);
+
+/// How long a server may take for its first response for each type; after that the type is not waited for.
+const FIRST_RESPONSES_MAX: Duration = Duration::from_secs(10);
+
+/// The largest response that is read.
+const MESSAGE_BYTES_MAX: usize = 256 << 20;
+
+/// How many answers wait to be sent. Responses are not read while there is no room for an answer.
+const ANSWERS_MAX: usize = 64;
+
+/// The pause before a server is connected to again, if there is no other.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The number of changes that are handed on together; a larger response is handed on in parts.
+const CHANGES_MAX: usize = 1_000;
+
+/// The key of the finding about types without a response.
+const SILENT: &str = "types without a response";
+
+/// Reports what a server says.
+#[derive(Debug)]
+pub(super) struct Reporter {
+    /// The server's number.
+    pub(super) number: usize,
+    pub(super) reports: mpsc::Sender<Message>,
+}
+
+impl Reporter {
+    /// Reports; returns whether somebody listens.
+    async fn report(&self, report: Report) -> bool {
+        self.reports.send((self.number, report)).await.is_ok()
+    }
+
+    async fn changes(&self, changes: Vec<Change>) -> bool {
+        let mut changes = changes.into_iter();
+        loop {
+            let part: Vec<Change> = changes.by_ref().take(CHANGES_MAX).collect();
+            if part.is_empty() {
+                return true;
+            }
+            if !self.report(Report::Changes(part)).await {
+                return false;
+            }
+        }
+    }
+}
+
+/// A server that is followed.
+pub(super) struct Server {
+    settings: Arc<XdsSettings>,
+    server: XdsServer,
+    /// Where what it says is saved.
+    file: Option<StateFile>,
+    types: Types,
+    reporter: Reporter,
+    /// Whether it speaks the incremental form, as far as is known.
+    is_incremental: bool,
+    /// Whether types without a response are not waited for any longer.
+    has_given_up: bool,
+    /// Whether it has said something.
+    is_settled: bool,
+    /// When what is saved of it was written, until it answers.
+    saved_at: Option<SystemTime>,
+}
+
+/// Why a stream is left.
+enum End {
+    /// The server, or the way to it, ended it.
+    Failed(Status),
+    /// Nobody listens.
+    Stop,
+}
+
+impl Server {
+    pub(super) fn new(
+        settings: Arc<XdsSettings>,
+        (server, file): (XdsServer, Option<StateFile>),
+        types: Types,
+        reporter: Reporter,
+    ) -> Server {
+        Server {
+            settings,
+            server,
+            file,
+            types,
+            reporter,
+            is_incremental: true,
+            has_given_up: false,
+            is_settled: false,
+            saved_at: None,
+        }
+    }
+
+    /// Follows it until nobody listens any more.
+    pub(super) async fn run(mut self) {
+        self.load().await;
+        let mut pauses = pauses::pauses();
+        loop {
+            let end = match self.is_incremental {
+                true => self.follow::<Incremental>().await,
+                false => self.follow::<StateOfTheWorld>().await,
+            };
+            let End::Failed(status) = end else {
+                return;
+            };
+            if status.code() == Code::Unimplemented && self.is_incremental {
+                tracing::debug!(
+                    server = self.server.name(),
+                    "no incremental xDS, the state of the world is asked for"
+                );
+                self.is_incremental = false;
+                continue;
+            }
+            if !self.missed(&status).await {
+                return;
+            }
+            tokio::time::sleep(pauses.next().unwrap_or(RETRY_INTERVAL)).await;
+        }
+    }
+
+    /// Follows one stream to its end.
+    async fn follow<P: Protocol>(&mut self) -> End {
+        let (answers, mut responses) = match self.open::<P>().await {
+            Ok(opened) => opened,
+            Err(status) => return End::Failed(status),
+        };
+        let silent_at = Instant::now() + FIRST_RESPONSES_MAX;
+        let mut is_first = true;
+        let mut has_waited = self.types.silent().is_empty();
+        loop {
+            let response = tokio::select! {
+                response = responses.message() => response,
+                () = tokio::time::sleep_until(silent_at), if !has_waited => {
+                    has_waited = true;
+                    if !self.give_up_silent().await {
+                        return End::Stop;
+                    }
+                    continue;
+                }
+            };
+            let response = match response {
+                Ok(Some(response)) => response,
+                Ok(None) => return End::Failed(Status::unavailable("it ended the stream")),
+                Err(status) => return End::Failed(status),
+            };
+            if std::mem::take(&mut is_first) && !self.begin().await {
+                return End::Stop;
+            }
+            match self.take_in::<P>(response).await {
+                Some(answer) => {
+                    if answers.send(answer).await.is_err() {
+                        return End::Failed(Status::unavailable("it reads no more answers"));
+                    }
+                }
+                None => return End::Stop,
+            }
+        }
+    }
+
+    /// Opens a stream with the subscriptions to all types.
+    async fn open<P: Protocol>(
+        &mut self,
+    ) -> Result<(mpsc::Sender<P::Request>, Streaming<P::Response>), Status> {
+        let unavailable = |reason: String| Status::unavailable(reason);
+        let tls = match self.server.has_tls {
+            false => None,
+            true => {
+                let missing = "TLS needs the CA that issued its certificate: add --control-ca FILE";
+                let tls = grpc::client_tls(&self.settings.tls, missing);
+                Some(tls.map_err(unavailable)?)
+            }
+        };
+        let channel = grpc::channel(&self.server.host, self.server.port, tls.as_ref());
+        let mut grpc =
+            Grpc::new(channel.map_err(unavailable)?).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let subscriptions = self.types.subscribe(self.settings.node.message());
+        let (answers, waiting) = mpsc::channel(ANSWERS_MAX + subscriptions.len());
+        for subscription in subscriptions {
+            // There is room for all of them.
+            let _ = answers.try_send(P::subscribe(subscription));
+        }
+        let messages = stream::unfold(waiting, |mut waiting| async {
+            let next: P::Request = waiting.recv().await?;
+            Some((next, waiting))
+        });
+        let mut request = Request::new(messages);
+        if let Some(value) = self.authorization()? {
+            request.metadata_mut().insert("authorization", value);
+        }
+        let open = async {
+            let ready = grpc.ready().await;
+            ready.map_err(|error| Status::unavailable(causes::with_causes(&error)))?;
+            let codec = ProstCodec::<P::Request, P::Response>::default();
+            let path = PathAndQuery::from_static(P::PATH);
+            grpc.streaming(request, path, codec).await
+        };
+        let late = || Status::deadline_exceeded("it does not answer in time");
+        let opened = timeout(OPEN_MAX, open).await.map_err(|_| late())??;
+        Ok((answers, opened.into_inner()))
+    }
+
+    /// The header with the token, which is read anew.
+    fn authorization(&self) -> Result<Option<MetadataValue<Ascii>>, Status> {
+        let Some(path) = &self.settings.token else {
+            return Ok(None);
+        };
+        if !self.server.has_tls && !self.server.is_loopback() {
+            return Err(Status::unavailable(
+                "--control-token is not sent without TLS: write xds://HOST:PORT, or remove the token",
+            ));
+        }
+        let wrong = |reason: &str| Status::unavailable(format!("{}: {reason}", path.display()));
+        let token = std::fs::read_to_string(path).map_err(|error| wrong(&error.to_string()))?;
+        let value = format!("Bearer {}", token.trim());
+        let value = value.parse::<MetadataValue<Ascii>>();
+        let mut value =
+            value.map_err(|_| wrong("it is no token: a token has no spaces and no line breaks"))?;
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
+
+    /// The first response of a stream has come. Returns whether somebody listens.
+    async fn begin(&mut self) -> bool {
+        if !std::mem::replace(&mut self.is_settled, true)
+            && !self
+                .reporter
+                .report(Report::Watching(self.types.keys()))
+                .await
+        {
+            return false;
+        }
+        self.reporter.report(Report::ServerTrouble(None)).await
+    }
+
+    /// Takes in a response. Returns the answer; none if nobody listens.
+    async fn take_in<P: Protocol>(&mut self, response: P::Response) -> Option<P::Request> {
+        let taken = match self.types.take_in(P::received(response)) {
+            Ok(taken) => taken,
+            Err(answer) => return Some(P::answer(answer)),
+        };
+        let mut is_heard = self.reporter.changes(taken.changes).await;
+        for (key, found) in taken.troubles {
+            is_heard &= self.reporter.report(Report::Trouble(key, found)).await;
+        }
+        is_heard &= self.reporter.report(Report::Settled(taken.key)).await;
+        if taken.is_first {
+            is_heard &= self.report_late().await;
+        }
+        if let Some(error) = &taken.answer.error {
+            tracing::warn!(
+                server = self.server.name(),
+                error,
+                "resources of the xDS server are rejected"
+            );
+        }
+        is_heard.then(|| P::answer(taken.answer))
+    }
+
+    /// Types without a response are not waited for any longer. Returns whether somebody listens.
+    async fn give_up_silent(&mut self) -> bool {
+        self.has_given_up = true;
+        if !self.begin().await {
+            return false;
+        }
+        for restored in self.types.restore_silent(self.saved_at) {
+            self.reporter.report(Report::Restored(restored)).await;
+        }
+        for key in self.types.silent() {
+            if !self.reporter.report(Report::Settled(key)).await {
+                return false;
+            }
+        }
+        self.report_silent().await
+    }
+
+    /// A type that was given up has a response now.
+    async fn report_late(&self) -> bool {
+        match self.has_given_up {
+            true => self.report_silent().await,
+            false => true,
+        }
+    }
+
+    /// Names the types without a response. Returns whether somebody listens.
+    async fn report_silent(&self) -> bool {
+        let silent = self.types.silent();
+        let found = (!silent.is_empty()).then(|| problems::silent(&self.server.name(), &silent));
+        self.reporter
+            .report(Report::Trouble(SILENT.into(), found))
+            .await
+    }
+
+    /// A stream failed. Returns whether somebody listens.
+    async fn missed(&mut self, status: &Status) -> bool {
+        if !self.is_settled
+            && let Some(at) = self.saved_at.take()
+        {
+            let restored = self.types.restore_all(at);
+            self.reporter.report(Report::Restored(restored)).await;
+        }
+        let found = problems::ended(&self.server.name(), status, self.is_settled);
+        self.reporter
+            .report(Report::ServerTrouble(Some(found)))
+            .await
+    }
+
+    /// Reads what was saved of it, for the case that it says nothing.
+    async fn load(&mut self) {
+        let Some(file) = self.file.clone() else {
+            return;
+        };
+        let path = file.path().display().to_string();
+        let read = tokio::task::spawn_blocking(move || file.read()).await;
+        match read.unwrap_or_else(|panic| Err(std::io::Error::other(panic))) {
+            Ok(Some(saved)) => {
+                self.saved_at = Some(saved.at);
+                for (name, text) in saved.objects {
+                    self.types.save(name, text);
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(file = path, %error, "--state: file is not used, and is replaced when the xDS server has answered");
+            }
+        }
+    }
+}

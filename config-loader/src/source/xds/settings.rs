@@ -1,0 +1,278 @@
+//! Which xDS servers are followed, and as whom.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Value};
+
+use crate::grpc::ClientTlsFiles;
+use crate::source::state::StateFile;
+use crate::source::stream::report::Origin;
+use crate::xds::{Node, NodeLocality};
+
+/// What the URL of a server with TLS begins with.
+const SCHEME: &str = "xds://";
+
+/// What the URL of a server without TLS begins with.
+const PLAINTEXT_SCHEME: &str = "xds+plaintext://";
+
+/// Which xDS servers are followed, and as whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct XdsSettings {
+    /// The servers.
+    pub servers: Vec<XdsServer>,
+    /// The TLS of the client. Its files are read at each connection.
+    pub tls: ClientTlsFiles,
+    /// File with the bearer token. It is read at each connection, and sent with TLS or to a loopback address only.
+    pub token: Option<PathBuf>,
+    /// Who the proxy is.
+    pub node: XdsNode,
+    /// The namespaces that are read; none for all.
+    pub namespaces: Vec<String>,
+    /// The namespace whose Secrets are read. Empty for none.
+    pub secrets_namespace: String,
+}
+
+impl XdsSettings {
+    /// What messages call the servers.
+    pub(in crate::source) fn origins(&self) -> impl Iterator<Item = Origin> {
+        self.servers.iter().map(|server| Origin {
+            name: server.name(),
+            title: "xDS server",
+            is_remote: false,
+        })
+    }
+
+    /// The files in which what the servers say is saved.
+    pub(in crate::source) fn state_files(
+        &self,
+        directory: &Path,
+    ) -> impl Iterator<Item = StateFile> {
+        self.servers.iter().map(|server| {
+            let name = server.name();
+            StateFile::new(directory, &name, name.clone())
+        })
+    }
+}
+
+/// An xDS server: `xds://HOST:PORT`, or `xds+plaintext://HOST:PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XdsServer {
+    /// Its name or address, an IPv6 address without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Whether the connection has TLS.
+    pub has_tls: bool,
+}
+
+impl XdsServer {
+    /// What it is called in messages, and what the names of its objects begin with.
+    pub fn name(&self) -> String {
+        let scheme = match self.has_tls {
+            true => SCHEME,
+            false => PLAINTEXT_SCHEME,
+        };
+        match self.host.contains(':') {
+            true => format!("{scheme}[{}]:{}", self.host, self.port),
+            false => format!("{scheme}{}:{}", self.host, self.port),
+        }
+    }
+
+    /// Whether it is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<std::net::IpAddr>();
+        address.map_or(self.host == "localhost", |address| address.is_loopback())
+    }
+}
+
+impl FromStr for XdsServer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<XdsServer, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is no xDS server: write `{SCHEME}HOST:PORT`, or `{PLAINTEXT_SCHEME}HOST:PORT` for one without TLS"
+            )
+        };
+        let (rest, has_tls) = match text.strip_prefix(SCHEME) {
+            Some(rest) => (rest, true),
+            None => (
+                text.strip_prefix(PLAINTEXT_SCHEME).ok_or_else(wrong)?,
+                false,
+            ),
+        };
+        let authority: http::uri::Authority = rest.parse().map_err(|_| wrong())?;
+        let host = authority.host();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() || rest.contains('@') {
+            return Err(wrong());
+        }
+        Ok(XdsServer {
+            host: host.to_owned(),
+            port: authority.port_u16().ok_or_else(wrong)?,
+            has_tls,
+        })
+    }
+}
+
+/// Who the proxy is, as Istio's control plane wants to know it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct XdsNode {
+    /// Whether it is a sidecar; else a gateway.
+    pub is_sidecar: bool,
+    /// Its name, that of the pod or of the machine.
+    pub name: String,
+    /// Its address.
+    pub address: String,
+    /// The namespace of the workload.
+    pub namespace: String,
+    /// The domain of the mesh.
+    pub domain: String,
+    /// The labels of the workload.
+    pub labels: BTreeMap<String, String>,
+    /// The name of its Kubernetes cluster.
+    pub cluster: String,
+    /// The network that it is in.
+    pub network: String,
+    /// Its service account.
+    pub service_account: String,
+    /// Region, zone and sub-zone.
+    pub locality: [String; 3],
+    /// The version of the proxy.
+    pub version: String,
+}
+
+impl XdsNode {
+    /// The node of a first request.
+    pub(super) fn message(&self) -> Node {
+        let kind = if self.is_sidecar { "sidecar" } else { "router" };
+        let (name, namespace) = (&self.name, &self.namespace);
+        let [region, zone, sub_zone] = self.locality.clone();
+        Node {
+            id: format!(
+                "{kind}~{}~{name}.{namespace}~{namespace}.svc.{}",
+                self.address, self.domain
+            ),
+            cluster: self.labels.get("app").unwrap_or(name).clone(),
+            metadata: Some(self.metadata()),
+            locality: Some(NodeLocality {
+                region,
+                zone,
+                sub_zone,
+            }),
+            user_agent_name: "strait".to_owned(),
+            user_agent_version: self.version.clone(),
+        }
+    }
+
+    fn metadata(&self) -> Struct {
+        let labels = self.labels.iter();
+        let labels = labels.map(|(key, value)| (key.clone(), text(value)));
+        let labels = Struct {
+            fields: labels.collect(),
+        };
+        let addresses = ListValue {
+            values: vec![text(&self.address)],
+        };
+        let mut fields = HashMap::new();
+        // With this generator Istio sends resources instead of Envoy's configuration.
+        for (key, value) in [
+            ("GENERATOR", "api"),
+            ("NAME", &self.name),
+            ("NAMESPACE", &self.namespace),
+            ("CLUSTER_ID", &self.cluster),
+            ("NETWORK", &self.network),
+            ("SERVICE_ACCOUNT", &self.service_account),
+        ] {
+            if !value.is_empty() {
+                fields.insert(key.to_owned(), text(value));
+            }
+        }
+        let structured = [
+            ("LABELS", Kind::StructValue(labels)),
+            ("INSTANCE_IPS", Kind::ListValue(addresses)),
+        ];
+        fields.extend(structured.map(|(key, kind)| (key.to_owned(), Value { kind: Some(kind) })));
+        Struct {
+            fields: fields.into_iter().collect(),
+        }
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value {
+        kind: Some(Kind::StringValue(text.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_servers_are_read() {
+        for (written, expected) in [
+            (
+                "xds://istiod.istio-system:15012",
+                Some(("istiod.istio-system", 15012, true)),
+            ),
+            (
+                "xds+plaintext://127.0.0.1:15010",
+                Some(("127.0.0.1", 15010, false)),
+            ),
+            ("xds://[::1]:15012", Some(("::1", 15012, true))),
+            ("xds://istiod", None),
+            ("xds://:15012", None),
+            ("xds://user@istiod:15012", None),
+            ("xds://istiod:15012/path", None),
+            ("grpc://istiod:15012", None),
+        ] {
+            let found = written.parse::<XdsServer>();
+            match expected {
+                Some((host, port, has_tls)) => {
+                    let found = found.expect(written);
+                    assert_eq!(
+                        (&*found.host, found.port, found.has_tls),
+                        (host, port, has_tls)
+                    );
+                    assert_eq!(found.name(), written);
+                }
+                None => {
+                    let message = found.expect_err(written);
+                    assert!(message.contains("write `xds://HOST:PORT`"), "{message}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn node_names_the_workload_as_istio_reads_it() {
+        let node = XdsNode {
+            is_sidecar: true,
+            name: "web-1".to_owned(),
+            address: "10.0.0.7".to_owned(),
+            namespace: "shop".to_owned(),
+            domain: "cluster.local".to_owned(),
+            labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
+            cluster: "east".to_owned(),
+            locality: ["eu", "eu-1", ""].map(str::to_owned),
+            ..XdsNode::default()
+        };
+        let message = node.message();
+        assert_eq!(
+            message.id,
+            "sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local"
+        );
+        assert_eq!(message.cluster, "web");
+        let metadata = message.metadata.unwrap().fields;
+        let value = |key: &str| metadata.get(key).cloned();
+        assert_eq!(value("GENERATOR"), Some(text("api")));
+        assert_eq!(value("NAMESPACE"), Some(text("shop")));
+        assert_eq!(value("CLUSTER_ID"), Some(text("east")));
+        assert_eq!(value("NETWORK"), None);
+        assert_eq!(message.locality.unwrap().zone, "eu-1");
+    }
+}

@@ -1,0 +1,449 @@
+//! The resources of each type of one server, and what a response changes. Without I/O.
+//!
+//! A response is taken in as far as it can be: what cannot be read leaves its last version in effect, and the answer names it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hasher;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use kube::runtime::watcher::Event;
+use prost::Message;
+use twox_hash::XxHash64;
+
+use super::CheckObject;
+use super::problems;
+use super::protocol::{Answer, Received, ReceivedResource, Subscription};
+use super::settings::XdsSettings;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::kind::Kind;
+use crate::source::stream::mirror::{Became, Item, Mirror};
+use crate::source::stream::report::{Change, Key, Restored};
+use crate::source::stream::text;
+use crate::xds::{
+    MCP_RESOURCE, McpResource, Node, Resource, ResourceType, object_of, resource_types,
+};
+
+/// The type URL of the wrapper that names a resource.
+const NAMED_RESOURCE: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+
+/// How many resources a message names.
+const NAMED_MAX: usize = 20;
+
+/// The types of a server. They outlive connections.
+pub(super) struct Types {
+    server: String,
+    types: Vec<TypeState>,
+    check: CheckObject,
+    namespaces: Vec<String>,
+    secrets_namespace: String,
+}
+
+struct TypeState {
+    of: ResourceType,
+    key: Key,
+    known: Mirror<String>,
+    /// The resources that were accepted, with their versions, by their names in the protocol.
+    versions: HashMap<String, String>,
+    /// What is wrong with resources that cannot be read, by name.
+    unreadable: BTreeMap<String, String>,
+    /// Fields that are not known, by the name of the resource.
+    unknown: BTreeMap<String, String>,
+    /// The version of the type that was accepted last.
+    accepted: String,
+    /// Whether the next response has all resources, whatever the protocol.
+    expects_whole: bool,
+    /// Whether there was a response.
+    is_listed: bool,
+}
+
+/// What a response changes.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) key: Key,
+    pub(super) changes: Vec<Change>,
+    /// What is wrong with resources, by the key of the finding; none if nothing is.
+    pub(super) troubles: [(Key, Option<Diagnostic>); 2],
+    pub(super) answer: Answer,
+    /// Whether it is the first response about the type.
+    pub(super) is_first: bool,
+}
+
+/// A resource that was read.
+struct Read {
+    name: String,
+    version: String,
+    document: Arc<str>,
+    text: String,
+    unknown: Vec<String>,
+    is_wanted: bool,
+}
+
+/// A resource that cannot be read.
+struct Unreadable {
+    name: Option<String>,
+    reason: String,
+}
+
+impl Types {
+    /// All types that are read.
+    pub(super) fn new(server: String, settings: &XdsSettings, check: CheckObject) -> Types {
+        let types = resource_types().map(|of| TypeState {
+            key: of.name.as_str().into(),
+            of,
+            known: Mirror::default(),
+            versions: HashMap::new(),
+            unreadable: BTreeMap::new(),
+            unknown: BTreeMap::new(),
+            accepted: String::new(),
+            expects_whole: true,
+            is_listed: false,
+        });
+        let has_secrets = !settings.secrets_namespace.is_empty();
+        Types {
+            server,
+            types: types
+                .filter(|state| has_secrets || state.of.kind() != Kind::Secret)
+                .collect(),
+            check,
+            namespaces: settings.namespaces.clone(),
+            secrets_namespace: settings.secrets_namespace.clone(),
+        }
+    }
+
+    /// What the types are called.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        self.types
+            .iter()
+            .map(|state| Arc::clone(&state.key))
+            .collect()
+    }
+
+    /// What a new stream begins with. The first subscription says who asks.
+    pub(super) fn subscribe(&mut self, node: Node) -> Vec<Subscription> {
+        let mut node = Some(node);
+        let types = self.types.iter_mut();
+        types
+            .map(|state| {
+                state.expects_whole = state.versions.is_empty();
+                Subscription {
+                    type_url: state.of.url.clone(),
+                    node: node.take(),
+                    accepted: state.accepted.clone(),
+                    versions: state.versions.clone(),
+                }
+            })
+            .collect()
+    }
+
+    /// Takes in a response. `Err` is the answer to one that was not asked for.
+    pub(super) fn take_in(&mut self, received: Received) -> Result<Taken, Answer> {
+        let mut types = self.types.iter().enumerate();
+        let found = types.find(|(_, state)| state.of.url == received.type_url);
+        let Some((at, state)) = found else {
+            return Err(Answer {
+                error: Some(format!("{} is not subscribed to", received.type_url)),
+                type_url: received.type_url,
+                nonce: received.nonce,
+                ..Answer::default()
+            });
+        };
+        let resources = received.resources.into_iter();
+        let (read, unreadable): (Vec<_>, Vec<_>) = resources
+            .map(|resource| self.read(&state.of, resource))
+            .partition(Result::is_ok);
+        let read: Vec<Read> = read.into_iter().filter_map(Result::ok).collect();
+        let unreadable: Vec<Unreadable> = unreadable.into_iter().filter_map(Result::err).collect();
+        let removed = received.removed.into_iter();
+        let removed: Vec<(String, Arc<str>)> = removed
+            .map(|name| {
+                let document = self.document(&state.of, &name);
+                (name, document)
+            })
+            .collect();
+        let is_whole = received.is_whole || state.expects_whole;
+        let check = self.check;
+        let state = &mut self.types[at];
+        state.expects_whole = false;
+        let is_first = !std::mem::replace(&mut state.is_listed, true);
+        let mut errors: Vec<String> = Vec::new();
+        state.note_unreadable(unreadable.iter(), is_whole, &mut errors);
+        let whole = is_whole && unreadable.iter().all(|failed| failed.name.is_some());
+        let documents = unreadable
+            .iter()
+            .filter_map(|failed| failed.name.as_deref());
+        let kept: Vec<Arc<str>> = documents
+            .map(|name| document(&self.server, &state.of, name))
+            .collect();
+        let changes = state.apply(read, removed, (whole, kept), check, &mut errors);
+        if errors.is_empty() {
+            state.accepted.clone_from(&received.version);
+        }
+        errors.truncate(NAMED_MAX);
+        Ok(Taken {
+            key: Arc::clone(&state.key),
+            is_first,
+            troubles: state.troubles(&self.server),
+            changes,
+            answer: Answer {
+                type_url: received.type_url,
+                accepted: state.accepted.clone(),
+                nonce: received.nonce,
+                error: (!errors.is_empty()).then(|| errors.join("; ")),
+            },
+        })
+    }
+
+    fn document(&self, of: &ResourceType, name: &str) -> Arc<str> {
+        document(&self.server, of, name)
+    }
+
+    fn read(&self, of: &ResourceType, resource: ReceivedResource) -> Result<Read, Unreadable> {
+        let ReceivedResource {
+            mut name,
+            mut version,
+            mut body,
+        } = resource;
+        let failed = |name: &Option<String>, reason: String| Unreadable {
+            name: name.clone(),
+            reason,
+        };
+        if body.type_url == NAMED_RESOURCE {
+            let wrapped = Resource::decode(&*body.value);
+            let wrapped = wrapped.map_err(|error| failed(&name, error.to_string()))?;
+            name = name.or(Some(wrapped.name));
+            version = wrapped.version;
+            body = wrapped.resource.unwrap_or_default();
+        }
+        if body.type_url != MCP_RESOURCE {
+            let reason = format!("{} instead of {MCP_RESOURCE}", body.type_url);
+            return Err(failed(&name, reason));
+        }
+        let resource = McpResource::decode(&*body.value);
+        let resource = resource.map_err(|error| failed(&name, error.to_string()))?;
+        let metadata = resource.metadata.as_ref();
+        let inner = metadata.map(|metadata| metadata.name.clone());
+        let name = name.filter(|name| !name.is_empty()).or(inner);
+        let (object, unknown) = object_of(of, &resource).map_err(|reason| failed(&name, reason))?;
+        let text = text::of_object(object).map_err(|error| failed(&name, error.to_string()))?;
+        let name = name.unwrap_or_default();
+        if version.is_empty() {
+            version = metadata
+                .map(|metadata| metadata.version.clone())
+                .unwrap_or_default();
+        }
+        Ok(Read {
+            document: self.document(of, &name),
+            is_wanted: self.is_wanted(of, &name),
+            name,
+            version,
+            text,
+            unknown,
+        })
+    }
+
+    fn is_wanted(&self, of: &ResourceType, name: &str) -> bool {
+        let Some((namespace, _)) = name.split_once('/') else {
+            return true;
+        };
+        match of.kind() {
+            Kind::Secret => namespace == self.secrets_namespace,
+            _ => self.namespaces.is_empty() || self.namespaces.iter().any(|one| one == namespace),
+        }
+    }
+
+    /// Notes an object that was saved. Returns whether its type is followed.
+    pub(super) fn save(&mut self, document: String, text: String) -> bool {
+        let key = key_of(&self.server, &document).map(str::to_owned);
+        let mut types = self.types.iter_mut();
+        let found = types.find(|state| Some(&*state.key) == key.as_deref());
+        let is_followed = found.is_some();
+        if let Some(state) = found {
+            state.known.save(document.into(), text);
+        }
+        is_followed
+    }
+
+    /// Takes what was saved of all types for what the server says.
+    pub(super) fn restore_all(&mut self, at: SystemTime) -> Restored {
+        let saved = self
+            .types
+            .iter_mut()
+            .flat_map(|state| state.known.restore());
+        Restored {
+            key: None,
+            at,
+            changes: saved.map(|(name, text)| (name, Some(text))).collect(),
+        }
+    }
+
+    /// The types of which nothing was sent.
+    pub(super) fn silent(&self) -> Vec<Key> {
+        let types = self.types.iter().filter(|state| !state.is_listed);
+        types.map(|state| Arc::clone(&state.key)).collect()
+    }
+
+    /// Takes what was saved of the types of which nothing was sent.
+    pub(super) fn restore_silent(&mut self, at: Option<SystemTime>) -> Vec<Restored> {
+        let Some(at) = at else {
+            return Vec::new();
+        };
+        let types = self.types.iter_mut().filter(|state| !state.is_listed);
+        let restored = types.map(|state| {
+            let saved = state.known.restore().into_iter();
+            Restored {
+                key: Some(Arc::clone(&state.key)),
+                at,
+                changes: saved.map(|(name, text)| (name, Some(text))).collect(),
+            }
+        });
+        restored
+            .filter(|restored| !restored.changes.is_empty())
+            .collect()
+    }
+}
+
+impl TypeState {
+    fn note_unreadable<'a>(
+        &mut self,
+        failed: impl Iterator<Item = &'a Unreadable>,
+        is_whole: bool,
+        errors: &mut Vec<String>,
+    ) {
+        if is_whole {
+            self.unreadable.clear();
+        }
+        for failed in failed {
+            let name = failed
+                .name
+                .as_deref()
+                .unwrap_or("a resource without a name");
+            errors.push(format!("{name}: {}", failed.reason));
+            self.versions.remove(name);
+            self.unreadable
+                .insert(name.to_owned(), failed.reason.clone());
+        }
+    }
+
+    /// Takes in what was read. Returns what changes.
+    fn apply(
+        &mut self,
+        read: Vec<Read>,
+        removed: Vec<(String, Arc<str>)>,
+        (is_whole, kept): (bool, Vec<Arc<str>>),
+        check: CheckObject,
+        errors: &mut Vec<String>,
+    ) -> Vec<Change> {
+        let mut changes = Vec::new();
+        if is_whole {
+            self.versions.clear();
+            self.unknown.clear();
+            self.known.apply(Event::Init);
+            kept.iter().for_each(|name| self.known.keep(name));
+        }
+        for read in read {
+            let rejection = rejection(&read, check);
+            self.unreadable.remove(&read.name);
+            match rejection {
+                Some(rejection) => {
+                    self.versions.remove(&read.name);
+                    errors.push(format!("{}: {rejection}", read.name));
+                }
+                None => _ = self.versions.insert(read.name.clone(), read.version),
+            }
+            match read.unknown.is_empty() {
+                true => _ = self.unknown.remove(&read.name),
+                false => _ = self.unknown.insert(read.name, read.unknown.join(", ")),
+            }
+            let item = Item {
+                version: hash(&read.text),
+                name: read.document,
+                object: Some(read.text).filter(|_| read.is_wanted),
+            };
+            let event = match is_whole {
+                true => Event::InitApply(item),
+                false => Event::Apply(item),
+            };
+            changes.extend(self.known.apply(event));
+        }
+        if is_whole {
+            changes.extend(self.known.apply(Event::InitDone));
+        }
+        for (name, document) in removed {
+            self.versions.remove(&name);
+            self.unknown.remove(&name);
+            self.unreadable.remove(&name);
+            changes.extend(self.known.apply(Event::Delete(Item {
+                name: document,
+                version: String::new(),
+                object: None,
+            })));
+        }
+        let change = |became| match became {
+            Became::Set(name, text) => (name, Some(text)),
+            Became::Gone(name) => (name, None),
+        };
+        changes.into_iter().map(change).collect()
+    }
+
+    fn troubles(&self, server: &str) -> [(Key, Option<Diagnostic>); 2] {
+        let named = |all: &BTreeMap<String, String>| -> Vec<String> {
+            let first = all.iter().take(NAMED_MAX);
+            let mut named: Vec<String> = first
+                .map(|(name, what)| format!("{} {name}: {what}", self.key))
+                .collect();
+            if all.len() > NAMED_MAX {
+                named.push(format!("and {} more", all.len() - NAMED_MAX));
+            }
+            named
+        };
+        let unreadable = named(&self.unreadable);
+        let unknown = named(&self.unknown);
+        [
+            (
+                Arc::clone(&self.key),
+                (!unreadable.is_empty()).then(|| problems::unreadable(server, &unreadable)),
+            ),
+            (
+                format!("{} fields", self.key).into(),
+                (!unknown.is_empty()).then(|| problems::unknown_fields(server, &unknown)),
+            ),
+        ]
+    }
+}
+
+/// Why an object is rejected by itself; none if it is not.
+fn rejection(read: &Read, check: CheckObject) -> Option<String> {
+    let found = check(&read.text).into_iter();
+    let mut errors = found.filter(|found| found.severity == Severity::Error);
+    let first = errors.next()?;
+    let code = &first.code;
+    Some(match errors.count() {
+        0 => format!("{code}: {}", first.message),
+        more => format!("{code}: {}, and {more} more errors", first.message),
+    })
+}
+
+/// What a document is called: `xds://HOST:PORT/NAMESPACE/RESOURCE/NAME`.
+fn document(server: &str, of: &ResourceType, name: &str) -> Arc<str> {
+    match name.split_once('/') {
+        Some((namespace, name)) => format!("{server}/{namespace}/{}/{name}", of.name).into(),
+        None => format!("{server}/{}/{name}", of.name).into(),
+    }
+}
+
+/// The type that a document is of.
+fn key_of<'a>(server: &str, document: &'a str) -> Option<&'a str> {
+    let path = document.strip_prefix(server)?.strip_prefix('/')?;
+    path.rsplitn(3, '/').nth(1)
+}
+
+/// What stands for the version of a text: a server may change an object without a new version.
+fn hash(text: &str) -> String {
+    let mut hasher = XxHash64::with_seed(0);
+    hasher.write(text.as_bytes());
+    format!("{:016x}", hasher.finish())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! The messages of the xDS protocol, version 3, and which resources have which type URL.
+//!
+//! Only the fields that Strait reads or writes are here; a decoder skips all others. Sources: `envoy/service/discovery/v3/discovery.proto`,
+//! `envoy/config/core/v3/base.proto`, `google/rpc/status.proto` and `istio/mcp/v1alpha1/resource.proto`.
+
+mod body_of;
+mod messages;
+mod types;
+
+pub use body_of::{object_of, resource_of};
+pub use messages::{
+    ControlPlane, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest,
+    DiscoveryResponse, McpMetadata, McpResource, Node, NodeLocality, Resource, RpcStatus,
+};
+pub use types::{ResourceType, resource_type, resource_types};
+
+/// The method for all types over one stream, with the whole state of a type in each response.
+pub const STATE_OF_THE_WORLD: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+
+/// The method for all types over one stream, with the changes only.
+pub const INCREMENTAL: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+
+/// The type URL of the wrapper in which Istio's MCP carries resources.
+pub const MCP_RESOURCE: &str = "type.googleapis.com/istio.mcp.v1alpha1.Resource";

@@ -1,0 +1,133 @@
+//! From objects of Kubernetes to resources of MCP, and back.
+
+use std::collections::HashMap;
+
+use prost::Message;
+use prost_types::Any;
+use serde_json::{Map, Value, json};
+
+use super::MCP_RESOURCE;
+use super::messages::{McpMetadata, McpResource};
+use super::types::ResourceType;
+use crate::xds_body;
+
+/// Fields of an object that are no part of the content of a kind without `spec`.
+const ENVELOPE: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// The object in a resource, and the fields of it that are not known.
+///
+/// # Errors
+/// What cannot be read, in words.
+pub fn object_of(
+    of: &ResourceType,
+    resource: &McpResource,
+) -> Result<(Value, Vec<String>), String> {
+    let metadata = resource.metadata.as_ref().ok_or("it has no metadata")?;
+    let (namespace, name) = match metadata.name.split_once('/') {
+        Some((namespace, name)) => (namespace, name),
+        None => ("", &*metadata.name),
+    };
+    if name.is_empty() {
+        return Err("its metadata has no name".to_owned());
+    }
+    let body = resource.body.as_ref().ok_or("it has no body")?;
+    let decoded =
+        xds_body::to_json(&body.type_url, &body.value).map_err(|error| error.to_string())?;
+    let mut object = Map::new();
+    object.insert("apiVersion".to_owned(), json!(of.api_version));
+    object.insert("kind".to_owned(), json!(of.kind().as_str()));
+    object.insert(
+        "metadata".to_owned(),
+        metadata_of(metadata, namespace, name),
+    );
+    match (of.has_spec(), decoded.spec) {
+        (true, spec) => _ = object.insert("spec".to_owned(), spec),
+        (false, Value::Object(fields)) => {
+            let fields = fields.into_iter();
+            object.extend(fields.filter(|(name, _)| !ENVELOPE.contains(&name.as_str())));
+        }
+        (false, _) => return Err("its body is no object".to_owned()),
+    }
+    Ok((Value::Object(object), decoded.unknown))
+}
+
+fn metadata_of(metadata: &McpMetadata, namespace: &str, name: &str) -> Value {
+    let mut fields = Map::new();
+    fields.insert("name".to_owned(), json!(name));
+    if !namespace.is_empty() {
+        fields.insert("namespace".to_owned(), json!(namespace));
+    }
+    for (key, map) in [
+        ("labels", &metadata.labels),
+        ("annotations", &metadata.annotations),
+    ] {
+        if !map.is_empty() {
+            fields.insert(key.to_owned(), json!(map));
+        }
+    }
+    if let Some(time) = &metadata.create_time {
+        fields.insert("creationTimestamp".to_owned(), json!(time.to_string()));
+    }
+    if !metadata.version.is_empty() {
+        fields.insert("resourceVersion".to_owned(), json!(metadata.version));
+    }
+    Value::Object(fields)
+}
+
+/// The name of an object among the resources of its type: `NAMESPACE/NAME`.
+fn name_of(metadata: &Value) -> String {
+    let name = metadata["name"].as_str().unwrap_or_default();
+    match metadata["namespace"].as_str() {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// The resource with an object of Kubernetes, and its name.
+///
+/// # Errors
+/// What cannot be written, in words.
+pub fn resource_of(of: &ResourceType, object: &Value) -> Result<(String, Any), String> {
+    let metadata = &object["metadata"];
+    let texts = |key: &str| -> HashMap<String, String> {
+        let map = metadata[key].as_object().into_iter().flatten();
+        map.filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned())))
+            .collect()
+    };
+    let content = match of.has_spec() {
+        true => object.get("spec").cloned().unwrap_or_else(|| json!({})),
+        false => {
+            let fields = object.as_object().into_iter().flatten();
+            let fields = fields.filter(|(name, _)| !ENVELOPE.contains(&name.as_str()));
+            Value::Object(
+                fields
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect(),
+            )
+        }
+    };
+    let body = xds_body::from_json(of.kind(), &content).map_err(|error| error.to_string())?;
+    let created = metadata["creationTimestamp"].as_str();
+    let name = name_of(metadata);
+    let resource = McpResource {
+        metadata: Some(McpMetadata {
+            name: name.clone(),
+            create_time: created.and_then(|text| text.parse().ok()),
+            version: metadata["resourceVersion"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+            labels: texts("labels"),
+            annotations: texts("annotations"),
+        }),
+        body: Some(Any {
+            type_url: body.0,
+            value: body.1,
+        }),
+    };
+    let any = Any {
+        type_url: MCP_RESOURCE.to_owned(),
+        value: resource.encode_to_vec(),
+    };
+    Ok((name, any))
+}

@@ -1,0 +1,136 @@
+//! The two forms of the protocol, and what both ask and say.
+
+use std::collections::HashMap;
+
+use config_loader::xds::{
+    ControlPlane, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest,
+    DiscoveryResponse, INCREMENTAL, Node, Resource, RpcStatus, STATE_OF_THE_WORLD,
+};
+use prost::Message;
+use prost_types::Any;
+
+/// What a request asks for.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) type_url: String,
+    pub(super) node: Option<Node>,
+    /// The nonce of the response that it answers; empty if it answers none.
+    pub(super) nonce: String,
+    /// Why that response is rejected.
+    pub(super) error: Option<RpcStatus>,
+    /// Names that are wanted; none of them in a first request for all.
+    pub(super) subscribe: Vec<String>,
+    /// Names that are not wanted any more.
+    pub(super) unsubscribe: Vec<String>,
+    /// What the client has, with its versions.
+    pub(super) versions: HashMap<String, String>,
+}
+
+/// A resource that is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sent {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) resource: Any,
+}
+
+/// What a response says.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) type_url: String,
+    pub(super) version: String,
+    pub(super) nonce: String,
+    pub(super) resources: Vec<Sent>,
+    pub(super) removed: Vec<String>,
+}
+
+/// A form of the protocol.
+pub(super) trait Form: Send + 'static {
+    /// Its method.
+    const PATH: &'static str;
+    /// Whether each response has all resources.
+    const IS_WHOLE: bool;
+    type Request: Message + Default + Send + 'static;
+    type Response: Message + Default + Send + 'static;
+
+    fn asked(request: Self::Request) -> Asked;
+    fn said(said: Said) -> Self::Response;
+}
+
+/// Changes only.
+pub(super) struct Incremental;
+
+/// The whole state in each response.
+pub(super) struct StateOfTheWorld;
+
+fn control_plane() -> Option<ControlPlane> {
+    let identifier = format!("strait/{}", env!("CARGO_PKG_VERSION"));
+    Some(ControlPlane { identifier })
+}
+
+impl Form for Incremental {
+    const PATH: &'static str = INCREMENTAL;
+    const IS_WHOLE: bool = false;
+    type Request = DeltaDiscoveryRequest;
+    type Response = DeltaDiscoveryResponse;
+
+    fn asked(request: DeltaDiscoveryRequest) -> Asked {
+        Asked {
+            type_url: request.type_url,
+            node: request.node,
+            nonce: request.response_nonce,
+            error: request.error_detail,
+            subscribe: request.resource_names_subscribe,
+            unsubscribe: request.resource_names_unsubscribe,
+            versions: request.initial_resource_versions,
+        }
+    }
+
+    fn said(said: Said) -> DeltaDiscoveryResponse {
+        let resources = said.resources.into_iter().map(|sent| Resource {
+            version: sent.version,
+            resource: Some(sent.resource),
+            name: sent.name,
+        });
+        DeltaDiscoveryResponse {
+            system_version_info: said.version,
+            resources: resources.collect(),
+            type_url: said.type_url,
+            nonce: said.nonce,
+            removed_resources: said.removed,
+            control_plane: control_plane(),
+        }
+    }
+}
+
+impl Form for StateOfTheWorld {
+    const PATH: &'static str = STATE_OF_THE_WORLD;
+    const IS_WHOLE: bool = true;
+    type Request = DiscoveryRequest;
+    type Response = DiscoveryResponse;
+
+    fn asked(request: DiscoveryRequest) -> Asked {
+        Asked {
+            type_url: request.type_url,
+            node: request.node,
+            nonce: request.response_nonce,
+            error: request.error_detail,
+            subscribe: request.resource_names,
+            ..Asked::default()
+        }
+    }
+
+    fn said(said: Said) -> DiscoveryResponse {
+        DiscoveryResponse {
+            version_info: said.version,
+            resources: said
+                .resources
+                .into_iter()
+                .map(|sent| sent.resource)
+                .collect(),
+            type_url: said.type_url,
+            nonce: said.nonce,
+            control_plane: control_plane(),
+        }
+    }
+}

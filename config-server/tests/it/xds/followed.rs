@@ -1,0 +1,163 @@
+//! The source of a proxy that follows an xDS server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use config_loader::grpc::ClientTlsFiles;
+use config_loader::{
+    ControlSettings, Fleet, ResourceSet, Severity, Sources, Watch, WatchSettings, XdsNode,
+    XdsServer, XdsSettings,
+};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+use crate::support::TestServer;
+
+/// How long something may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a proxy knows.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    pub set: Arc<ResourceSet>,
+    pub diagnostics: Vec<config_loader::Diagnostic>,
+}
+
+pub struct Followed {
+    found: watch::Receiver<Found>,
+    /// The hosts of each state that there was.
+    seen: Arc<Mutex<Vec<String>>>,
+    files: TempDir,
+    _watch: Watch,
+}
+
+/// The hosts of all VirtualServices, in order.
+pub fn hosts(set: &ResourceSet) -> Vec<String> {
+    let all = set
+        .virtual_services
+        .values()
+        .flat_map(|one| &one.spec.hosts);
+    let mut hosts: Vec<String> = all.map(|host| host.value.to_string()).collect();
+    hosts.sort();
+    hosts
+}
+
+/// The same without the lines of texts.
+pub fn without_lines(specs: &[String]) -> Vec<String> {
+    let specs = specs.iter().map(|spec| {
+        let mut parts = spec.split("Line(");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |text, part| {
+            text + part.trim_start_matches(|c: char| c.is_ascii_digit())
+        })
+    });
+    let mut specs: Vec<String> = specs.collect();
+    specs.sort();
+    specs
+}
+
+impl Found {
+    /// What is wrong, without what is only noticed.
+    pub fn errors(&self) -> Vec<String> {
+        let errors = self.diagnostics.iter();
+        let errors = errors.filter(|found| found.severity == Severity::Error);
+        errors
+            .map(|found| format!("{} {} {}", found.code, found.location.file, found.message))
+            .collect()
+    }
+}
+
+impl Followed {
+    /// Follows with the token of a kubeconfig.
+    pub fn of(server: &TestServer, user: &str) -> Followed {
+        Followed::with_token(server, &server.token(user))
+    }
+
+    pub fn with_token(server: &TestServer, token: &str) -> Followed {
+        Followed::start(
+            server.address,
+            Some((server.data.path().join("ca.crt"), token)),
+        )
+    }
+
+    /// Follows a server without TLS.
+    pub fn plaintext(address: SocketAddr) -> Followed {
+        Followed::start(address, None)
+    }
+
+    fn start(address: SocketAddr, tls: Option<(PathBuf, &str)>) -> Followed {
+        let files = tempfile::tempdir().unwrap();
+        let token = files.path().join("token");
+        let server = XdsServer {
+            host: address.ip().to_string(),
+            port: address.port(),
+            has_tls: tls.is_some(),
+        };
+        if let Some((_, text)) = &tls {
+            std::fs::write(&token, format!("{text}\n")).unwrap();
+        }
+        let xds = XdsSettings {
+            servers: vec![server],
+            token: tls.is_some().then(|| token.clone()),
+            tls: ClientTlsFiles {
+                ca: tls.map(|(ca, _)| ca),
+                ..ClientTlsFiles::default()
+            },
+            node: XdsNode {
+                name: "edge".to_owned(),
+                namespace: "shop".to_owned(),
+                ..XdsNode::default()
+            },
+            ..XdsSettings::default()
+        };
+        let sources = Sources {
+            paths: Vec::new(),
+            control: Some(ControlSettings {
+                xds,
+                ..ControlSettings::default()
+            }),
+        };
+        let (sender, found) = watch::channel(Found::default());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let states = Arc::clone(&seen);
+        let on_update = move |update: config_loader::Update| {
+            states.lock().unwrap().push(hosts(&update.set).join(" "));
+            sender.send_replace(Found {
+                set: update.set,
+                diagnostics: update.diagnostics,
+            });
+        };
+        let (_, watch) = config_loader::watch_for(
+            Fleet::default,
+            &sources,
+            WatchSettings::default(),
+            on_update,
+        )
+        .unwrap();
+        Followed {
+            found,
+            seen,
+            files,
+            _watch: watch,
+        }
+    }
+
+    pub fn renew_token(&self, token: &str) {
+        std::fs::write(self.files.path().join("token"), token).unwrap();
+    }
+
+    /// Waits for a state.
+    pub async fn until(&mut self, what: &str, mut is_it: impl FnMut(&Found) -> bool) -> Found {
+        let waiting = self.found.wait_for(|found| is_it(found));
+        let found = tokio::time::timeout(PATIENCE, waiting).await;
+        let found = found.map(|found| found.unwrap().clone());
+        found.unwrap_or_else(|_| panic!("{what} did not come: {:?}", self.found.borrow()))
+    }
+
+    /// The hosts of each state that there was.
+    pub fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+}

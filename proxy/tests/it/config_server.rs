@@ -95,8 +95,48 @@ fn has_kubectl() -> bool {
     kubectl.args(["version", "--client"]).output().is_ok()
 }
 
+/// How a proxy follows the config server: the arguments for it.
+fn by_kubernetes(control: &Control, data: &Path) -> Vec<String> {
+    let _ = control;
+    let kubeconfig = data.join("proxy.kubeconfig");
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    ["--control", "kubernetes://", "--kubeconfig", kubeconfig]
+        .map(str::to_owned)
+        .into()
+}
+
+/// The same over xDS, with the token of the same user.
+fn by_xds(control: &Control, data: &Path) -> Vec<String> {
+    let kubeconfig = std::fs::read_to_string(data.join("proxy.kubeconfig")).unwrap();
+    let mut lines = kubeconfig.lines();
+    let token = lines.find_map(|line| line.trim().strip_prefix("token: "));
+    let (file, ca) = (data.join("proxy.token"), data.join("ca.crt"));
+    std::fs::write(&file, token.unwrap()).unwrap();
+    let server = format!("xds://{}", control.listen);
+    let files = [ca.to_str().unwrap(), file.to_str().unwrap()];
+    [
+        "--control",
+        &server,
+        "--control-ca",
+        files[0],
+        "--control-token",
+        files[1],
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
 #[tokio::test]
 async fn proxy_follows_a_config_server_through_its_crash() {
+    follows_through_a_crash(by_kubernetes).await;
+}
+
+#[tokio::test]
+async fn proxy_follows_a_config_server_over_xds_through_its_crash() {
+    follows_through_a_crash(by_xds).await;
+}
+
+async fn follows_through_a_crash(way: fn(&Control, &Path) -> Vec<String>) {
     if !has_kubectl() {
         eprintln!("skipped: there is no kubectl");
         return;
@@ -107,11 +147,9 @@ async fn proxy_follows_a_config_server_through_its_crash() {
     let start = Start::new();
     apply(&data, &gateway(&[start.edge()]));
     apply(&data, &answers("one"));
-    let kubeconfig = data.join("proxy.kubeconfig");
-    let proxy = start
-        .args(["--control", "kubernetes://", "--kubeconfig"])
-        .args([kubeconfig.to_str().unwrap()])
-        .spawn();
+    let arguments = way(&control, &data);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let proxy = start.args(&arguments).spawn();
     until_says(&proxy, "one").await;
     apply(&data, &answers("two"));
     until_says(&proxy, "two").await;
@@ -140,6 +178,15 @@ fn has_saved(directory: &Path, text: &str) -> bool {
 
 #[tokio::test]
 async fn proxy_starts_from_its_state_without_the_config_server() {
+    starts_from_its_state(by_kubernetes).await;
+}
+
+#[tokio::test]
+async fn proxy_starts_from_its_state_without_the_xds_server() {
+    starts_from_its_state(by_xds).await;
+}
+
+async fn starts_from_its_state(way: fn(&Control, &Path) -> Vec<String>) {
     if !has_kubectl() {
         eprintln!("skipped: there is no kubectl");
         return;
@@ -148,11 +195,11 @@ async fn proxy_starts_from_its_state_without_the_config_server() {
     let data = directory.path().join("data");
     let state = directory.path().join("state");
     let control = Control::start(&data, &free_address().to_string());
-    let kubeconfig = data.join("proxy.kubeconfig");
+    let arguments = way(&control, &data);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let following = |start: Start| {
         start
-            .args(["--control", "kubernetes://", "--kubeconfig"])
-            .args([kubeconfig.to_str().unwrap()])
+            .args(&arguments)
             .args(["--state", state.to_str().unwrap()])
             .spawn()
     };

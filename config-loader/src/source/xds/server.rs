@@ -92,6 +92,8 @@ pub(super) struct Server {
 enum End {
     /// The server, or the way to it, ended it.
     Failed(Status),
+    /// The server ended it in order, as one does that wants to see credentials again.
+    Renewed,
     /// Nobody listens.
     Stop,
 }
@@ -125,8 +127,13 @@ impl Server {
                 true => self.follow::<Incremental>().await,
                 false => self.follow::<StateOfTheWorld>().await,
             };
-            let End::Failed(status) = end else {
-                return;
+            let status = match end {
+                End::Failed(status) => status,
+                End::Renewed => {
+                    tokio::time::sleep(pauses.next().unwrap_or(RETRY_INTERVAL)).await;
+                    continue;
+                }
+                End::Stop => return,
             };
             if status.code() == Code::Unimplemented && self.is_incremental {
                 tracing::debug!(
@@ -165,6 +172,7 @@ impl Server {
             };
             let response = match response {
                 Ok(Some(response)) => response,
+                Ok(None) if !is_first => return End::Renewed,
                 Ok(None) => return End::Failed(Status::unavailable("it ended the stream")),
                 Err(status) => return End::Failed(status),
             };

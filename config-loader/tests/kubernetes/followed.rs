@@ -27,6 +27,7 @@ impl Followed {
             control: Some(ControlSettings {
                 kubernetes: settings,
                 state: None,
+                ..ControlSettings::default()
             }),
         };
         let sink = Arc::clone(&updates);

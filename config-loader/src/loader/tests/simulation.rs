@@ -333,9 +333,14 @@ fn start(
     let settings = ControlSettings {
         kubernetes: settings,
         state: Some(state.to_owned()),
+        ..ControlSettings::default()
     };
     let clients = KubernetesClients::Given(servers.iter().map(Api::client).collect());
-    let following = follow_servers_with(settings, clients, Shown(Arc::clone(&view)));
+    let following = follow_servers_with(
+        settings,
+        (clients, crate::check_object),
+        Shown(Arc::clone(&view)),
+    );
     (view, tokio::spawn(following))
 }
 

@@ -85,6 +85,17 @@ struct Unreadable {
     reason: String,
 }
 
+/// What could be read of a response.
+struct Content {
+    read: Vec<Read>,
+    /// What is gone: names in the protocol, and of documents.
+    removed: Vec<(String, Arc<str>)>,
+    /// Whether the type has these resources and no others.
+    is_whole: bool,
+    /// Documents that stay although they are not among what was read.
+    kept: Vec<Arc<str>>,
+}
+
 impl Types {
     /// All types that are read.
     pub(super) fn new(server: String, settings: &XdsSettings, check: CheckObject) -> Types {
@@ -175,7 +186,13 @@ impl Types {
         let kept: Vec<Arc<str>> = documents
             .map(|name| document(&self.server, &state.of, name))
             .collect();
-        let changes = state.apply(read, removed, (whole, kept), check, &mut errors);
+        let content = Content {
+            read,
+            removed,
+            is_whole: whole,
+            kept,
+        };
+        let changes = state.apply(content, check, &mut errors);
         if errors.is_empty() {
             state.accepted.clone_from(&received.version);
         }
@@ -325,15 +342,19 @@ impl TypeState {
         }
     }
 
-    /// Takes in what was read. Returns what changes.
+    /// Takes in what was read. Returns what changes; what is rejected goes to `errors`.
     fn apply(
         &mut self,
-        read: Vec<Read>,
-        removed: Vec<(String, Arc<str>)>,
-        (is_whole, kept): (bool, Vec<Arc<str>>),
+        content: Content,
         check: CheckObject,
         errors: &mut Vec<String>,
     ) -> Vec<Change> {
+        let Content {
+            read,
+            removed,
+            is_whole,
+            kept,
+        } = content;
         let mut changes = Vec::new();
         if is_whole {
             self.versions.clear();
@@ -435,7 +456,7 @@ fn document(server: &str, of: &ResourceType, name: &str) -> Arc<str> {
 /// The type that a document is of.
 fn key_of<'a>(server: &str, document: &'a str) -> Option<&'a str> {
     let path = document.strip_prefix(server)?.strip_prefix('/')?;
-    path.rsplitn(3, '/').nth(1)
+    path.rsplit('/').nth(1)
 }
 
 /// What stands for the version of a text: a server may change an object without a new version.

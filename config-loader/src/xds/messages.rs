@@ -11,7 +11,7 @@ pub struct DiscoveryRequest {
     /// The version that was accepted last; empty if there is none.
     #[prost(string, tag = "1")]
     pub version_info: String,
-    /// Who asks; in the first request of a stream only.
+    /// The identity of the client; in the first request of a stream only.
     #[prost(message, optional, tag = "2")]
     pub node: Option<Node>,
     /// Which resources; none for all.
@@ -40,10 +40,10 @@ pub struct DiscoveryResponse {
     /// The type.
     #[prost(string, tag = "4")]
     pub type_url: String,
-    /// What the answer to this response names.
+    /// The nonce that the ACK or NACK of this response repeats.
     #[prost(string, tag = "5")]
     pub nonce: String,
-    /// Who answers.
+    /// The identity of the server.
     #[prost(message, optional, tag = "6")]
     pub control_plane: Option<ControlPlane>,
 }
@@ -51,7 +51,7 @@ pub struct DiscoveryResponse {
 /// `DeltaDiscoveryRequest`: a subscription to the changes of a type, an ACK or a NACK.
 #[derive(Clone, PartialEq, Message)]
 pub struct DeltaDiscoveryRequest {
-    /// Who asks; in the first request of a stream only.
+    /// The identity of the client; in the first request of a stream only.
     #[prost(message, optional, tag = "1")]
     pub node: Option<Node>,
     /// The type.
@@ -86,13 +86,13 @@ pub struct DeltaDiscoveryResponse {
     /// The type.
     #[prost(string, tag = "4")]
     pub type_url: String,
-    /// What the answer to this response names.
+    /// The nonce that the ACK or NACK of this response repeats.
     #[prost(string, tag = "5")]
     pub nonce: String,
     /// Names of resources that are gone.
     #[prost(string, repeated, tag = "6")]
     pub removed_resources: Vec<String>,
-    /// Who answers.
+    /// The identity of the server.
     #[prost(message, optional, tag = "7")]
     pub control_plane: Option<ControlPlane>,
 }
@@ -111,7 +111,7 @@ pub struct Resource {
     pub name: String,
 }
 
-/// `Node`: who asks.
+/// `Node`: the identity of a client.
 #[derive(Clone, PartialEq, Message)]
 pub struct Node {
     /// Istio reads `TYPE~IP~NAME.NAMESPACE~DOMAIN`.
@@ -148,7 +148,7 @@ pub struct NodeLocality {
     pub sub_zone: String,
 }
 
-/// `ControlPlane`: who answers.
+/// `ControlPlane`: the identity of a server.
 #[derive(Clone, PartialEq, Message)]
 pub struct ControlPlane {
     /// Its name.

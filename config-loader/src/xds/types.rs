@@ -3,7 +3,7 @@
 use crate::kind::Kind;
 use crate::kinds::{Body, Row, rows};
 
-/// What stands for the group of Kubernetes' own kinds, which is empty.
+/// The name of the core group in type URLs; in `apiVersion` it is empty.
 const CORE: &str = "core";
 
 /// A kind of resources at its preferred version.
@@ -11,11 +11,11 @@ const CORE: &str = "core";
 pub struct ResourceType {
     /// `GROUP/VERSION/KIND`.
     pub url: String,
-    /// As objects write it.
+    /// The `apiVersion` of its objects.
     pub api_version: &'static str,
-    /// How it is called: `virtualservices.networking.istio.io`.
+    /// Plural and group: `virtualservices.networking.istio.io`.
     pub name: String,
-    /// What is known of the kind.
+    /// The row of the kind.
     pub row: &'static Row,
 }
 

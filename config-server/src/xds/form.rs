@@ -1,4 +1,4 @@
-//! The two forms of the protocol, and what both ask and say.
+//! The two forms of the protocol, and the requests and responses that both have.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Asked {
     pub(super) node: Option<Node>,
     /// The nonce of the response that it answers; empty if it answers none.
     pub(super) nonce: String,
-    /// Why that response is rejected.
+    /// The error of a NACK.
     pub(super) error: Option<RpcStatus>,
     /// Names that are wanted; none of them in a first request for all.
     pub(super) subscribe: Vec<String>,

@@ -1,4 +1,4 @@
-//! One type that a client subscribed to: what it is owed. Without I/O.
+//! One type that a client subscribed to, and what is still to be sent. Without I/O.
 //!
 //! A response is sent when the one before it was answered. Changes meanwhile are joined, and the newest version of a resource wins,
 //! so that a slow client costs one entry for each resource at most.
@@ -10,7 +10,7 @@ use config_loader::xds::ResourceType;
 use super::form::{Asked, Said, Sent};
 use crate::store::Revision;
 
-/// Stands for all names.
+/// The name that subscribes to all names.
 const ALL: &str = "*";
 
 /// A type that a client subscribed to.

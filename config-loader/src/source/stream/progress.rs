@@ -15,7 +15,7 @@ pub(in crate::source) struct Progress {
 
 #[derive(Debug)]
 struct Server {
-    /// The proxy can do without a remote one: its own cluster's must have answered once.
+    /// The server. The proxy starts without a remote one, but waits for that of the local cluster.
     origin: Origin,
     /// Whether it said what it serves.
     has_answered: bool,

@@ -1,4 +1,4 @@
-//! The two forms of the stream, and what both say.
+//! The two forms of the stream, and the requests and responses that both have.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const INVALID_ARGUMENT: i32 = 3;
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
     pub(super) type_url: String,
-    /// Who asks; in the first request of a stream only.
+    /// The identity of the proxy; in the first request of a stream only.
     pub(super) node: Option<Node>,
     /// The version of the type that was accepted last.
     pub(super) accepted: String,

@@ -51,7 +51,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Reports; returns whether somebody listens.
+    /// Reports; returns whether the collector of reports is still there.
     async fn report(&self, report: Report) -> bool {
         self.reports.send((self.number, report)).await.is_ok()
     }
@@ -74,7 +74,7 @@ impl Reporter {
 pub(super) struct Server {
     settings: Arc<XdsSettings>,
     server: XdsServer,
-    /// Where what it says is saved.
+    /// The file of the saved state.
     file: Option<StateFile>,
     types: Types,
     reporter: Reporter,
@@ -82,19 +82,19 @@ pub(super) struct Server {
     is_incremental: bool,
     /// Whether types without a response are not waited for any longer.
     has_given_up: bool,
-    /// Whether it has said something.
+    /// Whether a response was received.
     is_settled: bool,
-    /// When what is saved of it was written, until it answers.
+    /// When the saved state was written; none once the server has responded.
     saved_at: Option<SystemTime>,
 }
 
 /// Why a stream is left.
 enum End {
-    /// The server, or the way to it, ended it.
+    /// The server or the connection failed.
     Failed(Status),
-    /// The server ended it in order, as one does that wants to see credentials again.
+    /// The server closed the stream without an error, for example to check credentials again.
     Renewed,
-    /// Nobody listens.
+    /// The collector of reports is gone.
     Stop,
 }
 
@@ -118,7 +118,7 @@ impl Server {
         }
     }
 
-    /// Follows it until nobody listens any more.
+    /// Follows the server until the collector of reports is gone.
     pub(super) async fn run(mut self) {
         self.load().await;
         let mut pauses = pauses::pauses();
@@ -232,7 +232,7 @@ impl Server {
         Ok((answers, opened.into_inner()))
     }
 
-    /// The header with the token, which is read anew.
+    /// The header with the token. The file is read for each connection.
     fn authorization(&self) -> Result<Option<MetadataValue<Ascii>>, Status> {
         let Some(path) = &self.settings.token else {
             return Ok(None);
@@ -252,7 +252,7 @@ impl Server {
         Ok(Some(value))
     }
 
-    /// The first response of a stream has come. Returns whether somebody listens.
+    /// The first response of a stream has come. Returns whether the collector of reports is still there.
     async fn begin(&mut self) -> bool {
         if !std::mem::replace(&mut self.is_settled, true)
             && !self
@@ -265,7 +265,7 @@ impl Server {
         self.reporter.report(Report::ServerTrouble(None)).await
     }
 
-    /// Takes in a response. Returns the answer; none if nobody listens.
+    /// Takes in a response. Returns the answer; none if the collector of reports is gone.
     async fn take_in<P: Protocol>(&mut self, response: P::Response) -> Option<P::Request> {
         let taken = match self.types.take_in(P::received(response)) {
             Ok(taken) => taken,
@@ -289,7 +289,7 @@ impl Server {
         is_heard.then(|| P::answer(taken.answer))
     }
 
-    /// Types without a response are not waited for any longer. Returns whether somebody listens.
+    /// Types without a response are not waited for any longer. Returns whether the collector of reports is still there.
     async fn give_up_silent(&mut self) -> bool {
         self.has_given_up = true;
         if !self.begin().await {
@@ -314,7 +314,7 @@ impl Server {
         }
     }
 
-    /// Names the types without a response. Returns whether somebody listens.
+    /// Names the types without a response. Returns whether the collector of reports is still there.
     async fn report_silent(&self) -> bool {
         let silent = self.types.silent();
         let found = (!silent.is_empty()).then(|| problems::silent(&self.server.name(), &silent));
@@ -323,7 +323,7 @@ impl Server {
             .await
     }
 
-    /// A stream failed. Returns whether somebody listens.
+    /// A stream failed. Returns whether the collector of reports is still there.
     async fn missed(&mut self, status: &Status) -> bool {
         if !self.is_settled
             && let Some(at) = self.saved_at.take()
@@ -337,7 +337,7 @@ impl Server {
             .await
     }
 
-    /// Reads what was saved of it, for the case that it says nothing.
+    /// Reads the saved state, which is used if the server does not respond.
     async fn load(&mut self) {
         let Some(file) = self.file.clone() else {
             return;

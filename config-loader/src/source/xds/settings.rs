@@ -1,4 +1,4 @@
-//! Which xDS servers are followed, and as whom.
+//! Settings of xDS servers, and the identity that the proxy sends to them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const SCHEME: &str = "xds://";
 /// What the URL of a server without TLS begins with.
 const PLAINTEXT_SCHEME: &str = "xds+plaintext://";
 
-/// Which xDS servers are followed, and as whom.
+/// Settings of xDS servers, and the identity that the proxy sends to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct XdsSettings {
     /// The servers.
@@ -27,7 +27,7 @@ pub struct XdsSettings {
     pub tls: ClientTlsFiles,
     /// File with the bearer token. It is read at each connection, and sent with TLS or to a loopback address only.
     pub token: Option<PathBuf>,
-    /// Who the proxy is.
+    /// The identity of the proxy.
     pub node: XdsNode,
     /// The namespaces that are read; none for all.
     pub namespaces: Vec<String>,
@@ -36,7 +36,7 @@ pub struct XdsSettings {
 }
 
 impl XdsSettings {
-    /// What messages call the servers.
+    /// The names of the servers in messages.
     pub(in crate::source) fn origins(&self) -> impl Iterator<Item = Origin> {
         self.servers.iter().map(|server| Origin {
             name: server.name(),
@@ -45,7 +45,7 @@ impl XdsSettings {
         })
     }
 
-    /// The files in which what the servers say is saved.
+    /// The files of the saved states.
     pub(in crate::source) fn state_files(
         &self,
         directory: &Path,
@@ -69,7 +69,7 @@ pub struct XdsServer {
 }
 
 impl XdsServer {
-    /// What it is called in messages, and what the names of its objects begin with.
+    /// Its URL: its name in messages, and the prefix of the names of its objects.
     pub fn name(&self) -> String {
         let scheme = match self.has_tls {
             true => SCHEME,
@@ -118,7 +118,7 @@ impl FromStr for XdsServer {
     }
 }
 
-/// Who the proxy is, as Istio's control plane wants to know it.
+/// The identity of the proxy, with the fields that Istio's control plane reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct XdsNode {
     /// Whether it is a sidecar; else a gateway.

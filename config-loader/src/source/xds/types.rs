@@ -122,7 +122,7 @@ impl Types {
         }
     }
 
-    /// What the types are called.
+    /// The names of the types.
     pub(super) fn keys(&self) -> Vec<Key> {
         self.types
             .iter()
@@ -130,7 +130,7 @@ impl Types {
             .collect()
     }
 
-    /// What a new stream begins with. The first subscription says who asks.
+    /// The subscriptions that begin a new stream. The first one has the node.
     pub(super) fn subscribe(&mut self, node: Node) -> Vec<Subscription> {
         let mut node = Some(node);
         let types = self.types.iter_mut();
@@ -281,7 +281,7 @@ impl Types {
         is_followed
     }
 
-    /// Takes what was saved of all types for what the server says.
+    /// Puts the saved objects of all types in place of the missing responses.
     pub(super) fn restore_all(&mut self, at: SystemTime) -> Restored {
         let saved = self
             .types
@@ -294,13 +294,13 @@ impl Types {
         }
     }
 
-    /// The types of which nothing was sent.
+    /// The types without a response.
     pub(super) fn silent(&self) -> Vec<Key> {
         let types = self.types.iter().filter(|state| !state.is_listed);
         types.map(|state| Arc::clone(&state.key)).collect()
     }
 
-    /// Takes what was saved of the types of which nothing was sent.
+    /// Puts the saved objects of types without a response in place of the missing responses.
     pub(super) fn restore_silent(&mut self, at: Option<SystemTime>) -> Vec<Restored> {
         let Some(at) = at else {
             return Vec::new();
@@ -445,7 +445,7 @@ fn rejection(read: &Read, check: CheckObject) -> Option<String> {
     })
 }
 
-/// What a document is called: `xds://HOST:PORT/NAMESPACE/RESOURCE/NAME`.
+/// The name of a document: `xds://HOST:PORT/NAMESPACE/RESOURCE/NAME`.
 fn document(server: &str, of: &ResourceType, name: &str) -> Arc<str> {
     match name.split_once('/') {
         Some((namespace, name)) => format!("{server}/{namespace}/{}/{name}", of.name).into(),
@@ -459,7 +459,7 @@ fn key_of<'a>(server: &str, document: &'a str) -> Option<&'a str> {
     path.rsplit('/').nth(1)
 }
 
-/// What stands for the version of a text: a server may change an object without a new version.
+/// The hash of a text, used as its version: a server may change an object without a new version.
 fn hash(text: &str) -> String {
     let mut hasher = XxHash64::with_seed(0);
     hasher.write(text.as_bytes());

@@ -177,7 +177,7 @@ impl StreamingService<DiscoveryRequest> for Accept {
                 }
             }
         });
-        // The test is over when nobody takes streams.
+        // The receiver is gone when the test is over.
         let _ = self.0.send(ScriptedStream {
             requests,
             responses,

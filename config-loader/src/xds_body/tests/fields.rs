@@ -92,13 +92,11 @@ fn durations_are_read_as_go_writes_them() {
 #[test]
 fn choices_keep_which_one_was_set() {
     for (key, value) in [("exact", "/a"), ("prefix", ""), ("regex", "a.*")] {
+        let uri = json!({key: value});
+        let headers = json!({"x-b": {key: value}, "x-a": {}});
         unchanged(
             Kind::VirtualService,
-            rule(json!({"match": [{"uri": {key: value}, "headers": {"x-b": {key: value}, "x-a": {}}}]}))
-                .to_string()
-                .replace(r#""x-b":"#, r#""x-c":"#)
-                .parse()
-                .unwrap(),
+            rule(json!({"match": [{"uri": uri, "headers": headers}]})),
         );
     }
     for balancer in [

@@ -33,6 +33,8 @@ pub mod resource;
 
 pub mod store;
 
+pub mod proxy_state;
+
 pub mod diagnostic;
 
 pub mod kind;
@@ -57,7 +59,7 @@ pub use loader::{
 pub use options::{Fleet, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};
 pub use source::{
-    ApiServer, ControlServer, ControlSettings, KubernetesSettings, WatchSettings, XdsNode,
-    XdsServer, XdsSettings,
+    ApiServer, ControlServer, ControlSettings, FILES, KubernetesSettings, Received, SourceRevision,
+    WatchSettings, XdsNode, XdsServer, XdsSettings,
 };
 pub use store::{Delta, Quarantined, Update};

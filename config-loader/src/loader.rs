@@ -1,18 +1,21 @@
 //! The whole way: from paths to resource sets, once or for as long as they are watched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+use tokio::sync::watch;
 
 use crate::diagnostic::codes::common::SRC006;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::load::{read_file, text_of, too_large};
 use crate::parse::FILE_BYTES_MAX;
+use crate::proxy_state::ProxyState;
 use crate::resource::ResourceSet;
 use crate::source::{
-    self, ControlSettings, FileEvent, FileSource, Follow, Look, ServersFollowing, Source,
-    WatchSettings,
+    self, ControlSettings, FileEvent, FileSource, Follow, Look, Received, ServersFollowing, Source,
+    SourceRevision, WatchSettings,
 };
 use crate::store::{Change, Delta, Quarantined, Store, Update};
 use crate::validate::references::References;
@@ -37,6 +40,8 @@ pub struct Loaded {
     pub quarantined: Vec<Quarantined>,
     /// What has to come before the objects are complete for the first time.
     pub waits_for: Option<String>,
+    /// How far each source is.
+    pub revisions: Vec<SourceRevision>,
 }
 
 /// Watches sources until it is dropped.
@@ -134,7 +139,7 @@ pub fn watch(
 ) -> std::io::Result<(Loaded, Watch)> {
     let sources = Sources {
         paths: paths.to_vec(),
-        control: None,
+        ..Sources::default()
     };
     watch_for(Fleet::default, &sources, settings, on_update)
 }
@@ -146,6 +151,8 @@ pub struct Sources {
     pub paths: Vec<PathBuf>,
     /// The servers of `--control`.
     pub control: Option<ControlSettings>,
+    /// The state of the proxy as it changes, for servers that take reports; none if they are told nothing.
+    pub states: Option<watch::Receiver<Option<Arc<ProxyState>>>>,
 }
 
 /// As [`watch`], of all sources, and with findings for a proxy in this fleet, which is queried whenever they are looked at.
@@ -164,7 +171,12 @@ pub fn watch_for(
         ..Loader::new(settings.read)
     };
     let mut files = FileSource::new(&sources.paths, FILE_BYTES_MAX);
-    loader.absorb(files.look());
+    let mut look = files.look();
+    if !sources.paths.is_empty() {
+        let revision = source::revision_of_files(Received::now());
+        look.revisions.push(revision);
+    }
+    loader.absorb(look);
     if sources.control.is_some() {
         loader.absorb(Look {
             source: Source::Servers,
@@ -184,7 +196,8 @@ pub fn watch_for(
         watch.stop = Some(source::spawn(files, settings, follower)?);
     }
     if let Some(servers) = &sources.control {
-        let followed = source::follow_servers(servers.clone(), check_object, Shared(following))?;
+        let known = (check_object as fn(&str) -> _, sources.states.clone());
+        let followed = source::follow_servers(servers.clone(), known, Shared(following))?;
         watch.servers = Some(followed);
     }
     Ok((loaded, watch))
@@ -211,6 +224,10 @@ impl<T: Follow> Follow for Shared<T> {
     fn catch_up(&mut self) {
         self.lock().catch_up();
     }
+
+    fn rejected(&self) -> BTreeSet<Arc<str>> {
+        self.lock().rejected()
+    }
 }
 
 /// A loader that follows sources.
@@ -227,6 +244,7 @@ impl<F, U: FnMut(Update)> Following<F, U> {
             diagnostics,
             quarantined,
             waits_for,
+            revisions,
         } = self.loader.loaded();
         (self.on_update)(Update {
             set,
@@ -234,6 +252,7 @@ impl<F, U: FnMut(Update)> Following<F, U> {
             diagnostics,
             quarantined,
             waits_for,
+            revisions,
         });
     }
 }
@@ -256,6 +275,10 @@ impl<F: Fn() -> Fleet, U: FnMut(Update)> Follow for Following<F, U> {
             self.hand_on(Delta::default());
         }
     }
+
+    fn rejected(&self) -> BTreeSet<Arc<str>> {
+        self.loader.store.rejected_files()
+    }
 }
 
 /// A store, and what is wrong with what it holds.
@@ -270,6 +293,8 @@ struct Loader {
     problems: BTreeMap<Source, Vec<Diagnostic>>,
     /// What has to come before what a source has is complete.
     awaited: BTreeMap<Source, String>,
+    /// How far each source is, by name.
+    revisions: BTreeMap<Arc<str>, SourceRevision>,
     checker: References,
     /// What does not fit together in the set in effect, or in one before it.
     references: Vec<Diagnostic>,
@@ -301,8 +326,20 @@ impl Loader {
         if !delta.is_empty() && self.pace.change() {
             self.check_references();
         }
-        let differs = self.gather() || awaits_other;
+        let is_further = self.note_revisions(look.revisions);
+        let differs = self.gather() || awaits_other || is_further;
         (!delta.is_empty() || differs).then_some(delta)
+    }
+
+    /// Notes how far sources are. Returns whether any contains something else than before.
+    fn note_revisions(&mut self, revisions: Vec<SourceRevision>) -> bool {
+        let mut differs = false;
+        for new in revisions {
+            let name = Arc::clone(&new.source);
+            let before = self.revisions.insert(name, new.clone());
+            differs |= before.is_none_or(|before| new.differs(&before));
+        }
+        differs
     }
 
     /// Makes the findings that changes did not wait for. Returns whether there are others than before.
@@ -341,6 +378,7 @@ impl Loader {
             diagnostics: self.diagnostics.clone(),
             quarantined: self.store.quarantined(),
             waits_for: self.awaited.values().next().cloned(),
+            revisions: self.revisions.values().cloned().collect(),
         }
     }
 }

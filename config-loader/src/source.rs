@@ -5,6 +5,7 @@ mod debounce;
 mod file;
 mod kubernetes;
 mod look;
+mod revision;
 mod scan;
 mod servers;
 mod state;
@@ -17,6 +18,7 @@ pub(crate) use file::FileSource;
 pub(crate) use kubernetes::Clients as KubernetesClients;
 pub use kubernetes::{ApiServer, KubernetesSettings};
 pub(crate) use look::{FileEvent, Look, Source};
+pub use revision::{FILES, Received, SourceRevision};
 #[cfg(test)]
 pub(crate) use servers::follow as follow_servers_with;
 pub use servers::{
@@ -24,5 +26,5 @@ pub use servers::{
 };
 pub(crate) use servers::{Following as ServersFollowing, spawn as follow_servers};
 pub use watch::WatchSettings;
-pub(crate) use watch::{Follow, Stop, spawn};
+pub(crate) use watch::{Follow, Stop, revision as revision_of_files, spawn};
 pub use xds::{XdsNode, XdsServer, XdsSettings};

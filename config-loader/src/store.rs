@@ -362,6 +362,17 @@ impl Store {
             .collect()
     }
 
+    /// The files in which something is written that is not in effect.
+    pub(crate) fn rejected_files(&self) -> BTreeSet<Arc<str>> {
+        let quarantined = self.quarantined.iter();
+        let files = quarantined.flat_map(|id| {
+            let holders = self.holders.get(id).into_iter().flatten();
+            let kept = self.kept.get(id).into_iter();
+            holders.map(|position| &position.file).chain(kept)
+        });
+        files.cloned().collect()
+    }
+
     fn quarantine(&self, id: &ObjectRef) -> Quarantined {
         let in_force = self.in_force.get(id);
         let holder = self.holders.get(id).and_then(BTreeSet::first);

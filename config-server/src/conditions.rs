@@ -7,6 +7,7 @@
 mod engine;
 mod follow;
 mod merge;
+mod programmed;
 mod remote;
 mod run;
 mod wanted;
@@ -15,7 +16,7 @@ mod writer;
 pub use engine::Engine;
 pub use follow::{Feed, follow};
 pub use remote::{Remote, follow_remote};
-pub use run::run;
+pub use run::{Reports, run};
 pub use writer::Writer;
 
 /// The field manager of what is written here.

@@ -23,6 +23,10 @@ pub mod xds;
 
 pub mod api;
 
+pub mod proxies;
+
+mod metrics;
+
 mod selector;
 
 mod fields;

@@ -1,8 +1,9 @@
-//! What is served: the kinds of `config_loader`, Namespaces and Leases.
+//! What is served: the kinds of `config_loader`, Namespaces, Leases, and the reports of proxies.
 
 use std::sync::LazyLock;
 
 use config_loader::kinds::{self, Row, api::Api, api::Column};
+use config_loader::proxy_state::{REPORT_GROUP, REPORT_KIND, REPORT_PLURAL, REPORT_VERSION};
 
 /// A resource: one kind in one API group.
 #[derive(Debug)]
@@ -15,7 +16,7 @@ pub struct Resource {
     pub kind: &'static str,
     /// Its names and columns.
     pub api: Api,
-    /// How its objects are read; none for Namespaces and Leases.
+    /// How its objects are read; none for Namespaces, Leases and reports of proxies.
     pub row: Option<&'static Row>,
 }
 
@@ -61,6 +62,33 @@ const LEASE: Api = Api {
     ],
 };
 
+const fn column(name: &'static str, json_path: &'static str, holds: &'static str) -> Column {
+    Column {
+        name,
+        json_path,
+        holds,
+    }
+}
+
+const PROXY: Api = Api {
+    plural: REPORT_PLURAL,
+    short_names: &["px"],
+    categories: &[],
+    is_namespaced: true,
+    has_status: false,
+    columns: &[
+        column("Cluster", ".spec.cluster", "string"),
+        column("Mode", ".spec.mode", "string"),
+        column("Version", ".spec.version", "string"),
+        column("Revision", ".status.revision", "string"),
+        column("Newest", ".status.newestRevision", "string"),
+        column("Rejected", ".status.rejectedCount", "string"),
+        column("Last Change", ".status.lastChange", "string"),
+        column("Last Seen", ".status.lastSeen", "date"),
+        column("Age", ".metadata.creationTimestamp", "date"),
+    ],
+};
+
 fn collect() -> Vec<Resource> {
     let own = |group, kind, api| Resource {
         group,
@@ -72,6 +100,10 @@ fn collect() -> Vec<Resource> {
     let mut resources = vec![
         own("", "Namespace", NAMESPACE),
         own("coordination.k8s.io", "Lease", LEASE),
+        Resource {
+            versions: vec![REPORT_VERSION],
+            ..own(REPORT_GROUP, REPORT_KIND, PROXY)
+        },
     ];
     for row in kinds::rows() {
         resources.extend(row.api_groups().into_iter().map(|group| Resource {
@@ -140,6 +172,11 @@ impl Resource {
     /// Whether Kubernetes itself has this kind, without a definition.
     pub fn is_of_kubernetes(&self) -> bool {
         ["", "coordination.k8s.io", "discovery.k8s.io"].contains(&self.group)
+    }
+
+    /// Whether these are reports of proxies, which are not stored.
+    pub fn is_report(&self) -> bool {
+        self.group == REPORT_GROUP && self.kind == REPORT_KIND
     }
 
     /// Whether these are Secrets.

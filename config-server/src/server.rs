@@ -2,6 +2,7 @@
 
 mod accept;
 mod dispatch;
+mod reports;
 mod reviews;
 
 use std::net::SocketAddr;
@@ -23,6 +24,8 @@ use crate::access::tokens::Tokens;
 use crate::access::{User, pki};
 use crate::api::Api;
 use crate::audit::Audit;
+use crate::metrics::Metrics;
+use crate::proxies::Proxies;
 
 /// How long a client may take for its TLS handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,6 +36,8 @@ const CONNECTIONS_MAX: usize = 20_000;
 #[derive(Clone, Debug)]
 pub struct Server {
     pub(crate) api: Api,
+    pub(crate) proxies: Arc<Proxies>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) audit: Arc<Audit>,

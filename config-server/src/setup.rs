@@ -4,6 +4,7 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,6 +20,7 @@ use crate::audit::Audit;
 use crate::conditions;
 use crate::files;
 use crate::object;
+use crate::proxies::{self, Proxies};
 use crate::server::Server;
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedStore, STORE_FILE};
@@ -73,6 +75,8 @@ pub struct Running {
     server: Server,
     listener: TcpListener,
     writes_status: bool,
+    /// Where reports of proxies are shared with other replicas.
+    shared: Option<Shared>,
     /// Whether this server is the one that writes what only one may write.
     is_leader: watch::Receiver<bool>,
     _lock: File,
@@ -82,15 +86,27 @@ impl Running {
     /// Serves until the future is dropped.
     pub async fn serve(self) {
         let mut tasks = JoinSet::new();
+        let (store, proxies) = (self.store(), self.proxies());
+        tasks.spawn(proxies::follow_writes(store, Arc::clone(&proxies)));
+        if let Some(shared) = &self.shared {
+            tasks.spawn(proxies::share(shared.clone(), proxies));
+        }
         if self.writes_status {
             let (sender, feed) = mpsc::channel(FEED_MAX);
             let store = Arc::clone(&self.server.api.store);
             tasks.spawn(conditions::follow(store, sender));
             let writer = conditions::Writer::Store(self.server.api.clone());
             let engine = conditions::Engine::new(Fleet::default());
-            tasks.spawn(conditions::run(engine, feed, writer, self.is_leader));
+            let reports = conditions::Reports::new(self.proxies(), Instant::now());
+            let run = conditions::run(engine, feed, Some(reports), writer, self.is_leader);
+            tasks.spawn(run);
         }
         self.server.serve(self.listener).await;
+    }
+
+    /// The proxies that report to this server.
+    pub fn proxies(&self) -> Arc<Proxies> {
+        Arc::clone(&self.server.proxies)
     }
 
     /// The store of this server.
@@ -127,8 +143,11 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         let text = kubeconfig_text(name, &token, address, &material.ca);
         write_changed(&path, &text).map_err(in_data)?;
     }
+    let shared = settings.etcd.as_ref().map(Shared::new).transpose()?;
     let server = Server {
         api: Api::new(store),
+        proxies: Arc::default(),
+        metrics: Arc::default(),
         tokens: Arc::new(users.tokens()),
         attempts: Arc::new(Attempts::default()),
         audit: Arc::new(Audit::at(data.join("audit.log")).map_err(in_data)?),
@@ -140,6 +159,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         server,
         listener,
         writes_status: settings.writes_status,
+        shared,
         is_leader,
         _lock: lock,
     })

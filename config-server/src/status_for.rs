@@ -54,7 +54,7 @@ impl StatusFor {
         let engine = conditions::Engine::new(Fleet::default());
         let writer = Writer::Remote(Arc::new(remote));
         tokio::select! {
-            () = conditions::run(engine, feed, writer, is_leader) => {}
+            () = conditions::run(engine, feed, None, writer, is_leader) => {}
             _ = stop => {}
         }
         // The receiver is gone, so that the election ends.

@@ -146,11 +146,10 @@ impl App {
         let access_log = Arc::new(open_access_log(&settings)?);
         let mut inheritance = Inheritance::of(&settings)?;
         let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
-        let (found, watches) = sources::follow(&settings)?;
-        let registry = Arc::new(Registry::seeded(rand::random()));
-        let certificates = Arc::new(Store::default());
+        let (found, watches, reported) = sources::follow(&settings)?;
+        let live = (Arc::new(Registry::seeded(rand::random())), Arc::default());
+        let (registry, certificates): (Arc<Registry>, Arc<Store>) = live.clone();
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());
-        let live = (Arc::clone(&registry), Arc::clone(&certificates));
         let publisher = publisher(&settings, live, &telemetry, &slot);
         let (follower, names) = follower(&settings, &registry)?;
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
@@ -162,6 +161,7 @@ impl App {
             names,
             listeners,
             quarantine: Arc::clone(&quarantine),
+            reported,
             registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
             directories: Directories::new(),

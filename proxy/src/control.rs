@@ -18,9 +18,13 @@ pub mod memory;
 
 mod panics;
 
+pub mod propagation;
+
 pub mod publish;
 
 pub mod remote_clusters;
+
+pub mod reported_state;
 
 mod sources;
 
@@ -29,7 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config_loader::diagnostic::codes::common::CM036;
-use config_loader::{Diagnostic, Kind, Quarantined, ResourceSet, Severity, Update};
+use config_loader::{Diagnostic, Kind, Quarantined, Received, ResourceSet, Severity, Update};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
@@ -44,8 +48,10 @@ use advice::Advice;
 use certificates::Directories;
 use dns::Follower;
 pub use held::Held;
+use propagation::Propagation;
 use publish::Publisher;
 use remote_clusters::FoundMembers;
+use reported_state::ReportedState;
 
 /// Kinds that name no certificates.
 const WITHOUT_CERTIFICATES: [Kind; 4] = [
@@ -80,6 +86,8 @@ pub struct Found {
     pub waits_for: Option<String>,
     /// Whether anything came after the first look at files.
     pub has_changed: bool,
+    /// The newest update of each source, and whether it is in effect.
+    pub propagation: Propagation,
     /// What became of the file of what is known of other clusters.
     pub members: FoundMembers,
 }
@@ -91,6 +99,8 @@ impl Found {
         self.diagnostics = update.diagnostics;
         self.quarantined = update.quarantined;
         self.waits_for = update.waits_for;
+        let is_change = !update.changed.is_empty();
+        self.propagation.arrived(update.revisions, is_change);
         self.has_changed = true;
     }
 
@@ -129,6 +139,8 @@ pub struct Control {
     pub listeners: watch::Sender<Arc<BTreeSet<ListenerKey>>>,
     /// What is held at its last good version.
     pub quarantine: Quarantine,
+    /// Tells config servers what is in effect.
+    pub reported: ReportedState,
     /// Live state.
     pub registry: Arc<Registry>,
     /// Counters.
@@ -171,11 +183,27 @@ impl Control {
         let knows_more = settings.is_some_and(|settings| self.publisher.know(settings));
         let has_others = self.names_other_certificates(&found.set, knows_more)
             && self.look_at_certificates(&found.set);
+        let before = self.publisher.generation();
         // findings may come without a change
         if knows_more || has_others || !self.publisher.has_published(&found.set) {
             let snapshot = self.publisher.publish(found.set);
             self.follow(&snapshot);
+            if snapshot.generation == before {
+                return; // a fault while compiling: nothing of it is in effect
+            }
         }
+        let propagation = &self.telemetry.propagation;
+        found.propagation.in_effect(propagation, Received::now());
+        self.report();
+    }
+
+    /// Tells config servers what is in effect.
+    fn report(&self) {
+        let generation = self.publisher.generation();
+        let propagation = &self.telemetry.propagation;
+        let held = self.quarantine.lock();
+        let held = held.unwrap_or_else(PoisonError::into_inner);
+        self.reported.tell(generation, propagation, &held);
     }
 
     /// Whether resources may name other certificates than those in effect. What happens to files is noticed without a change of
@@ -250,6 +278,7 @@ impl Control {
                     self.telemetry.stats.sweep(std::time::Instant::now());
                 }
             }
+            self.report();
         }
     }
 

@@ -15,6 +15,7 @@ mod log;
 mod members;
 pub mod names;
 mod plaintext;
+mod propagation;
 mod requests;
 mod routes;
 mod stats_registry;
@@ -40,6 +41,7 @@ pub use members::{
 };
 pub use names::{Counter, Gauge};
 pub use plaintext::{PlaintextCount, PlaintextStats, SourceWorkload};
+pub use propagation::{AppliedSource, PropagationStats};
 pub use requests::{RequestProtocol, RequestRecord, RequestStats, Security, VARIANTS_MAX};
 pub use routes::RouteStats;
 pub use stats_registry::{RETENTION, StatsRegistry};
@@ -56,6 +58,8 @@ pub struct Telemetry {
     pub control: ControlStats,
     /// Connections in plain text to a workload that takes the mesh's TLS as well.
     pub plaintext: PlaintextStats,
+    /// How far sources are in effect.
+    pub propagation: PropagationStats,
     workers: usize,
 }
 
@@ -67,6 +71,7 @@ impl Telemetry {
             stats: StatsRegistry::new(workers),
             control: ControlStats::new(build),
             plaintext: PlaintextStats::default(),
+            propagation: PropagationStats::default(),
             workers,
         })
     }

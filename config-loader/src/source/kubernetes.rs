@@ -8,12 +8,15 @@ mod client;
 mod discovery;
 mod document;
 mod problems;
+mod reporting;
+mod seen;
 mod server;
 mod settings;
 mod watch;
 
 pub(crate) use client::Clients;
 pub(super) use client::connect;
+pub(super) use reporting::States;
 pub use settings::{ApiServer, KubernetesSettings};
 
 use std::sync::Arc;
@@ -25,10 +28,11 @@ use super::state::StateFile;
 use super::stream::report::Message;
 
 /// Starts a task for each server. `files` has the file of each server's saved state, or none at all.
+/// Servers that take reports are told the `states` of the proxy.
 pub(super) fn spawn(
     (settings, clients): (KubernetesSettings, Clients),
     files: &[StateFile],
-    reports: &mpsc::Sender<Message>,
+    (reports, states): (&mpsc::Sender<Message>, Option<&States>),
     tasks: &mut JoinSet<()>,
 ) {
     let settings = Arc::new(settings);
@@ -38,6 +42,7 @@ pub(super) fn spawn(
             Arc::clone(&settings),
             (number, file),
             clients.clone(),
+            states.cloned(),
             reports.clone(),
         );
         tasks.spawn(server.run());

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::revision::SourceRevision;
 use crate::diagnostic::Diagnostic;
 
 /// Where what is read comes from.
@@ -40,6 +41,8 @@ pub(crate) struct Look {
     pub(crate) problems: Vec<Diagnostic>,
     /// What has to come before what was found is complete.
     pub(crate) waits_for: Option<String>,
+    /// How far the source, or each of its servers, is with this.
+    pub(crate) revisions: Vec<SourceRevision>,
     /// Files that should be looked at again soon.
     pub(crate) unsettled: BTreeSet<PathBuf>,
 }

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::kubernetes::{self, ApiServer, Clients, KubernetesSettings};
+use super::kubernetes::{self, ApiServer, Clients, KubernetesSettings, States};
 use super::state::{self, StateFile};
 use super::stream::collect::collect;
 use super::stream::report::{MESSAGES_MAX, Message, Origin};
@@ -88,13 +88,14 @@ impl Drop for Following {
     }
 }
 
-/// Follows the servers; `follower` gets every change. `check` finds what is wrong with one object by itself.
+/// Follows the servers; `follower` gets every change. `check` finds what is wrong with one object by itself. Servers that take
+/// reports are told the `states` of the proxy.
 ///
 /// # Errors
 /// If no thread or no runtime can be started, or the directory of the state cannot be made.
 pub(crate) fn spawn(
     settings: ControlSettings,
-    check: CheckObject,
+    (check, states): (CheckObject, Option<States>),
     follower: impl Follow + Send + 'static,
 ) -> io::Result<Following> {
     if let Some(directory) = &settings.state {
@@ -110,7 +111,7 @@ pub(crate) fn spawn(
             runtime.block_on(async {
                 tokio::select! {
                     _ = stopped => {}
-                    () = follow(settings, (Clients::Configured, check), follower) => {}
+                    () = follow(settings, (Clients::Configured, check, states), follower) => {}
                 }
             });
         })?;
@@ -123,7 +124,7 @@ pub(crate) fn spawn(
 /// Runs the tasks of all servers, and takes in what they report.
 pub(crate) async fn follow(
     settings: ControlSettings,
-    (clients, check): (Clients, CheckObject),
+    (clients, check, states): (Clients, CheckObject, Option<States>),
     follower: impl Follow,
 ) {
     let origins = settings.origins();
@@ -132,7 +133,8 @@ pub(crate) async fn follow(
     let (sender, messages) = mpsc::channel::<Message>(MESSAGES_MAX);
     let mut tasks = JoinSet::new();
     let kubernetes = (settings.kubernetes, clients);
-    kubernetes::spawn(kubernetes, &files, &sender, &mut tasks);
+    let streams = (&sender, states.as_ref());
+    kubernetes::spawn(kubernetes, &files, streams, &mut tasks);
     xds::spawn(
         settings.xds,
         check,

@@ -4,7 +4,7 @@
 //! one, flushed to the disk, and renamed, so that a crash leaves the old one or the new one. A file that is cut or changed is not
 //! used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::Hasher;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -130,18 +130,42 @@ impl StateFile {
         }
     }
 
-    /// Writes all objects of a server.
+    /// Writes all objects of a server, none of which is rejected.
     ///
     /// # Errors
     /// If it cannot be written; the old file is still there then.
+    #[cfg(test)]
     pub(super) fn write(&self, all: &Changes, now: SystemTime) -> io::Result<()> {
         self.write_objects(present(all), now)
+    }
+
+    /// Writes all objects of a server. A rejected object keeps the text that an earlier process wrote: its last good one.
+    ///
+    /// # Errors
+    /// If it cannot be written; the old file is still there then.
+    pub(super) fn begin(
+        &self,
+        all: &Changes,
+        rejected: &BTreeSet<Arc<str>>,
+        now: SystemTime,
+    ) -> io::Result<()> {
+        let old = match rejected.is_empty() {
+            true => Vec::new(),
+            // A file that cannot be used is replaced.
+            false => match self.read() {
+                Ok(Some(saved)) => saved.objects,
+                Ok(None) | Err(_) => Vec::new(),
+            },
+        };
+        let kept = old.iter().map(|(name, text)| (&**name, &**text));
+        let kept = kept.filter(|(name, _)| rejected.contains(*name) && !all.contains_key(*name));
+        self.write_objects(kept.chain(present(all)), now)
     }
 
     /// Writes what it has with `changes`.
     ///
     /// # Errors
-    /// As `write`, and if what it has cannot be read.
+    /// As `begin`, and if what it has cannot be read.
     pub(super) fn update(&self, changes: &Changes, now: SystemTime) -> io::Result<()> {
         let old = self.read()?.map(|saved| saved.objects).unwrap_or_default();
         let kept = old.iter().map(|(name, text)| (&**name, &**text));

@@ -13,5 +13,6 @@ pub(super) mod progress;
 pub(super) mod remote_services;
 pub(super) mod report;
 mod restored;
+mod revisions;
 pub(super) mod saving;
 pub(super) mod text;

@@ -3,8 +3,9 @@
 //! Directories are watched, not files: editors and Kubernetes replace files. What the kernel reports only says where to
 //! look; what changed is found by looking. Where it reports nothing, a look now and then finds it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use super::debounce::{Debounce, Due, Happened};
 use super::file::FileSource;
 use super::look::Look;
+use super::revision::{FILES, Received, SourceRevision};
 use super::scan::{is_resource_file, name_of};
 use crate::ReadOptions;
 use crate::diagnostic::codes::common::SRC004;
@@ -110,6 +112,11 @@ pub(crate) trait Follow {
 
     /// The deadline has come.
     fn catch_up(&mut self) {}
+
+    /// The files, or documents, whose newest text is rejected.
+    fn rejected(&self) -> BTreeSet<Arc<str>> {
+        BTreeSet::new()
+    }
 }
 
 impl<F: FnMut(Look)> Follow for F {
@@ -154,6 +161,8 @@ struct Watching<F> {
     debounce: Debounce,
     /// When all files are looked at although nothing was reported; none before the beginning.
     next_poll: Option<Instant>,
+    /// When the first change was reported that no look has found yet.
+    happened: Option<Received>,
     /// What was found while more was happening, and since when.
     held: Option<(Instant, Look)>,
     follower: F,
@@ -174,6 +183,7 @@ impl<F: Follow> Watching<F> {
             trouble: None,
             debounce: Debounce::new(settings.debounce),
             next_poll: None,
+            happened: None,
             held: None,
             follower,
         }
@@ -274,6 +284,7 @@ impl<F: Follow> Watching<F> {
             }
             _ => Happened::Other,
         };
+        self.happened.get_or_insert_with(|| Received::at(now));
         if event.need_rescan() {
             self.debounce.other(now);
         }
@@ -315,6 +326,7 @@ impl<F: Follow> Watching<F> {
             Due::Files(paths) => self.source.look_at(paths),
             Due::Again(paths) => self.source.look_again_at(paths),
         };
+        let is_settled = look.unsettled.is_empty();
         if self.watch_directories() {
             // Files may have come before the watch.
             self.debounce.again(now);
@@ -323,14 +335,29 @@ impl<F: Follow> Watching<F> {
             self.debounce.files_again(unsettled, now + SETTLE);
         }
         look.problems.extend(self.trouble.clone());
+        self.note_received(&mut look, is_settled, now);
         self.held = Some(match self.held.take() {
             None => (now, look),
             Some((since, mut held)) => {
                 held.events.append(&mut look.events);
                 held.problems = look.problems;
+                if held.revisions.is_empty() {
+                    held.revisions = look.revisions;
+                }
                 (since, held)
             }
         });
+    }
+
+    /// Notes when the changes of a look were first reported.
+    fn note_received(&mut self, look: &mut Look, is_settled: bool, now: Instant) {
+        if !look.events.is_empty() {
+            let happened = self.happened.take();
+            let received = happened.unwrap_or_else(|| Received::at(now));
+            look.revisions.push(revision(received));
+        } else if is_settled {
+            self.happened = None;
+        }
     }
 
     /// Hands on what was found, unless more happened while it was looked for: a burst becomes one update.
@@ -407,6 +434,16 @@ impl<F: Follow> Watching<F> {
             "changes are seen every {poll} s instead; raise fs.inotify.max_user_watches"
         ));
         found
+    }
+}
+
+/// How far files are: they have no revisions.
+pub(crate) fn revision(received: Received) -> SourceRevision {
+    SourceRevision {
+        source: FILES.into(),
+        revision: None,
+        received,
+        restored: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::diagnostic::Diagnostic;
 use crate::kind::ObjectRef;
 use crate::resource::{AnyObject, ResourceSet};
+use crate::source::SourceRevision;
 
 /// A change of the objects in effect, or of what is wrong with the files.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Update {
     pub quarantined: Vec<Quarantined>,
     /// What has to come before the objects are complete for the first time.
     pub waits_for: Option<String>,
+    /// How far each source is.
+    pub revisions: Vec<SourceRevision>,
 }
 
 /// An object whose text is refused, missing behind an error, or in a file that cannot be read.

@@ -14,7 +14,7 @@ use crate::resources;
 pub enum Role {
     /// Everything.
     Admin,
-    /// Read everything but Secrets, and of Secrets those in these namespaces.
+    /// Read everything but Secrets, and of Secrets those in these namespaces; report what is in effect.
     Proxy(Vec<String>),
     /// Read everything but Secrets.
     Reader,
@@ -46,14 +46,21 @@ impl Role {
             Role::Admin => true,
             Role::Proxy(namespaces) if resource.is_secret() => is_read && is_in(namespaces),
             Role::Reader | Role::Writer(_) if resource.is_secret() => false,
+            // Only proxies know what is in effect.
+            Role::Proxy(_) if resource.is_report() => is_read || is_write,
+            Role::Writer(_) if resource.is_report() => is_read,
             Role::Proxy(_) | Role::Reader => is_read,
             Role::Writer(namespaces) => is_read || is_write && is_in(namespaces),
         }
     }
 
     /// Whether a request for a path that is about no object is allowed, such as `/version`.
-    pub fn allows_path(&self, verb: &str) -> bool {
-        verb == "get" || *self == Role::Admin
+    pub fn allows_path(&self, verb: &str, path: &str) -> bool {
+        match self {
+            Role::Admin => true,
+            Role::Proxy(_) | Role::Writer(_) if path == "/metrics" => false,
+            Role::Proxy(_) | Role::Reader | Role::Writer(_) => verb == "get",
+        }
     }
 }
 
@@ -159,6 +166,14 @@ mod tests {
             ("writer:a", "update", cluster, false),
             ("proxy", "watch", gateway(None), true),
             ("proxy", "update", gateway(Some("a")), false),
+            ("proxy", "update", ("strait.io", "proxies", Some("a")), true),
+            (
+                "writer:a",
+                "update",
+                ("strait.io", "proxies", Some("a")),
+                false,
+            ),
+            ("reader", "list", ("strait.io", "proxies", None), true),
             ("proxy", "list", secret(Some("a")), false),
             ("proxy:a", "watch", secret(Some("a")), true),
             ("proxy:a", "watch", secret(Some("b")), false),

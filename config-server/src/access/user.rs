@@ -72,7 +72,7 @@ impl User {
     /// # Errors
     /// 403 if not.
     pub fn check_path(&self, verb: &str, path: &str) -> Result<(), Failure> {
-        if self.role.allows_path(verb) {
+        if self.role.allows_path(verb, path) {
             return Ok(());
         }
         let User { name, .. } = self;

@@ -214,7 +214,10 @@ impl Api {
 
     /// Deletes everything in a namespace.
     async fn empty_namespace(&self, namespace: &str) -> Result<(), Failure> {
-        for resource in resources::all().iter().filter(|r| r.api.is_namespaced) {
+        for resource in resources::all()
+            .iter()
+            .filter(|r| r.api.is_namespaced && !r.is_report())
+        {
             for entry in self.entries(resource.prefix(Some(namespace))).await? {
                 let name = entry.key.rsplit('/').next().unwrap_or("").to_owned();
                 let target = target_of(resource, Some(namespace));

@@ -17,8 +17,17 @@ pub const VERBS: [&str; 8] = [
     "update",
     "watch",
 ];
+/// What can be done with reports of proxies. They are not watched: they change too often.
+const REPORT_VERBS: [&str; 6] = ["create", "delete", "get", "list", "patch", "update"];
 /// What can be done with the status of objects.
 pub const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+fn verbs(resource: &Resource) -> &'static [&'static str] {
+    match resource.is_report() {
+        true => &REPORT_VERBS,
+        false => &VERBS,
+    }
+}
 
 /// `/version`
 pub fn version() -> Value {
@@ -110,7 +119,7 @@ pub fn api_resources(group: &str, version: &str) -> Result<Value, Failure> {
         group_version = resource.api_version(version);
         let mut row = json!({
             "name": resource.api.plural, "singularName": resource.kind.to_ascii_lowercase(),
-            "namespaced": resource.api.is_namespaced, "kind": resource.kind, "verbs": VERBS,
+            "namespaced": resource.api.is_namespaced, "kind": resource.kind, "verbs": verbs(resource),
         });
         if !resource.api.short_names.is_empty() {
             row["shortNames"] = json!(resource.api.short_names);
@@ -170,7 +179,7 @@ fn aggregated_resource(resource: &Resource, version: &str) -> Value {
     let mut row = json!({
         "resource": resource.api.plural, "responseKind": kind,
         "scope": if resource.api.is_namespaced { "Namespaced" } else { "Cluster" },
-        "singularResource": resource.kind.to_ascii_lowercase(), "verbs": VERBS,
+        "singularResource": resource.kind.to_ascii_lowercase(), "verbs": verbs(resource),
     });
     if !resource.api.short_names.is_empty() {
         row["shortNames"] = json!(resource.api.short_names);

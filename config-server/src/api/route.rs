@@ -10,6 +10,8 @@ use crate::status::Failure;
 pub enum Route {
     /// Whether the server works.
     Health,
+    /// `/metrics`
+    Metrics,
     /// `/version`
     Version,
     /// `/api`
@@ -80,6 +82,7 @@ pub fn route(path: &str) -> Result<Route, Failure> {
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     match &*segments {
         ["healthz" | "livez" | "readyz", ..] => Ok(Route::Health),
+        ["metrics"] => Ok(Route::Metrics),
         ["version"] => Ok(Route::Version),
         ["strait", "backup"] => Ok(Route::Backup),
         ["api"] => Ok(Route::CoreVersions),

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config_loader::{Checker, Diagnostic, Fleet, Kind, ReadOptions};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::merge::merged;
-use super::wanted::{has_conditions, wanted};
+use super::programmed::{Followers, Subject, identity};
+use super::wanted::{Wanted, has_conditions, wanted};
 use super::writer::{Outcome, Write};
 use crate::object;
 use crate::resources::{self, Resource};
+use crate::store::Revision;
 
 /// An object gets at most one write in this time: whoever else writes the same conditions cannot keep us busy.
 const WRITE_PAUSE: Duration = Duration::from_secs(1);
@@ -28,6 +30,8 @@ pub struct Engine {
     found: HashMap<Arc<str>, Vec<Diagnostic>>,
     /// Objects whose conditions are to be compared with what they should be.
     dirty: BTreeSet<Arc<str>>,
+    /// What proxies report; none if there is nothing to say about it.
+    followers: Option<Followers>,
     /// Resources of which the server keeps no conditions.
     not_kept: HashSet<String>,
 }
@@ -44,6 +48,12 @@ struct Known {
     conditions: Vec<Value>,
     /// A hash of what is checked.
     checked: u64,
+    /// An object with its labels.
+    labels: Value,
+    /// The revision of its last change of what is checked.
+    changed: Revision,
+    /// What was last found about the proxies that read it.
+    programmed: Option<(&'static str, Option<String>)>,
     /// Until when it is not written.
     rests_until: Option<Instant>,
 }
@@ -56,6 +66,7 @@ impl Engine {
             objects: HashMap::new(),
             found: HashMap::new(),
             dirty: BTreeSet::new(),
+            followers: None,
             not_kept: HashSet::new(),
         }
     }
@@ -71,7 +82,9 @@ impl Engine {
                     if before.as_ref().is_none_or(|b| b.checked != known.checked) {
                         texts.push((Arc::clone(&key), Some(text)));
                     }
-                    known.rests_until = before.and_then(|before| before.rests_until);
+                    if let Some(before) = before {
+                        known.continues(before);
+                    }
                     if self.writes(known.resource) {
                         self.dirty.insert(Arc::clone(&key));
                     }
@@ -88,6 +101,19 @@ impl Engine {
         if !texts.is_empty() && self.checker.change(texts) {
             self.regroup();
         }
+    }
+
+    /// Takes in what proxies report. Objects of which it says something else than before are looked at.
+    pub fn set_followers(&mut self, followers: Followers) {
+        let objects = self.objects.iter();
+        let differ = objects.filter(|(_, known)| {
+            let is_written = has_conditions(known.resource)
+                && !self.not_kept.contains(&known.resource.qualified());
+            is_written && known.programmed != Some(identity(&followers.programmed(known.subject())))
+        });
+        let differ: Vec<Arc<str>> = differ.map(|(key, _)| Arc::clone(key)).collect();
+        self.dirty.extend(differ);
+        self.followers = Some(followers);
     }
 
     /// Makes findings that are due.
@@ -124,7 +150,9 @@ impl Engine {
                 continue;
             };
             let found: Vec<&Diagnostic> = self.found.get(key).into_iter().flatten().collect();
-            let wanted = wanted(known.resource, &found);
+            let mut wanted = wanted(known.resource, &found);
+            let followers = self.followers.as_ref();
+            wanted.extend(followers.map(|followers| known.programmed(followers)));
             let conditions = merged(&known.conditions, &wanted, known.generation, time);
             if conditions.is_some() && known.rests_until.is_some_and(|until| until > now) {
                 continue;
@@ -196,6 +224,34 @@ impl Engine {
     }
 }
 
+impl Known {
+    /// Takes over what is known of the same object before a change.
+    fn continues(&mut self, before: Known) {
+        self.rests_until = before.rests_until;
+        if before.checked == self.checked {
+            self.changed = before.changed;
+            self.programmed = before.programmed;
+        }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            resource: self.resource,
+            namespace: self.namespace.as_deref(),
+            name: &self.name,
+            labels: &self.labels,
+            changed: self.changed,
+        }
+    }
+
+    /// The condition about proxies, which is remembered.
+    fn programmed(&mut self, followers: &Followers) -> Wanted {
+        let wanted = followers.programmed(self.subject());
+        self.programmed = Some(identity(&wanted));
+        wanted
+    }
+}
+
 /// What is known of an object by itself, and the text that is checked. None if it does not count.
 fn read(mut object: Value) -> Option<(Known, String)> {
     if object::is_deleting(&object) {
@@ -221,6 +277,11 @@ fn read(mut object: Value) -> Option<(Known, String)> {
             .unwrap_or(0),
         conditions: conditions.unwrap_or_default(),
         checked: 0,
+        labels: json!({"metadata": {"labels": object::metadata(&object)["labels"]}}),
+        changed: object::meta(&object, "resourceVersion")
+            .parse()
+            .unwrap_or(0),
+        programmed: None,
         rests_until: None,
     };
     let metadata = object::metadata_mut(&mut object);
@@ -240,9 +301,8 @@ fn read(mut object: Value) -> Option<(Known, String)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::proxies::{Proxies, Report};
 
     fn route() -> Value {
         json!({
@@ -298,6 +358,60 @@ mod tests {
         assert_eq!(&*write.revision, "8");
         assert!(change(&mut engine, "vs", None, &mut now).is_empty());
         assert_eq!(engine.deadline(now), None);
+    }
+
+    /// What proxies report that have that revision in effect.
+    fn followers(revisions: &[&str]) -> Followers {
+        let table = Proxies::default();
+        for (number, revision) in revisions.iter().enumerate() {
+            let mut report = Report {
+                name: format!("p{number}"),
+                ..Report::default()
+            };
+            report.status.revision = Some((*revision).to_owned());
+            table.report(report, Instant::now()).unwrap();
+        }
+        Followers::new(table.list(None))
+    }
+
+    #[test]
+    fn what_proxies_report_is_written_once() {
+        let (mut engine, mut now) = (Engine::new(Fleet::default()), Instant::now());
+        engine.set_followers(followers(&["6"]));
+        let writes = change(&mut engine, "vs", Some(route()), &mut now);
+        assert_eq!(writes[0].conditions[1]["type"], "Programmed");
+        assert_eq!(writes[0].conditions[1]["status"], "False");
+        let mut written = route();
+        written["metadata"]["resourceVersion"] = json!("8");
+        written["status"] = json!({"conditions": writes[0].conditions});
+        assert!(change(&mut engine, "vs", Some(written.clone()), &mut now).is_empty());
+
+        // The status that was written raises the revision of the object, and the proxy has not read it yet.
+        engine.set_followers(followers(&["7"]));
+        now += Duration::from_secs(60);
+        let writes = engine.due(now, 10, "t2");
+        assert_eq!(writes[0].conditions[1]["status"], "True");
+        assert_eq!(writes[0].conditions[1]["message"], "1 of 1 proxies");
+        written["metadata"]["resourceVersion"] = json!("9");
+        written["status"] = json!({"conditions": writes[0].conditions});
+        assert!(change(&mut engine, "vs", Some(written.clone()), &mut now).is_empty());
+        for more in [&["8"][..], &["9", "9"], &["9", "7", "7"]] {
+            engine.set_followers(followers(more));
+            assert_eq!(engine.deadline(now), None, "{more:?} changes nothing");
+        }
+
+        engine.set_followers(followers(&[]));
+        assert_eq!(
+            engine.due(now, 10, "t3")[0].conditions[1]["status"],
+            "Unknown"
+        );
+        written["spec"]["hosts"] = json!(["other.example"]);
+        written["metadata"]["resourceVersion"] = json!("12");
+        written["metadata"]["generation"] = json!(4);
+        engine.set_followers(followers(&["11"]));
+        let writes = change(&mut engine, "vs", Some(written), &mut now);
+        assert_eq!(writes[0].conditions[1]["reason"], "Pending");
+        assert_eq!(writes[0].conditions[1]["observedGeneration"], 4);
     }
 
     #[test]

@@ -14,7 +14,11 @@ pub fn merged(
 ) -> Option<Vec<Value>> {
     let mut conditions = existing.to_vec();
     for one in wanted {
-        let status = if one.holds { "True" } else { "False" };
+        let status = match one.holds {
+            None => "Unknown",
+            Some(true) => "True",
+            Some(false) => "False",
+        };
         let known = conditions
             .iter_mut()
             .find(|condition| condition["type"] == one.name);
@@ -23,8 +27,16 @@ pub fn merged(
             .filter(|known| known["status"] == status)
             .and_then(|known| known["lastTransitionTime"].as_str())
             .unwrap_or(now);
+        let is_same = |known: &&&mut Value| {
+            known["status"] == status
+                && known["reason"] == one.reason
+                && known["observedGeneration"] == generation
+        };
+        let kept = known.as_ref().filter(|_| one.keeps_message);
+        let kept = kept.filter(is_same).map(|known| known["message"].clone());
+        let message = kept.unwrap_or_else(|| one.message.clone().into());
         let condition = json!({
-            "type": one.name, "status": status, "reason": one.reason, "message": one.message,
+            "type": one.name, "status": status, "reason": one.reason, "message": message,
             "lastTransitionTime": since, "observedGeneration": generation,
         });
         match known {
@@ -42,9 +54,10 @@ mod tests {
     fn accepted(holds: bool, message: &str) -> Wanted {
         Wanted {
             name: "Accepted",
-            holds,
+            holds: Some(holds),
             reason: "Accepted",
             message: message.to_owned(),
+            keeps_message: false,
         }
     }
 
@@ -58,6 +71,27 @@ mod tests {
         assert_eq!(told[0]["observedGeneration"], 2);
         let flipped = merged(&told, &[accepted(false, "m")], 2, "t3").unwrap();
         assert_eq!(flipped[0]["lastTransitionTime"], "t3");
+    }
+
+    #[test]
+    fn count_alone_is_no_reason_to_write() {
+        let counted = |message: &str| Wanted {
+            keeps_message: true,
+            ..accepted(true, message)
+        };
+        let first = merged(&[], &[counted("1 of 1")], 1, "t1").unwrap();
+        assert_eq!(merged(&first, &[counted("2 of 2")], 1, "t2"), None);
+        let next = merged(&first, &[counted("2 of 2")], 2, "t2").unwrap();
+        assert_eq!(next[0]["message"], "2 of 2");
+        let unknown = Wanted {
+            holds: None,
+            ..counted("none")
+        };
+        let last = merged(&next, &[unknown], 2, "t3").unwrap();
+        assert_eq!(
+            (&last[0]["status"], &last[0]["message"]),
+            (&"Unknown".into(), &"none".into())
+        );
     }
 
     #[test]

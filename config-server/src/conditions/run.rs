@@ -1,5 +1,6 @@
 //! Has conditions written, as objects and findings change.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -8,8 +9,10 @@ use tokio::sync::{mpsc, watch};
 
 use super::engine::Engine;
 use super::follow::Feed;
+use super::programmed::Followers;
 use super::writer::Writer;
 use crate::clock;
+use crate::proxies::Proxies;
 
 /// Changes are looked at when none has come for so long, and after so long at the latest.
 const QUIET: Duration = Duration::from_millis(50);
@@ -20,10 +23,56 @@ const MESSAGES_MAX: usize = 64;
 const WRITES_MAX: usize = 256;
 const WRITES_AT_ONCE: usize = 32;
 
+/// After a start, proxies report again within this time. Until it is over, a missing report changes no condition.
+const PROXIES_GRACE: Duration = Duration::from_secs(30);
+/// The least time between two looks at the proxies.
+const PROXIES_PAUSE: Duration = Duration::from_millis(250);
+
+/// The proxies whose reports become conditions.
+#[derive(Debug)]
+pub struct Reports {
+    proxies: Arc<Proxies>,
+    changes: watch::Receiver<u64>,
+    /// When the next look at them is due; none before anything changes.
+    due: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Reports {
+    /// Of the proxies that report to this server, which has started now.
+    pub fn new(proxies: Arc<Proxies>, now: Instant) -> Reports {
+        Reports {
+            changes: proxies.subscribe(),
+            proxies,
+            due: Some(now + PROXIES_GRACE),
+            last: None,
+        }
+    }
+
+    /// Waits until proxies report something new. May be dropped and called again.
+    async fn changed(&mut self) {
+        if self.changes.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        let next = self
+            .last
+            .map_or_else(Instant::now, |last| last + PROXIES_PAUSE);
+        self.due = Some(self.due.map_or(next, |due| due.min(next)));
+    }
+
+    /// The proxies, if it is time to look at them.
+    fn take(&mut self, now: Instant) -> Option<Followers> {
+        self.due.filter(|due| *due <= now)?;
+        (self.due, self.last) = (None, Some(now));
+        Some(Followers::new(self.proxies.list(None)))
+    }
+}
+
 /// Writes conditions until nobody feeds it. Only the leader writes, where several servers do.
 pub async fn run(
     mut engine: Engine,
     mut feed: mpsc::Receiver<Feed>,
+    mut reports: Option<Reports>,
     writer: Writer,
     mut is_leader: watch::Receiver<bool>,
 ) {
@@ -31,6 +80,8 @@ pub async fn run(
     let mut waits: Option<(Instant, Instant)> = None;
     loop {
         let wake = wake(&engine, waits, is_complete && *is_leader.borrow());
+        let look = reports.as_ref().and_then(|reports| reports.due);
+        let wake = [wake, look].into_iter().flatten().min();
         let mut messages = Vec::new();
         tokio::select! {
             count = feed.recv_many(&mut messages, MESSAGES_MAX) => {
@@ -40,8 +91,12 @@ pub async fn run(
             }
             () = until(wake) => {}
             Ok(()) = is_leader.changed() => {}
+            () = changed(&mut reports) => {}
         }
         let now = Instant::now();
+        if let Some(followers) = reports.as_mut().and_then(|reports| reports.take(now)) {
+            engine = off_thread(engine, move |engine| engine.set_followers(followers)).await;
+        }
         let mut changes = Vec::new();
         for message in messages {
             match message {
@@ -60,6 +115,13 @@ pub async fn run(
         if is_complete && *is_leader.borrow() {
             engine = write(engine, &writer).await;
         }
+    }
+}
+
+async fn changed(reports: &mut Option<Reports>) {
+    match reports {
+        Some(reports) => reports.changed().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -18,12 +18,14 @@ const NOT_VALID: &str = "Valid=False: ";
 pub struct Wanted {
     /// Its type.
     pub name: &'static str,
-    /// Whether it holds.
-    pub holds: bool,
+    /// Whether it holds; none if that is not known.
+    pub holds: Option<bool>,
     /// Why, in one word.
     pub reason: &'static str,
     /// Why, for a person.
     pub message: String,
+    /// Whether another message alone is no reason to write.
+    pub keeps_message: bool,
 }
 
 /// Whether conditions are written to objects of a kind: Kubernetes' own have others, the status of a Destination is its
@@ -62,9 +64,10 @@ fn accepted(found: &[&Diagnostic]) -> Wanted {
     let all: Vec<&Diagnostic> = of(Severity::Error).chain(of(Severity::Warning)).collect();
     Wanted {
         name: "Accepted",
-        holds: of(Severity::Error).next().is_none(),
+        holds: Some(of(Severity::Error).next().is_none()),
         reason: all.first().map_or("Accepted", |first| reason(first.code)),
         message: message(&all),
+        keeps_message: false,
     }
 }
 
@@ -77,11 +80,12 @@ fn targets_resolved(found: &[&Diagnostic]) -> Wanted {
         .collect();
     Wanted {
         name: "TargetsResolved",
-        holds: missing.is_empty(),
+        holds: Some(missing.is_empty()),
         reason: missing
             .first()
             .map_or("TargetsResolved", |first| reason(first.code)),
         message: message(&missing),
+        keeps_message: false,
     }
 }
 
@@ -94,13 +98,14 @@ fn valid(found: &[&Diagnostic]) -> Wanted {
     let spoilers: Vec<&Diagnostic> = found.iter().copied().filter(spoils).collect();
     Wanted {
         name: "Valid",
-        holds: spoilers.is_empty(),
+        holds: Some(spoilers.is_empty()),
         reason: if spoilers.is_empty() {
             "Success"
         } else {
             "Failed"
         },
         message: message(&spoilers),
+        keeps_message: false,
     }
 }
 
@@ -189,13 +194,13 @@ mod tests {
         };
         assert_eq!(
             (clean.holds, clean.reason, &*clean.message),
-            (true, "Accepted", "")
+            (Some(true), "Accepted", "")
         );
         let missing = warning(X275, "spec.http[0]", "no such service");
         let [told] = &*wanted(services, &[&missing]) else {
             panic!("one condition")
         };
-        assert_eq!((told.holds, told.reason), (true, "X275"));
+        assert_eq!((told.holds, told.reason), (Some(true), "X275"));
         assert_eq!(told.message, "warning[X275] spec.http[0]: no such service");
         let text = r#"{"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
             "metadata": {"name": "x"}, "spec": {"hosts": []}}"#;
@@ -203,7 +208,7 @@ mod tests {
         let mut found: Vec<&Diagnostic> = vec![&missing];
         found.extend(&errors);
         let rejected = &wanted(services, &found)[0];
-        assert!(!rejected.holds);
+        assert_eq!(rejected.holds, Some(false));
         assert!(
             rejected.message.starts_with("error["),
             "{}",
@@ -223,9 +228,15 @@ mod tests {
         let exports = find("flomesh.io", "v1alpha1", "serviceexports");
         let port = warning(X299, "spec.rules[0]", "Service `web` has no port 81");
         let valid = |found: &Diagnostic| wanted(exports, &[found]).remove(1);
-        assert_eq!((valid(&port).holds, valid(&port).reason), (true, "Success"));
+        assert_eq!(
+            (valid(&port).holds, valid(&port).reason),
+            (Some(true), "Success")
+        );
         let gone = warning(X299, "", "Valid=False: there is no Service `web`");
-        assert_eq!((valid(&gone).holds, valid(&gone).reason), (false, "Failed"));
+        assert_eq!(
+            (valid(&gone).holds, valid(&gone).reason),
+            (Some(false), "Failed")
+        );
         assert_eq!(
             valid(&gone).message,
             "warning[X299] there is no Service `web`"

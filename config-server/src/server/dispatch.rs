@@ -20,6 +20,7 @@ use crate::api::respond::{self, Answer, Body};
 use crate::api::route::{Route, Target, route};
 use crate::api::watch::Guard;
 use crate::api::{Call, decode, discovery, openapi, table};
+use crate::resources::Resource;
 use crate::status::Failure;
 use crate::transfer::backup::Backup;
 use crate::xds;
@@ -30,8 +31,11 @@ const BODY_BYTES_MAX: usize = 3 << 20;
 impl Server {
     /// Answers a request.
     pub(super) async fn handle(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
+        let verb = verb(&request);
         let outcome = self.answer(peer, request).await;
-        outcome.unwrap_or_else(|failure| respond::failure(&failure))
+        let response = outcome.unwrap_or_else(|failure| respond::failure(&failure));
+        self.metrics.request(verb, response.status().as_u16());
+        response
     }
 
     async fn answer(
@@ -80,6 +84,10 @@ impl Server {
                 if head.method != Method::GET {
                     return Err(Failure::method_not_allowed());
                 }
+                if let Route::Metrics = route {
+                    let revision = self.api.store.history().latest();
+                    return Ok(self::text(self.metrics.text(&self.proxies, revision)));
+                }
                 let is_pretty = params.get("pretty") == "true";
                 document(&route, &accepted, is_pretty)
             }
@@ -103,7 +111,9 @@ impl Server {
         if let Some(user) = found {
             return Ok(user);
         }
-        if self.attempts.fail(peer.address.ip(), Instant::now()) {
+        let is_limited = self.attempts.fail(peer.address.ip(), Instant::now());
+        self.metrics.rejected_login(is_limited);
+        if is_limited {
             let code = StatusCode::TOO_MANY_REQUESTS;
             return Err(Failure {
                 retry_after: Some(1),
@@ -172,9 +182,10 @@ impl Server {
         };
         let is_pretty = call.params.get("pretty") == "true";
         let answer = match (&call.method, &call.target.name) {
+            _ if call.target.resource.is_report() => Answer::ok(self.reports(call, form)?),
             (&Method::GET, _) if call.params.flag("watch")? => {
                 let body = self.api.watch(call, form, guard).await?;
-                return Ok(stream(body));
+                return Ok(stream(self.metrics.watch(body)));
             }
             (&Method::GET, Some(name)) => {
                 Answer::ok(one(self.api.get(call, name).await?, &call.target, form))
@@ -183,6 +194,9 @@ impl Server {
             _ => {
                 let outcome = self.api.change(call).await;
                 self.audit.record(user, call, &outcome);
+                if outcome.as_ref().is_ok_and(|change| change.after.is_some()) {
+                    self.metrics.write();
+                }
                 let mut answer = outcome?.answer;
                 if answer.object["kind"] == call.target.resource.kind {
                     answer.object = one(answer.object, &call.target, form);
@@ -193,22 +207,70 @@ impl Server {
         Ok(respond::json(&answer, "application/json", is_pretty))
     }
 
+    /// Reports of proxies, in the form that is accepted.
+    fn reports(&self, call: &Call, form: Form) -> Result<Value, Failure> {
+        let resource = call.target.resource;
+        let object = match call.method {
+            Method::GET => self.read_reports(call)?,
+            _ => self.write_report(call)?,
+        };
+        let Value::Array(items) = &object["items"] else {
+            let is_one = object["kind"] == resource.kind;
+            return Ok(match is_one {
+                true => one(object, &call.target, form),
+                false => object,
+            });
+        };
+        Ok(in_form(form, &object["metadata"], items, resource).unwrap_or(object))
+    }
+
     async fn list(&self, call: &Call, form: Form) -> Result<Value, Failure> {
         let list = self.api.list(call).await?;
         let resource = call.target.resource;
-        Ok(match form {
-            Form::Object => list.into_json(&call.target),
-            Form::Table(include) => {
-                let items = list.items.iter();
-                let rows = items.map(|item| table::row(item, resource, include));
-                table::table(list.metadata.into(), rows.collect(), resource, true)
-            }
-            Form::MetadataOnly => json!({
-                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": list.metadata,
-                "items": list.items.iter().map(metadata_only).collect::<Vec<_>>(),
-            }),
-        })
+        let metadata = Value::from(list.metadata.clone());
+        let formed = in_form(form, &metadata, &list.items, resource);
+        Ok(formed.unwrap_or_else(|| list.into_json(&call.target)))
     }
+}
+
+/// A list in another form than that of objects.
+fn in_form(form: Form, metadata: &Value, items: &[Value], resource: &Resource) -> Option<Value> {
+    match form {
+        Form::Object => None,
+        Form::Table(include) => {
+            let rows = items.iter().map(|item| table::row(item, resource, include));
+            let rows = rows.collect();
+            Some(table::table(metadata.clone(), rows, resource, true))
+        }
+        Form::MetadataOnly => Some(json!({
+            "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+            "items": items.iter().map(metadata_only).collect::<Vec<_>>(),
+        })),
+    }
+}
+
+/// What a request is counted as.
+fn verb(request: &Request<Incoming>) -> &'static str {
+    let is_watch = request
+        .uri()
+        .query()
+        .is_some_and(|query| query.contains("watch=true") || query.contains("watch=1"));
+    match *request.method() {
+        Method::GET if is_watch => "watch",
+        Method::GET => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => "other",
+    }
+}
+
+fn text(text: String) -> Response<Body> {
+    let mut response = Response::new(respond::full(text));
+    let plain = http::HeaderValue::from_static("text/plain; version=0.0.4");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
 }
 
 /// One object in the form that is accepted.
@@ -254,7 +316,10 @@ fn document(
         (Route::OpenApi2, _) => openapi::document_v2(),
         (Route::OpenApi3, _) => openapi::index(),
         (Route::OpenApi3Of(of), _) => openapi::document(of)?,
-        (Route::Health | Route::Backup | Route::Objects(_) | Route::Review(_), _) => {
+        (
+            Route::Health | Route::Backup | Route::Metrics | Route::Objects(_) | Route::Review(_),
+            _,
+        ) => {
             return Err(Failure::unknown_path());
         }
     };

@@ -88,8 +88,10 @@ fn allows(user: &User, asked: &ResourceAttributes) -> bool {
 }
 
 fn allows_path(user: &User, asked: &NonResourceAttributes) -> bool {
-    user.role
-        .allows_path(asked.verb.as_deref().unwrap_or_default())
+    user.role.allows_path(
+        asked.verb.as_deref().unwrap_or_default(),
+        asked.path.as_deref().unwrap_or_default(),
+    )
 }
 
 /// What the user may do in a namespace.
@@ -130,7 +132,7 @@ fn rules(user: &User, namespace: &str) -> Result<Value, Failure> {
     );
     let visits = ["get", "*"]
         .into_iter()
-        .filter(|verb| user.role.allows_path(verb));
+        .filter(|verb| user.role.allows_path(verb, "*"));
     let visits = json!({"verbs": visits.collect::<Vec<_>>(), "nonResourceURLs": ["*"]});
     Ok(json!({
         "resourceRules": rules.collect::<Vec<_>>(), "nonResourceRules": [visits], "incomplete": false,

@@ -13,6 +13,7 @@ mod load;
 mod lost_etcd;
 mod objects;
 mod process;
+mod proxies;
 mod python;
 mod replicas;
 mod requests;

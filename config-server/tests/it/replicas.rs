@@ -56,3 +56,44 @@ async fn one_replica_leads() {
     chosen.await.expect("a replica leads");
     assert_ne!(one.store.is_leader(), two.store.is_leader());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proxy_that_reports_to_one_replica_is_known_to_others() {
+    let Some(etcd) = Etcd::start() else { return };
+    let settings = etcd.settings();
+    let (one, two) = (
+        TestServer::on(settings.clone()).await,
+        TestServer::on(settings).await,
+    );
+    let path = "/apis/strait.io/v1alpha1/namespaces/edge/proxies/a";
+    let report = json!({
+        "apiVersion": "strait.io/v1alpha1", "kind": "Proxy", "metadata": {"name": "a"},
+        "spec": {"mode": "gateway"}, "status": {"revision": "7"},
+    });
+    let (mut first, mut second) = (one.admin().await, two.admin().await);
+    let before = one.store.history().latest();
+    assert_eq!(first.put(path, &report).await.code, 200);
+    let until = async |second: &mut crate::support::Client, code: u16| {
+        let limit = std::time::Duration::from_secs(20);
+        let reached = tokio::time::timeout(limit, async {
+            loop {
+                let read = second.get(path).await;
+                if read.code == code {
+                    return read.body;
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        reached.await.expect("the other replica says so")
+    };
+    let read = until(&mut second, 200).await;
+    assert_eq!(read["spec"]["mode"], "gateway");
+    assert_eq!(read["status"]["revision"], "7");
+    assert_eq!(
+        one.store.history().latest(),
+        before,
+        "no watch of objects is woken"
+    );
+    assert_eq!(first.delete(path).await.code, 200);
+    until(&mut second, 404).await;
+}

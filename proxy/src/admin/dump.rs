@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::cluster_views::clusters;
+use super::view::SourcesView;
 use crate::explain;
 use crate::explain::secret;
 use crate::filter::mirror::WHOLE;
@@ -27,7 +28,11 @@ pub struct DumpedResources {
 }
 
 /// The dump of a snapshot.
-pub fn dump(snapshot: &Snapshot, resources: DumpedResources, identity: &Identity) -> Value {
+pub fn dump(
+    snapshot: &Snapshot,
+    resources: DumpedResources,
+    (identity, sources): (&Identity, &SourcesView),
+) -> Value {
     let listeners: Vec<Value> = snapshot.listeners.values().map(|l| listener(l)).collect();
     json!({
         "generation": snapshot.generation,
@@ -37,6 +42,8 @@ pub fn dump(snapshot: &Snapshot, resources: DumpedResources, identity: &Identity
             "labels": identity.labels,
             "network": identity.network,
         },
+        "sources": sources.applied,
+        "rejected": sources.rejected,
         "remote_clusters": identity.members.iter().map(remote_cluster).collect::<Vec<_>>(),
         "listeners": listeners,
         "clusters": clusters(snapshot),

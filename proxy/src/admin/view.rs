@@ -250,6 +250,41 @@ impl ListenerState {
     }
 }
 
+/// How far sources are in effect, and what of them is not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SourcesView {
+    /// Each source.
+    pub applied: Vec<SourceView>,
+    /// Resources whose newest version is rejected.
+    pub rejected: Vec<QuarantineView>,
+}
+
+/// How far one source is in effect. Times are in UTC, as RFC 3339 has them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SourceView {
+    /// `files`, or the URL of a server.
+    pub source: String,
+    /// The newest revision of the server that is in effect.
+    pub revision: Option<String>,
+    /// When the last change was received.
+    pub received: String,
+    /// When it took effect.
+    pub applied: String,
+    /// Seconds from one to the other.
+    pub took_seconds: f64,
+    /// The saved state that is in effect because the server has not answered yet.
+    pub restored: Option<RestoredView>,
+}
+
+/// A state that was read from disk (`--state`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RestoredView {
+    /// When it was saved.
+    pub saved: String,
+    /// How long ago that is.
+    pub age_seconds: u64,
+}
+
 /// A resource whose newest version is rejected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QuarantineView {

@@ -3,13 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::time::SystemTime;
 
 use config_loader::ResourceSet;
 use tokio::sync::{Notify, watch};
 
 use super::settings::{Settings, build_info};
 use super::{certificates, dumped_resources, readiness};
-use crate::admin::view::{ListenerState, ListenerView, MutualTlsView, QuarantineView, Readiness};
+use crate::admin::view::{
+    ListenerState, ListenerView, MutualTlsView, QuarantineView, Readiness, RestoredView,
+    SourceView, SourcesView,
+};
 use crate::admin::{self, AdminState};
 use crate::compile::Survey;
 use crate::compile::certificates::mesh;
@@ -19,6 +23,7 @@ use crate::explain::{Question, explain};
 use crate::identity::{Identity, Mode};
 use crate::listener::{ListenerStatus, ListenerStatusTable};
 use crate::registry::Journal;
+use crate::runtime::dates;
 use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{
     Direction, HttpHosts, ListenAddress, Listener, Service, Snapshot, SnapshotSlot,
@@ -124,10 +129,12 @@ impl Sources {
         let dump = {
             let (slot, found) = (Arc::clone(&slot), found.clone());
             let identity = Arc::clone(&identity);
+            let live = (Arc::clone(&self.telemetry), Arc::clone(&self.quarantine));
             move || {
                 let (resources, identity) = newest(&found, &identity);
                 let resources = dumped_resources::of(&resources);
-                admin::dump(&slot.load(), resources, &identity)
+                let sources = source_views(&live.0, &live.1);
+                admin::dump(&slot.load(), resources, (&identity, &sources))
             }
         };
         let explain = move |question: &Question| {
@@ -289,6 +296,27 @@ fn listener_state(
         Some(status) if status.error().is_some() => ListenerState::Failed,
         Some(status) if status.is_open() => ListenerState::Open,
         _ => ListenerState::Starting,
+    }
+}
+
+/// How far sources are in effect, and what is rejected.
+fn source_views(telemetry: &Telemetry, quarantine: &Quarantine) -> SourcesView {
+    let now = SystemTime::now();
+    let sources = telemetry.propagation.sources().into_iter();
+    let views = sources.map(|one| SourceView {
+        source: one.source.to_string(),
+        revision: one.revision.map(|revision| revision.to_string()),
+        received: dates::rfc3339(one.received),
+        applied: dates::rfc3339(one.applied),
+        took_seconds: one.took.as_secs_f64(),
+        restored: one.restored.map(|saved| RestoredView {
+            saved: dates::rfc3339(saved),
+            age_seconds: now.duration_since(saved).unwrap_or_default().as_secs(),
+        }),
+    });
+    SourcesView {
+        applied: views.collect(),
+        rejected: quarantined(quarantine),
     }
 }
 

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use config_loader::proxy_state::{ProxySpec, ProxyState};
 use config_loader::{ApiServer, ControlSettings, ReadOptions};
 
 use super::workload::WorkloadProcess;
@@ -12,7 +13,7 @@ use crate::admin::{AdminHosts, AppProbers};
 use crate::codec;
 use crate::control::remote_clusters::ClustersFile;
 use crate::exchange::settings::ExchangeSettings;
-use crate::identity::{Identity, MemberSettings};
+use crate::identity::{Identity, MemberSettings, Mode};
 use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo};
 
 /// Settings of the process.
@@ -67,6 +68,43 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Who the proxy is, as it tells config servers.
+    pub fn proxy_state(&self) -> ProxyState {
+        let followed = self.control.as_ref().map(|control| &control.kubernetes);
+        ProxyState {
+            namespace: self.identity.namespace.clone(),
+            name: self.proxy_name(),
+            spec: ProxySpec {
+                cluster: self.identity.cluster.clone(),
+                mode: match self.identity.mode {
+                    Mode::Gateway => "gateway",
+                    Mode::Sidecar => "sidecar",
+                }
+                .to_owned(),
+                version: build_info().version,
+                namespaces: followed.map_or_else(Vec::new, |found| found.namespaces.clone()),
+                selector: followed
+                    .and_then(|found| found.selector.clone())
+                    .unwrap_or_default(),
+            },
+            ..ProxyState::default()
+        }
+    }
+
+    /// What the proxy is called: the name of its machine, which is that of its pod, and the port of its admin server where that
+    /// is not the default, since several proxies may share a machine.
+    fn proxy_name(&self) -> String {
+        let host = self.exchange.hostname.to_ascii_lowercase();
+        let host = host.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
+        let host = host.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let host = if host.is_empty() { "proxy" } else { host };
+        match self.admin.port() {
+            15_000 => host.to_owned(),
+            0 => format!("{host}-{}", std::process::id()),
+            port => format!("{host}-{port}"),
+        }
+    }
+
     /// What is known of other clusters: what is told, and the keys of those whose API servers are followed.
     pub fn with_clusters_of_servers(&self, told: &[MemberSettings]) -> Vec<MemberSettings> {
         let mut all = told.to_vec();

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use super::settings::Settings;
 use super::start_error::{StartError, failed};
 use crate::control::Found;
+use crate::control::reported_state::{ReportedState, StateSender};
 
 /// The first path that cannot be read, if there is one.
 pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
@@ -15,20 +16,30 @@ pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
     })
 }
 
-/// What the sources have found, and the watching of files, which ends when it is dropped.
-pub(super) type Followed = (watch::Receiver<Found>, (Watch, Option<Watch>));
+/// What the sources have found, the watching of files, which ends when it is dropped, and what reports to servers.
+pub(super) type Followed = (
+    watch::Receiver<Found>,
+    (Watch, Option<Watch>),
+    ReportedState,
+);
 
 /// Loads all sources and follows them.
 pub(super) fn follow(settings: &Settings) -> Result<Followed, StartError> {
     let (sender, found) = watch::channel(Found::default());
-    let resources = load(settings, &sender)?;
+    let (states, _) = watch::channel(None);
+    let resources = load(settings, &sender, &states)?;
     let members = follow_members(settings, sender)?;
-    Ok((found, (resources, members)))
+    let reported = ReportedState::new(settings.proxy_state(), states);
+    Ok((found, (resources, members), reported))
 }
 
 /// Loads the configuration and follows it. Refused resources do not keep the proxy from starting; paths that cannot
 /// be read do, since they are most likely misspelt.
-fn load(settings: &Settings, sender: &watch::Sender<Found>) -> Result<Watch, StartError> {
+fn load(
+    settings: &Settings,
+    sender: &watch::Sender<Found>,
+    states: &StateSender,
+) -> Result<Watch, StartError> {
     let updates = sender.clone();
     let watching = WatchSettings {
         read: settings.read,
@@ -39,6 +50,7 @@ fn load(settings: &Settings, sender: &watch::Sender<Found>) -> Result<Watch, Sta
     let sources = Sources {
         paths: settings.paths.clone(),
         control: settings.control.clone(),
+        states: settings.control.is_some().then(|| states.subscribe()),
     };
     let (loaded, watch) = config_loader::watch_for(fleet, &sources, watching, move |update| {
         updates.send_modify(|found| found.absorb(update));
@@ -55,6 +67,7 @@ fn load(settings: &Settings, sender: &watch::Sender<Found>) -> Result<Watch, Sta
             found.set = loaded.set;
             found.diagnostics = loaded.diagnostics;
             found.quarantined = loaded.quarantined;
+            found.propagation.arrived(loaded.revisions, true);
         }
         !is_newer
     });

@@ -1,6 +1,7 @@
 //! `strait control`: the config server, its tokens, and its objects as files.
 
 mod args;
+mod status;
 mod transfer;
 mod wait;
 
@@ -26,6 +27,7 @@ pub use args::ControlArgs;
 pub fn run(args: &ControlArgs) -> u8 {
     let outcome = match &args.command {
         None => serve(&args.server),
+        Some(ControlCommand::Status(args)) => return show_status(args),
         Some(ControlCommand::Token(token)) => change_tokens(&token.command),
         Some(ControlCommand::Import { paths, data }) => transfer::import(paths, data),
         Some(ControlCommand::Export { directory, data }) => transfer::export(directory, data),
@@ -34,6 +36,18 @@ pub fn run(args: &ControlArgs) -> u8 {
     };
     match outcome {
         Ok(()) => EXIT_DONE,
+        Err(error) => {
+            report(&error);
+            EXIT_INPUT
+        }
+    }
+}
+
+/// Shows the proxies of a server; 0 if all of them are up to date.
+fn show_status(args: &status::StatusArgs) -> u8 {
+    match block_on(status::run(args)) {
+        Ok(true) => EXIT_DONE,
+        Ok(false) => EXIT_INPUT,
         Err(error) => {
             report(&error);
             EXIT_INPUT

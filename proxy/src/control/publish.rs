@@ -77,9 +77,14 @@ impl Publisher {
         differs
     }
 
+    /// The generation in effect; 0 if none is.
+    pub fn generation(&self) -> u64 {
+        *self.generation.borrow()
+    }
+
     /// Whether anything is in effect.
     pub fn has_any(&self) -> bool {
-        *self.generation.borrow() > 0
+        self.generation() > 0
     }
 
     /// Whether these very resources are in effect.

@@ -1,6 +1,6 @@
 //! The calendar: seconds since 1970 as dates in UTC.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Seconds of a day.
 pub const SECONDS_PER_DAY: u64 = 86_400;
@@ -36,6 +36,14 @@ pub fn date_and_time(second: i64) -> [u8; 19] {
         text[at + 1] = digit(pair);
     }
     text
+}
+
+/// A time as RFC 3339 has it, in UTC and with milliseconds. Times before 1970 are those of 1970.
+pub fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let text = date_and_time(since.as_secs().cast_signed());
+    let text = String::from_utf8_lossy(&text);
+    format!("{text}.{:03}Z", since.subsec_millis())
 }
 
 /// A second as an IMF-fixdate (RFC 9110, section 5.6.7).

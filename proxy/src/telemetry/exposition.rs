@@ -7,6 +7,7 @@
 mod families;
 mod format;
 mod process;
+mod propagation;
 mod requests;
 mod tcp;
 
@@ -84,6 +85,7 @@ impl Exposition {
         let families = families::control(&self.telemetry)
             .chain(families::access_log(self.access_log.totals()))
             .chain(self.log.iter().map(|log| families::log(log.dropped())))
+            .chain(propagation::families(&self.telemetry.propagation))
             .chain(families::workers(&self.telemetry.counters))
             .chain(families::connections(stats))
             .chain(std::iter::once(families::routes(stats)))

@@ -78,6 +78,12 @@ families! {
     LAST_RELOAD_DURATION "strait_config_last_reload_duration_seconds" "Seconds that the last configuration reload took, from changed resources to the applied configuration.",
     /// Gauge: generation number of the applied configuration.
     GENERATION "strait_config_generation" "Generation number of the applied configuration.",
+    /// Histogram: from the receipt of a change to the snapshot in effect.
+    PROPAGATION "strait_config_propagation_seconds" "Seconds from the receipt of a change from its source to the configuration in effect.",
+    /// Gauge: the applied revision of a server.
+    SOURCE_REVISION "strait_config_source_revision" "Newest revision of the server that is in effect, by source.",
+    /// Gauge: age of a state that was read from disk.
+    STATE_AGE "strait_config_restored_state_age_seconds" "Age of the saved state that is in effect because the server has not answered yet.",
     /// Gauge: resources whose newest version is rejected.
     RESOURCES_REJECTED "strait_config_resources_rejected" "Resources whose newest version is rejected, by kind; the last good version stays applied.",
     /// Gauge: security policies that are not enforced.
@@ -166,6 +172,8 @@ pub mod label {
     pub const RESPONSE_FLAGS: &str = "response_flags";
     /// `mutual_tls`, `none` or `unknown`.
     pub const CONNECTION_SECURITY_POLICY: &str = "connection_security_policy";
+    /// Source of configuration: `files`, or the URL of a server.
+    pub const CONFIG_SOURCE: &str = "source";
     /// Name of a listener.
     pub const LISTENER: &str = "listener";
     /// `statPrefix` of a rule.

@@ -9,13 +9,13 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::{eventually, until};
 
 /// `strait control`, killed when this is dropped.
-struct Control {
+pub(crate) struct Control {
     child: Child,
     listen: String,
 }
 
 impl Control {
-    fn start(data: &Path, listen: &str) -> Self {
+    pub(crate) fn start(data: &Path, listen: &str) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_strait"))
             .args(["control", "--listen", listen, "--data"])
             .arg(data)
@@ -52,7 +52,7 @@ impl Drop for Control {
     }
 }
 
-fn kubectl(data: &Path, arguments: &[&str], input: &str) -> Output {
+pub(crate) fn kubectl(data: &Path, arguments: &[&str], input: &str) -> Output {
     use std::io::Write;
     let mut child = Command::new("kubectl")
         .arg("--kubeconfig")
@@ -69,13 +69,13 @@ fn kubectl(data: &Path, arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn apply(data: &Path, text: &str) {
+pub(crate) fn apply(data: &Path, text: &str) {
     let output = kubectl(data, &["apply", "-f", "-"], text);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
 }
 
-async fn until_says(proxy: &Proxy, text: &str) {
+pub(crate) async fn until_says(proxy: &Proxy, text: &str) {
     until(&format!("it answers {text:?}"), async || {
         let Ok(mut client) = Client::try_connect(Front::H1, proxy.edge).await else {
             return false;
@@ -85,12 +85,12 @@ async fn until_says(proxy: &Proxy, text: &str) {
     .await;
 }
 
-fn answers(text: &str) -> String {
+pub(crate) fn answers(text: &str) -> String {
     let rule = format!("- directResponse: {{status: 200, body: {{string: \"{text}\"}}}}\n");
     routes("web", "[\"*\"]", &rule)
 }
 
-fn has_kubectl() -> bool {
+pub(crate) fn has_kubectl() -> bool {
     let mut kubectl = Command::new("kubectl");
     kubectl.args(["version", "--client"]).output().is_ok()
 }

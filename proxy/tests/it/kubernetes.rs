@@ -270,3 +270,54 @@ fn servers_that_do_not_fit_together_are_refused() {
         assert!(text.contains(message), "{text}");
     }
 }
+
+#[tokio::test]
+async fn last_good_state_is_used_while_lists_are_not_answered() {
+    let api = ApiServer::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    let state = state.to_str().unwrap();
+    let proxy = following(&api, &["--state", state]).await;
+    api.apply("virtualservices", answers_with(2_000, "rejected"));
+    until_logged(&proxy, "resource rejected").await;
+    api.apply("services", service());
+    let saved = || {
+        let files = std::fs::read_dir(state).into_iter().flatten();
+        let paths = files.map(|file| file.unwrap().path());
+        let mut paths = paths.filter(|path| path.extension().is_some_and(|end| end == "state"));
+        let path = paths.next();
+        path.map_or_else(String::new, |path| std::fs::read_to_string(path).unwrap())
+    };
+    until("the later change is saved", async || {
+        saved().contains("10.96.0.7")
+    })
+    .await;
+    assert!(!saved().contains("rejected"), "{}", saved());
+
+    api.stall(true);
+    let again = Start::new().instead_of(&proxy);
+    drop(proxy);
+    let proxy = again
+        .file(
+            "kubeconfig",
+            ApiServer::kubeconfig(&[("home", &api)], "first"),
+        )
+        .args([
+            "--kubeconfig",
+            "mesh/kubeconfig",
+            "--control",
+            "kubernetes://",
+        ])
+        .args(["--state", state])
+        .spawn();
+    until_says(&proxy, "one").await;
+    let source = [("source", "kubernetes://")];
+    let age = proxy.metric("strait_config_restored_state_age_seconds", &source);
+    assert!((0.0..300.0).contains(&age), "{age}");
+    let dump: Value = serde_json::from_str(&proxy.page("/config_dump")).unwrap();
+    let sources = dump["sources"].as_array().unwrap();
+    let restored = sources.iter().find(|one| one["source"] == "kubernetes://");
+    let restored = &restored.unwrap()["restored"];
+    assert!(restored["age_seconds"].is_number(), "{dump}");
+    assert!(restored["saved"].as_str().unwrap().ends_with('Z'));
+}

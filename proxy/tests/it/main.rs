@@ -61,6 +61,7 @@ mod pitfalls_gateways;
 mod pitfalls_http;
 mod process;
 mod prometheus;
+mod propagation;
 mod protocols;
 mod proxy_protocol;
 mod regexes;

@@ -56,6 +56,8 @@ struct State {
     /// Watches of an older epoch are cut off.
     epoch: u64,
     lists: usize,
+    /// Whether lists and watches get no answer.
+    stalls: bool,
 }
 
 impl ApiServer {
@@ -89,8 +91,14 @@ impl ApiServer {
                 let (state, version) = (Arc::clone(&state), version.clone());
                 tokio::spawn(async move {
                     let answer = service_fn(|request| {
+                        let stalls = state.lock().unwrap().stalls && names_objects(&request);
                         let answer = answer(&state, &version, &request);
-                        async { Ok::<_, Infallible>(answer) }
+                        async move {
+                            if stalls {
+                                std::future::pending::<()>().await;
+                            }
+                            Ok::<_, Infallible>(answer)
+                        }
                     });
                     let _ = hyper::server::conn::http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), answer)
@@ -198,10 +206,22 @@ impl ApiServer {
         });
     }
 
+    /// Sets whether lists and watches get no answer, while discovery does.
+    pub fn stall(&self, stalls: bool) {
+        self.state.lock().unwrap().stalls = stalls;
+    }
+
     /// How many lists were asked for.
     pub fn lists(&self) -> usize {
         self.state.lock().unwrap().lists
     }
+}
+
+/// Whether a request asks for objects, and not for what is served.
+fn names_objects(request: &Request<Incoming>) -> bool {
+    let path = request.uri().path().trim_matches('/');
+    let parts = path.split('/').count();
+    parts > if path.starts_with("apis") { 3 } else { 2 }
 }
 
 fn key(plural: &str, object: &Value) -> (String, String) {

@@ -338,7 +338,7 @@ fn start(
     let clients = KubernetesClients::Given(servers.iter().map(Api::client).collect());
     let following = follow_servers_with(
         settings,
-        (clients, crate::check_object),
+        (clients, crate::check_object, None),
         Shown(Arc::clone(&view)),
     );
     (view, tokio::spawn(following))

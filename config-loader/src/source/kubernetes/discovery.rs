@@ -10,6 +10,7 @@ use kube::api::ApiResource;
 use super::problems::{Refusal, refusal};
 use crate::kind::Kind;
 use crate::kinds::{self, Row};
+use crate::proxy_state::REPORT_GROUP;
 
 /// A resource that is served and read.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +36,15 @@ impl Resource {
 /// What a server has at one version of a group, by `apiVersion`.
 pub(super) type Served = BTreeMap<String, Vec<APIResource>>;
 
+/// What a server serves.
+#[derive(Debug)]
+pub(super) struct Discovered {
+    /// The resources that are read.
+    pub(super) resources: Vec<Resource>,
+    /// Whether it takes reports of proxies.
+    pub(super) takes_reports: bool,
+}
+
 /// Asks `client` for what it serves of the groups that are read. `only` limits the kinds.
 ///
 /// # Errors
@@ -43,14 +53,18 @@ pub(super) async fn discover(
     client: &Client,
     only: Option<&[Kind]>,
     answer_max: Duration,
-) -> Result<Vec<Resource>, kube::Error> {
+) -> Result<Discovered, kube::Error> {
     let asked = tokio::time::timeout(answer_max, ask(client, only)).await;
     let late = || kube::Error::Service("it does not answer in time".into());
-    let served = asked.map_err(|_| late())??;
-    Ok(choose(&served, only))
+    let (served, takes_reports) = asked.map_err(|_| late())??;
+    Ok(Discovered {
+        resources: choose(&served, only),
+        takes_reports,
+    })
 }
 
-async fn ask(client: &Client, only: Option<&[Kind]>) -> Result<Served, kube::Error> {
+/// Asks for resources, and whether there is the group of reports.
+async fn ask(client: &Client, only: Option<&[Kind]>) -> Result<(Served, bool), kube::Error> {
     let mut served = Served::new();
     let groups = client.list_api_groups().await?;
     let mut versions: Vec<String> = rows(only)
@@ -75,7 +89,9 @@ async fn ask(client: &Client, only: Option<&[Kind]>) -> Result<Served, kube::Err
             }
         }
     }
-    Ok(served)
+    let mut all = groups.groups.iter();
+    let takes_reports = all.any(|group| group.name == REPORT_GROUP);
+    Ok((served, takes_reports))
 }
 
 fn rows(only: Option<&[Kind]>) -> impl Iterator<Item = &'static Row> {

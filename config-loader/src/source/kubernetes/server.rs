@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::client::{self, Clients};
 use super::discovery::{Resource, discover};
 use super::problems::{self, Refusal};
+use super::reporting::{self, States};
 use super::settings::{ApiServer, KubernetesSettings};
 use super::watch::{Known, Watch};
 use crate::diagnostic::Diagnostic;
@@ -43,6 +44,8 @@ pub(super) struct Server {
     file: Option<StateFile>,
     clients: Clients,
     reports: mpsc::Sender<Message>,
+    /// The state of the proxy, for servers that take reports.
+    states: Option<States>,
     known: HashMap<Key, Known>,
     is_settled: bool,
     /// When what is saved of it was written, until it answers.
@@ -68,6 +71,7 @@ impl Server {
         settings: Arc<KubernetesSettings>,
         (number, file): (usize, Option<StateFile>),
         clients: Clients,
+        states: Option<States>,
         reports: mpsc::Sender<Message>,
     ) -> Server {
         Server {
@@ -76,6 +80,7 @@ impl Server {
             file,
             clients,
             reports,
+            states,
             known: HashMap::new(),
             is_settled: false,
             saved_at: None,
@@ -117,18 +122,19 @@ impl Server {
         loop {
             let only = self.server().cluster.as_ref().map(|_| &REMOTE[..]);
             let pause = match discover(&client, only, client::ANSWER_MAX).await {
-                Ok(resources) => {
+                Ok(found) => {
                     if self.expired.take().is_some() {
                         watches = Watches::default();
                     }
                     self.lost = None;
                     self.is_settled = true;
                     if !self
-                        .watch(resources, &client, &mut watches, &unauthorized)
+                        .watch(found.resources, &client, &mut watches, &unauthorized)
                         .await
                     {
                         return End::Stop;
                     }
+                    self.have_reported(&client, found.takes_reports, &mut watches);
                     DISCOVERY_INTERVAL
                 }
                 Err(error) if problems::refusal(&error) == Some(Refusal::Unauthorized) => {
@@ -155,6 +161,18 @@ impl Server {
                     return End::Reconnect;
                 }
             }
+        }
+    }
+
+    /// Begins to report to a server that takes reports.
+    fn have_reported(&self, client: &Client, takes_reports: bool, watches: &mut Watches) {
+        let Some(states) = self.states.clone().filter(|_| takes_reports) else {
+            return;
+        };
+        if !std::mem::replace(&mut watches.is_reporting, true) {
+            let server = self.server().name();
+            let task = reporting::report(client.clone(), server, states);
+            watches.tasks.spawn(task);
         }
     }
 
@@ -341,5 +359,6 @@ impl Server {
 #[derive(Default)]
 struct Watches {
     keys: std::collections::HashSet<Key>,
+    is_reporting: bool,
     tasks: JoinSet<()>,
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, ListParams};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Client};
@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::discovery::Resource;
 use super::document;
 use super::problems::{self, Refusal};
+use super::seen::Seen;
 use super::settings::ApiServer;
 use crate::source::stream::mirror::{Became, Item, Mirror};
 use crate::source::stream::pauses;
@@ -24,6 +25,9 @@ const PAGE: u32 = 500;
 
 /// The pause before a resource is asked for again that was refused, if there is no other.
 const REFUSED_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long the server may take to say its revision before a list.
+const REVISION_MAX: Duration = Duration::from_secs(2);
 
 /// The number of changes that are handed on together; a longer list is handed on in parts.
 const CHANGES_MAX: usize = 1_000;
@@ -90,6 +94,7 @@ impl Watch {
         let events = watch(self.api(client), config).backoff(pauses::pauses());
         let mut events = std::pin::pin!(events);
         let mut saved_at = self.saved_at;
+        let mut seen = Seen::default();
         loop {
             let event = tokio::select! {
                 event = events.next() => event?,
@@ -103,7 +108,11 @@ impl Watch {
             match event {
                 Ok(event) => {
                     let is_complete = matches!(event, Event::InitDone);
-                    if !self.take_in(event).await {
+                    if matches!(event, Event::Init) {
+                        seen.restart(self.revision(client).await);
+                    }
+                    seen.note(&event);
+                    if !self.take_in(event).await || !self.report_seen(&seen).await {
                         return None;
                     }
                     if is_complete {
@@ -120,6 +129,24 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// Reports how far the watch is, unless it is in the middle of a list.
+    async fn report_seen(&self, seen: &Seen) -> bool {
+        match seen.told() {
+            Some(revision) => self.report(Report::Seen(self.key(), revision)).await,
+            None => true,
+        }
+    }
+
+    /// The revision of the server before a list: the list contains it, though its objects may all be older. None if it does not
+    /// answer, or counts otherwise.
+    async fn revision(&self, client: &Client) -> Option<u64> {
+        let first = ListParams::default().limit(1);
+        let api = self.api(client);
+        let asked = tokio::time::timeout(REVISION_MAX, api.list_metadata(&first));
+        let list = asked.await.ok()?.ok()?;
+        list.metadata.resource_version?.parse().ok()
     }
 
     fn api(&self, client: &Client) -> Api<DynamicObject> {

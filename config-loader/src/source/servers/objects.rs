@@ -38,7 +38,7 @@ pub fn follow_objects(
     on_change: impl FnMut(ObjectChanges) + Send + 'static,
 ) -> io::Result<FollowedObjects> {
     Ok(FollowedObjects {
-        _following: spawn(settings, |_| Vec::new(), HandOn(on_change))?,
+        _following: spawn(settings, (|_| Vec::new(), None), HandOn(on_change))?,
     })
 }
 

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::progress::Progress;
 use super::remote_services::RemoteServices;
 use super::report::{Change, MESSAGES_MAX, Message, Origin, Report, Restored};
+use super::revisions::Revisions;
 use super::saving::Saving;
 use crate::parse::FILE_BYTES_MAX;
 use crate::source::look::{FileEvent, Look, Source};
@@ -25,7 +26,7 @@ const DELAY_MAX: Duration = Duration::from_millis(50);
 
 /// Takes in messages until there is nobody left to send any.
 ///
-/// What servers say goes to `saving`, too.
+/// What servers say goes to `saving`, too, once it is handed on: what is rejected is not saved.
 pub(in crate::source) async fn collect(
     servers: &[Origin],
     saving: Option<Arc<Saving>>,
@@ -58,7 +59,13 @@ pub(in crate::source) async fn collect(
             () = until(wake) => {
                 let now = now();
                 match gathered.take(now) {
-                    Some(look) => follower.look(look),
+                    Some(look) => {
+                        let is_handed_on = look.waits_for.is_none();
+                        follower.look(look);
+                        if let Some(saving) = saving.as_ref().filter(|_| is_handed_on) {
+                            saving.confirm(&follower.rejected());
+                        }
+                    }
                     None if later.is_some_and(|later| now >= later) => follower.catch_up(),
                     None => {}
                 }
@@ -83,6 +90,7 @@ async fn until(when: Option<Instant>) {
 struct Gathered {
     progress: Progress,
     services: RemoteServices,
+    revisions: Revisions,
     is_alone: bool,
     /// The newest text of each document; none if it is gone.
     changes: BTreeMap<Arc<str>, Option<String>>,
@@ -95,6 +103,7 @@ impl Gathered {
         Gathered {
             progress: Progress::new(servers),
             services: RemoteServices::default(),
+            revisions: Revisions::new(servers),
             is_alone: servers.len() == 1,
             changes: BTreeMap::new(),
             waits_since: None,
@@ -103,6 +112,7 @@ impl Gathered {
 
     fn take_in(&mut self, number: usize, report: Report, now: Instant) {
         let mut differs = self.progress.note(number, &report);
+        differs |= self.revisions.note(number, &report, now);
         if let Report::Changes(changes) | Report::Restored(Restored { changes, .. }) = report {
             differs |= !changes.is_empty();
             for change in changes {
@@ -141,9 +151,12 @@ impl Gathered {
         }
         self.waits_since = None;
         let waits_for = self.progress.waits_for();
-        let changes = match waits_for.is_none() {
-            true => std::mem::take(&mut self.changes),
-            false => BTreeMap::new(),
+        let (changes, revisions) = match waits_for.is_none() {
+            true => {
+                let revisions = self.revisions.take(&self.progress, now);
+                (std::mem::take(&mut self.changes), revisions)
+            }
+            false => Default::default(),
         };
         let event = |text: Option<String>| match text {
             None => FileEvent::Gone,
@@ -160,6 +173,7 @@ impl Gathered {
                 .collect(),
             problems: self.progress.problems(),
             waits_for,
+            revisions,
             ..Look::default()
         })
     }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::report::{Key, Origin, Report, Restored};
 use super::restored;
@@ -23,7 +25,9 @@ struct Server {
     awaited: BTreeSet<Key>,
     trouble: Option<Diagnostic>,
     /// That saved objects are in effect, until the server has told all.
-    restored: Option<Diagnostic>,
+    restored: Option<(SystemTime, Diagnostic)>,
+    /// The resources for whose lists saved objects stand in.
+    substituted: BTreeSet<Key>,
     /// Whether saved objects stood in for all that it did not say.
     is_restored: bool,
     /// What is wrong with single resources.
@@ -37,6 +41,7 @@ impl Progress {
             origin: server.clone(),
             has_answered: false,
             awaited: BTreeSet::new(),
+            substituted: BTreeSet::new(),
             trouble: None,
             restored: None,
             is_restored: false,
@@ -58,7 +63,7 @@ impl Progress {
                 server.awaited.extend(keys.iter().cloned());
                 true
             }
-            Report::Settled(key) => server.awaited.remove(key),
+            Report::Settled(key) => server.awaited.remove(key) | server.substituted.remove(key),
             Report::Trouble(key, found) => match found {
                 Some(found) => {
                     server.troubles.insert(key.clone(), found.clone());
@@ -71,14 +76,20 @@ impl Progress {
                 server.trouble.clone_from(found);
                 differs
             }
-            Report::Restored(restored) => server.restored(restored),
-            Report::Changes(_) => false,
+            Report::Restored(restored) => server.note_restored(restored),
+            Report::Changes(_) | Report::Seen(..) => false,
         }
     }
 
     /// Whether a server has told everything that it can.
     pub(in crate::source) fn is_complete(&self, number: usize) -> bool {
         self.servers.get(number).is_some_and(Server::is_complete)
+    }
+
+    /// When the state of a server was saved that is in effect, until the server has told everything.
+    pub(super) fn restored_at(&self, number: usize) -> Option<SystemTime> {
+        let (at, _) = self.servers.get(number)?.restored()?;
+        Some(*at)
     }
 
     /// What the first configuration waits for.
@@ -91,7 +102,7 @@ impl Progress {
         let servers = self.servers.iter();
         servers
             .flat_map(|server| {
-                let restored = server.restored.iter().filter(|_| !server.is_complete());
+                let restored = server.restored().map(|(_, found)| found);
                 let trouble = server.trouble.iter().chain(restored);
                 trouble.chain(server.troubles.values())
             })
@@ -102,17 +113,28 @@ impl Progress {
 
 impl Server {
     fn is_complete(&self) -> bool {
-        self.has_answered && self.awaited.is_empty()
+        self.has_answered && self.awaited.is_empty() && self.substituted.is_empty()
+    }
+
+    fn restored(&self) -> Option<&(SystemTime, Diagnostic)> {
+        self.restored.as_ref().filter(|_| !self.is_complete())
     }
 
     /// Notes that saved objects are in effect. Returns whether that changes anything.
-    fn restored(&mut self, restored: &Restored) -> bool {
+    fn note_restored(&mut self, restored: &Restored) -> bool {
         let differs = match &restored.key {
-            Some(key) => self.awaited.remove(key),
+            Some(key) => {
+                let is_awaited = self.awaited.remove(key);
+                if is_awaited {
+                    self.substituted.insert(Arc::clone(key));
+                }
+                is_awaited
+            }
             None => !mem::replace(&mut self.is_restored, true),
         };
         if differs {
-            self.restored = Some(restored::finding(&self.origin, restored.at));
+            let found = restored::finding(&self.origin, restored.at);
+            self.restored = Some((restored.at, found));
         }
         differs
     }
@@ -241,5 +263,10 @@ mod tests {
             !progress.note(0, &restored(Some("services"))),
             "it has a list"
         );
+        assert!(!progress.is_complete(0), "what is saved is kept");
+        assert!(progress.restored_at(0).is_some());
+        assert!(progress.note(0, &Report::Settled("gateways".into())));
+        assert!(progress.is_complete(0));
+        assert_eq!(progress.restored_at(0), None);
     }
 }

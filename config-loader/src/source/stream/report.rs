@@ -38,6 +38,8 @@ pub(in crate::source) enum Report {
     Watching(Vec<Key>),
     /// What changed, in order.
     Changes(Vec<Change>),
+    /// Everything of this resource up to this revision of the server has been told.
+    Seen(Key, u64),
     /// What was saved is in effect, since the server, or one of its resources, says nothing.
     Restored(Restored),
     /// There is a complete list of this resource, or there cannot be one for now.

@@ -1,5 +1,6 @@
 //! Saves what servers say (`--state`), at most once a second, and on threads that may block.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,8 +31,14 @@ pub(in crate::source) struct Saving {
 #[derive(Debug)]
 struct Unsaved {
     file: StateFile,
+    /// What is told and not handed on yet: whether it is good is not known.
+    told: Changes,
     changes: Changes,
+    /// Documents whose newest text is rejected: their last good text stays in the file.
+    rejected: BTreeSet<Arc<str>>,
     /// Whether all of its objects have been told.
+    is_told: bool,
+    /// Whether all of its objects have been handed on.
     is_complete: bool,
     /// Whether the file has what was told before `changes`. What an earlier process wrote does not count.
     is_begun: bool,
@@ -42,7 +49,10 @@ impl Saving {
     pub(in crate::source) fn new(files: Vec<StateFile>) -> Saving {
         let servers = files.into_iter().map(|file| Unsaved {
             file,
+            told: Changes::new(),
             changes: Changes::new(),
+            rejected: BTreeSet::new(),
+            is_told: false,
             is_complete: false,
             is_begun: false,
         });
@@ -56,21 +66,34 @@ impl Saving {
     pub(in crate::source) fn note(&self, number: usize, changes: &[Change]) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(server) = servers.get_mut(number) {
-            server.changes.extend(changes.iter().cloned());
-            if server.is_complete {
-                self.is_due.notify_one();
-            }
+            server.told.extend(changes.iter().cloned());
         }
     }
 
     /// All objects of a server have been told.
     pub(in crate::source) fn complete(&self, number: usize) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = servers.get_mut(number)
-            && !server.is_complete
-        {
-            server.is_complete = true;
-            self.is_due.notify_one();
+        if let Some(server) = servers.get_mut(number) {
+            server.is_told = true;
+        }
+    }
+
+    /// What is noted has been handed on, and these documents were rejected.
+    pub(super) fn confirm(&self, rejected: &BTreeSet<Arc<str>>) {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        for server in &mut *servers {
+            let told = mem::take(&mut server.told);
+            let is_new = server.is_told && !mem::replace(&mut server.is_complete, server.is_told);
+            let good = told
+                .into_iter()
+                .filter(|(name, _)| !rejected.contains(name));
+            let before = server.changes.len();
+            server.changes.extend(good);
+            // A text that was accepted before stays in `changes`: the rejection is about a later one.
+            server.rejected.clone_from(rejected);
+            if is_new || (server.is_complete && server.changes.len() > before) {
+                self.is_due.notify_one();
+            }
         }
     }
 
@@ -106,7 +129,7 @@ impl Saving {
     fn save(&self, now: SystemTime) -> Result<(), String> {
         let mut result = Ok(());
         for number in 0.. {
-            let (file, changes, is_begun) = {
+            let (file, changes, rejected) = {
                 let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(server) = servers.get_mut(number) else {
                     break;
@@ -115,11 +138,13 @@ impl Saving {
                     continue;
                 }
                 let changes = mem::take(&mut server.changes);
-                (server.file.clone(), changes, server.is_begun)
+                let rejected = server.rejected.clone();
+                let rejected = (!server.is_begun).then_some(rejected);
+                (server.file.clone(), changes, rejected)
             };
-            let written = match is_begun {
-                true => file.update(&changes, now),
-                false => file.write(&changes, now),
+            let written = match rejected {
+                None => file.update(&changes, now),
+                Some(rejected) => file.begin(&changes, &rejected, now),
             };
             if let Err(error) = &written {
                 result = Err(format!("{}: {error}", file.path().display()));
@@ -168,14 +193,20 @@ mod tests {
         let old = Changes::from([(Arc::from("old"), Some("0".to_owned()))]);
         file.write(&old, UNIX_EPOCH).unwrap();
         let saving = Saving::new(vec![file.clone()]);
+        let none = BTreeSet::new();
         saving.note(0, &[set("a", "1")]);
+        saving.confirm(&none);
         saving.save(UNIX_EPOCH).unwrap();
         assert_eq!(saved(&file), ["old=0"], "it has not told everything yet");
         saving.note(0, &[set("b", "1")]);
         saving.complete(0);
         saving.save(UNIX_EPOCH).unwrap();
+        assert_eq!(saved(&file), ["old=0"], "it is not confirmed yet");
+        saving.confirm(&none);
+        saving.save(UNIX_EPOCH).unwrap();
         assert_eq!(saved(&file), ["a=1", "b=1"]);
         saving.note(0, &[("a".into(), None), set("b", "2")]);
+        saving.confirm(&none);
         saving.save(UNIX_EPOCH).unwrap();
         assert_eq!(saved(&file), ["b=2"]);
     }
@@ -188,11 +219,41 @@ mod tests {
         let saving = Saving::new(vec![file.clone()]);
         saving.note(0, &[set("a", "1"), set("b", "1")]);
         saving.complete(0);
+        saving.confirm(&BTreeSet::new());
         let problem = saving.save(UNIX_EPOCH).unwrap_err();
         assert!(problem.contains("kubernetes%3A"), "{problem}");
         saving.note(0, &[set("b", "2")]);
+        saving.confirm(&BTreeSet::new());
         std::fs::create_dir(&inside).unwrap();
         saving.save(UNIX_EPOCH).unwrap();
         assert_eq!(saved(&file), ["a=1", "b=2"]);
+    }
+
+    #[test]
+    fn last_good_text_of_a_rejected_object_is_saved() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = StateFile::new(directory.path(), "kubernetes://", String::new());
+        let saving = Saving::new(vec![file.clone()]);
+        let (none, a) = (BTreeSet::new(), BTreeSet::from([Arc::from("a")]));
+        saving.note(0, &[set("a", "good"), set("b", "1")]);
+        saving.complete(0);
+        saving.confirm(&none);
+        saving.save(UNIX_EPOCH).unwrap();
+        saving.note(0, &[set("a", "bad"), set("b", "2")]);
+        saving.confirm(&a);
+        saving.save(UNIX_EPOCH).unwrap();
+        assert_eq!(saved(&file), ["a=good", "b=2"]);
+
+        // The next process is told the rejected text only, and has no other.
+        let saving = Saving::new(vec![file.clone()]);
+        saving.note(0, &[set("a", "bad"), set("b", "3")]);
+        saving.complete(0);
+        saving.confirm(&a);
+        saving.save(UNIX_EPOCH).unwrap();
+        assert_eq!(saved(&file), ["a=good", "b=3"]);
+        saving.note(0, &[("a".into(), None)]);
+        saving.confirm(&none);
+        saving.save(UNIX_EPOCH).unwrap();
+        assert_eq!(saved(&file), ["b=3"], "it was deleted");
     }
 }

@@ -47,6 +47,11 @@ impl Keys {
         format!("{}/ca", self.prefix)
     }
 
+    /// Of reports of proxies, which are beside all other keys: the watch of etcd does not bring them.
+    pub fn report(&self, name: &str) -> String {
+        format!("{}-reports/{name}", self.prefix)
+    }
+
     /// Of the replica that leads.
     pub fn leader(&self) -> String {
         format!("{}/leader", self.prefix)

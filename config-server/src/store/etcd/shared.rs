@@ -5,7 +5,8 @@ use bytes::Bytes;
 use super::calls::Outcome;
 use super::client::{Client, EtcdSettings};
 use super::follow::load_tokens;
-use super::keys::Keys;
+use super::keys::{Keys, end_of};
+use super::messages::RangeRequest;
 use super::mirror::Mirror;
 use crate::store::{Expected, Revision, StoreError};
 
@@ -114,6 +115,69 @@ impl Shared {
     /// If etcd fails.
     pub async fn load_tokens(&self, mirror: &Mirror) -> Result<(), StoreError> {
         load_tokens(&self.client, &self.keys, mirror).await
+    }
+
+    /// Makes a lease of so many seconds.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn lease(&self, seconds: i64) -> Result<i64, StoreError> {
+        self.client.grant(seconds).await
+    }
+
+    /// Prolongs a lease. False if it is over.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn keep_lease(&self, lease: i64) -> Result<bool, StoreError> {
+        self.client.keep(lease).await
+    }
+
+    /// Puts a chunk of reports of proxies, or removes it.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn put_report(
+        &self,
+        name: &str,
+        value: Option<Bytes>,
+        lease: i64,
+    ) -> Result<(), StoreError> {
+        let key = self.keys.report(name);
+        loop {
+            // Only this replica writes the key, so that this is true at the second attempt at the latest.
+            let (found, _) = self.client.read(key.clone()).await?;
+            let expected = match &found {
+                Some(found) => Expected::At(super::calls::number(found.mod_revision)),
+                None if value.is_none() => return Ok(()),
+                None => Expected::Absent,
+            };
+            let written = self
+                .client
+                .write_if(&key, expected, value.clone(), lease)
+                .await?;
+            if let Outcome::Done(_) = written {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The chunks of reports that other replicas have put.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn reports(&self, own: &str) -> Result<Vec<Bytes>, StoreError> {
+        let prefix = self.keys.report("");
+        let request = RangeRequest {
+            range_end: end_of(&prefix),
+            key: prefix.into(),
+            ..RangeRequest::default()
+        };
+        let own = self.keys.report(own);
+        let found = self.client.range(&request).await?;
+        let others = found.kvs.into_iter();
+        let others = others.filter(|kv| !kv.key.starts_with(own.as_bytes()));
+        Ok(others.map(|kv| kv.value).collect())
     }
 
     /// All tokens.

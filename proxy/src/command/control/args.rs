@@ -9,6 +9,7 @@ use config_loader::ApiServer;
 use config_server::access::Role;
 use config_server::store::etcd::EtcdSettings;
 
+use super::status::StatusArgs;
 use crate::command::args::socket_address;
 use crate::command::duration::duration;
 
@@ -22,6 +23,7 @@ proxy.kubeconfig for proxies.
 Examples:
   strait control --data /var/lib/strait
   kubectl --kubeconfig /var/lib/strait/admin.kubeconfig apply -f mesh/
+  strait control status --data /var/lib/strait
   strait control token create ci --data /var/lib/strait --role writer:shop,cart
   strait control backup /backups/strait.backup --data /var/lib/strait
   strait control --data /var/lib/strait --etcd https://etcd-1:2379,https://etcd-2:2379 --etcd-ca ca.crt")]
@@ -170,6 +172,8 @@ impl EtcdArgs {
 /// What there is besides the server.
 #[derive(Debug, Subcommand)]
 pub enum ControlCommand {
+    /// List the proxies that follow a config server: what each has in effect, and what it rejects
+    Status(StatusArgs),
     /// Create, list and revoke the tokens of users
     Token(TokenArgs),
     /// Apply the resources in files, as often as needed: what is as in the files stays as it is

@@ -261,7 +261,7 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
     .into_iter()
 }
 
-fn unix_seconds(at: SystemTime) -> f64 {
+pub(super) fn unix_seconds(at: SystemTime) -> f64 {
     at.duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs_f64()
@@ -320,7 +320,7 @@ pub(super) fn gauge_family(
     family_of(family, MetricType::GAUGE, metrics.collect())
 }
 
-fn family_of(family: Family, kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
+pub(super) fn family_of(family: Family, kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
     let mut made = MetricFamily::default();
     made.set_name(family.name.to_owned());
     made.set_help(family.help.to_owned());
@@ -329,7 +329,7 @@ fn family_of(family: Family, kind: MetricType, metrics: Vec<Metric>) -> MetricFa
     made
 }
 
-fn pair(name: &str, value: &str) -> LabelPair {
+pub(super) fn pair(name: &str, value: &str) -> LabelPair {
     let mut pair = LabelPair::default();
     pair.set_name(name.to_owned());
     pair.set_value(value.to_owned());

@@ -1,0 +1,72 @@
+//! Reports what is in effect to a server that takes reports: a config server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::proxy_state::ProxyState;
+use crate::source::stream::causes::with_causes;
+
+/// How often the proxy reports although nothing changed, so that the server knows that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(20);
+
+/// The least time between two reports.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long the server may take to take a report.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// The state of the proxy as it changes; none before the first configuration is in effect.
+pub(in crate::source) type States = watch::Receiver<Option<Arc<ProxyState>>>;
+
+/// Reports to one server until it is dropped, or the proxy's state changes no more.
+pub(super) async fn report(client: Client, server: String, mut states: States) {
+    let mut has_failed = false;
+    loop {
+        let state = states.borrow_and_update().clone();
+        if let Some(request) = state.and_then(|state| request(&state, &server)) {
+            match send(&client, request).await {
+                Ok(()) => has_failed = false,
+                Err(problem) if has_failed => {
+                    tracing::debug!(server, problem, "report not taken");
+                }
+                Err(problem) => {
+                    has_failed = true;
+                    tracing::warn!(
+                        server,
+                        problem,
+                        "the config server does not take the report of this proxy; retried every 20 s"
+                    );
+                }
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+        tokio::select! {
+            changed = states.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+            () = tokio::time::sleep(HEARTBEAT) => {}
+        }
+    }
+}
+
+fn request(state: &ProxyState, server: &str) -> Option<http::Request<Vec<u8>>> {
+    let report = state.report_for(server)?;
+    http::Request::put(state.report_path())
+        .header("content-type", "application/json")
+        .body(report.to_string().into_bytes())
+        .ok()
+}
+
+async fn send(client: &Client, request: http::Request<Vec<u8>>) -> Result<(), String> {
+    match tokio::time::timeout(ANSWER_MAX, client.request::<Value>(request)).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(with_causes(&error)),
+        Err(_) => Err("it does not answer in time".to_owned()),
+    }
+}

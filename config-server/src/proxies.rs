@@ -1,0 +1,307 @@
+//! The proxies that follow this server: what each reports of itself, and how long a write took to reach it.
+//!
+//! Reports are in memory; replicas share them through etcd (`sharing`). A proxy reports at once after a change and every 20 s; one that is silent for [`TTL`] is
+//! forgotten. Times are measured by the clock of this server alone: from a write to the report that has its revision. Every
+//! stream to proxies reports here, whatever its protocol.
+
+mod histogram;
+mod report;
+mod sharing;
+mod writes;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use config_loader::proxy_state::{ProxySpec, ProxyStatus};
+use tokio::sync::watch;
+
+use crate::store::{Event, Revision, Store};
+pub use histogram::Histogram;
+pub use report::{REPORT_BYTES_MAX, read, to_json};
+pub use sharing::share;
+use writes::Writes;
+pub use writes::follows;
+
+/// A proxy that is silent for so long is forgotten.
+pub const TTL: Duration = Duration::from_secs(60);
+
+/// The most proxies that are known at once.
+pub const PROXIES_MAX: usize = 10_000;
+
+/// How many events are taken from the history at a time.
+const BATCH: usize = 256;
+
+/// What a proxy says of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name, unique in the namespace.
+    pub name: String,
+    /// Who it is.
+    pub spec: ProxySpec,
+    /// What is in effect there.
+    pub status: ProxyStatus,
+}
+
+/// A proxy as it is known now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProxyView {
+    /// What it said last.
+    pub report: Report,
+    /// When it was first heard of.
+    pub created: SystemTime,
+    /// When it was last heard of.
+    pub seen: SystemTime,
+    /// The newest revision that it should have.
+    pub newest: Option<Revision>,
+    /// How long the newest change took that it has, from the write to the report.
+    pub last_change: Option<Duration>,
+}
+
+impl ProxyView {
+    /// Whether everything that it should have is in effect there.
+    pub fn is_current(&self) -> bool {
+        applied(&self.report) >= self.newest
+    }
+}
+
+/// The revision that is in effect at a proxy, if revisions are numbers.
+pub fn applied(report: &Report) -> Option<Revision> {
+    report.status.revision.as_ref()?.parse().ok()
+}
+
+/// There are too many proxies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// The proxies of this server.
+#[derive(Debug, Default)]
+pub struct Proxies {
+    known: Mutex<Known>,
+    /// Rises when a report says something new, and when a proxy comes or goes.
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    proxies: BTreeMap<(String, String), Proxy>,
+    /// Those that report to other replicas.
+    remote: BTreeMap<(String, String), ProxyView>,
+    writes: Writes,
+    times: Histogram,
+}
+
+#[derive(Debug)]
+struct Proxy {
+    report: Report,
+    created: SystemTime,
+    seen: Instant,
+    seen_at: SystemTime,
+    last_change: Option<Duration>,
+}
+
+impl Proxies {
+    /// Takes a report in. Returns the proxy as it is known now.
+    ///
+    /// # Errors
+    /// If there are [`PROXIES_MAX`] others.
+    pub fn report(&self, report: Report, now: Instant) -> Result<ProxyView, Full> {
+        let mut known = self.lock();
+        let Known {
+            proxies,
+            writes,
+            times,
+            ..
+        } = &mut *known;
+        let key = (report.namespace.clone(), report.name.clone());
+        let is_known = proxies.contains_key(&key);
+        if !is_known && proxies.len() >= PROXIES_MAX {
+            return Err(Full);
+        }
+        let proxy = proxies.entry(key).or_insert_with(|| Proxy {
+            report: report.clone(),
+            created: SystemTime::now(),
+            seen: now,
+            seen_at: SystemTime::now(),
+            last_change: None,
+        });
+        let differs = !is_known || proxy.report != report;
+        // What was written before the proxy was heard of says nothing about its time.
+        if let (Some(before), Some(after)) = (applied(&proxy.report), applied(&report)) {
+            for took in writes.times(&report, (before, after), now) {
+                times.observe(took);
+                proxy.last_change = Some(took);
+            }
+        }
+        proxy.report = report;
+        (proxy.seen, proxy.seen_at) = (now, SystemTime::now());
+        let view = view(proxy, writes);
+        drop(known);
+        if differs {
+            self.changed();
+        }
+        Ok(view)
+    }
+
+    /// Forgets a proxy. Returns it as it was known.
+    pub fn remove(&self, namespace: &str, name: &str) -> Option<ProxyView> {
+        let mut known = self.lock();
+        let key = (namespace.to_owned(), name.to_owned());
+        let removed = known.proxies.remove(&key)?;
+        let view = view(&removed, &known.writes);
+        drop(known);
+        self.changed();
+        Some(view)
+    }
+
+    /// Forgets proxies that have been silent for too long.
+    pub fn sweep(&self, now: Instant) {
+        let mut known = self.lock();
+        let before = known.proxies.len();
+        known
+            .proxies
+            .retain(|_, proxy| now.saturating_duration_since(proxy.seen) < TTL);
+        let differs = known.proxies.len() != before;
+        drop(known);
+        if differs {
+            self.changed();
+        }
+    }
+
+    /// The proxies of a namespace, or all, by name.
+    pub fn list(&self, namespace: Option<&str>) -> Vec<ProxyView> {
+        let known = self.lock();
+        let Known {
+            proxies,
+            remote,
+            writes,
+            ..
+        } = &*known;
+        let of_it = |of: &str| namespace.is_none_or(|namespace| namespace == of);
+        let own = proxies
+            .iter()
+            .map(|(key, proxy)| (key, view(proxy, writes)));
+        // A proxy that came from another replica is still among its reports for a moment.
+        let others = remote.iter().filter(|(key, _)| !proxies.contains_key(*key));
+        let others = others.map(|(key, view)| (key, seen_from_here(view, writes)));
+        let all = own.chain(others).filter(|((of, _), _)| of_it(of));
+        let all: BTreeMap<_, _> = all.collect();
+        all.into_values().collect()
+    }
+
+    /// The proxies that report to this replica.
+    pub fn own(&self) -> Vec<ProxyView> {
+        let known = self.lock();
+        let proxies = known.proxies.values();
+        proxies.map(|proxy| view(proxy, &known.writes)).collect()
+    }
+
+    /// Replaces what is known of the proxies that report to other replicas. Those that are too many are left out.
+    pub fn set_remote(&self, views: Vec<ProxyView>) {
+        let keyed = views.into_iter().take(PROXIES_MAX).map(|view| {
+            let key = (view.report.namespace.clone(), view.report.name.clone());
+            (key, view)
+        });
+        let remote: BTreeMap<_, _> = keyed.collect();
+        let mut known = self.lock();
+        let before = std::mem::replace(&mut known.remote, remote);
+        let reports = |of: &BTreeMap<(String, String), ProxyView>| {
+            of.values()
+                .map(|view| view.report.clone())
+                .collect::<Vec<_>>()
+        };
+        let differs = reports(&before) != reports(&known.remote);
+        drop(known);
+        if differs {
+            self.changed();
+        }
+    }
+
+    /// One proxy.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<ProxyView> {
+        let known = self.lock();
+        let key = (namespace.to_owned(), name.to_owned());
+        let other = || Some(seen_from_here(known.remote.get(&key)?, &known.writes));
+        let own = known.proxies.get(&key);
+        own.map(|proxy| view(proxy, &known.writes)).or_else(other)
+    }
+
+    /// Notes writes, with when they were acknowledged; none for those of an earlier process.
+    pub fn wrote(&self, events: &[Arc<Event>], at: Option<Instant>) {
+        let mut known = self.lock();
+        for event in events {
+            known.writes.push(event, at);
+        }
+    }
+
+    /// How long writes took to reach proxies.
+    pub fn times(&self) -> Histogram {
+        self.lock().times.clone()
+    }
+
+    /// Tells when a report says something new, and when a proxy comes or goes.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn view(proxy: &Proxy, writes: &Writes) -> ProxyView {
+    ProxyView {
+        report: proxy.report.clone(),
+        created: proxy.created,
+        seen: proxy.seen_at,
+        newest: writes.newest_for(&proxy.report),
+        last_change: proxy.last_change,
+    }
+}
+
+/// A proxy of another replica, with what it should have by the writes that are known here.
+fn seen_from_here(view: &ProxyView, writes: &Writes) -> ProxyView {
+    ProxyView {
+        newest: writes.newest_for(&view.report),
+        ..view.clone()
+    }
+}
+
+/// Notes the writes of a store, and forgets silent proxies, until it is dropped.
+pub async fn follow_writes(store: Arc<dyn Store>, proxies: Arc<Proxies>) {
+    let history = store.history();
+    let mut latest = history.subscribe();
+    let start = history.latest();
+    let mut revision = history.floor();
+    let mut sweep = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        match history.since(revision, BATCH) {
+            Ok(events) if events.is_empty() => {
+                tokio::select! {
+                    changed = latest.changed() => {
+                        if changed.is_err() {
+                            return;
+                        }
+                    }
+                    _ = sweep.tick() => proxies.sweep(Instant::now()),
+                }
+            }
+            Ok(events) => {
+                let is_live = events[0].revision > start;
+                proxies.wrote(&events, is_live.then(Instant::now));
+                revision = events[events.len() - 1].revision;
+            }
+            // Too far behind: times of what is gone are not known.
+            Err(_) => revision = history.floor(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+use serde_json::json;
+
+use super::*;
+
+const ROUTES: &str = "networking.istio.io/virtualservices";
+
+fn event(key: &str, revision: Revision, labels: serde_json::Value) -> Arc<Event> {
+    let object = json!({"metadata": {"labels": labels}});
+    Arc::new(Event {
+        key: format!("/{key}").into(),
+        revision,
+        value: Some(object.to_string().into()),
+        previous: None,
+    })
+}
+
+fn report(name: &str, revision: &str) -> Report {
+    Report {
+        namespace: "edge".to_owned(),
+        name: name.to_owned(),
+        spec: ProxySpec::default(),
+        status: ProxyStatus {
+            revision: Some(revision.to_owned()),
+            ..ProxyStatus::default()
+        },
+    }
+}
+
+#[test]
+fn time_is_from_the_write_to_the_report_that_has_it() {
+    let proxies = Proxies::default();
+    let start = Instant::now();
+    let after = |millis| start + Duration::from_millis(millis);
+    proxies.report(report("a", "4"), start).unwrap();
+    proxies.wrote(
+        &[event(&format!("{ROUTES}/shop/x"), 5, json!({}))],
+        Some(after(10)),
+    );
+    proxies.wrote(
+        &[event(&format!("{ROUTES}/shop/y"), 6, json!({}))],
+        Some(after(20)),
+    );
+    let view = proxies.report(report("a", "5"), after(40)).unwrap();
+    assert_eq!(view.last_change, Some(Duration::from_millis(30)));
+    assert_eq!((view.newest, view.is_current()), (Some(6), false));
+    let view = proxies.report(report("a", "6"), after(45)).unwrap();
+    assert_eq!(view.last_change, Some(Duration::from_millis(25)));
+    assert!(view.is_current());
+    // A heartbeat measures nothing, nor does the first report of another proxy.
+    proxies.report(report("a", "6"), after(90)).unwrap();
+    let view = proxies.report(report("b", "6"), after(95)).unwrap();
+    assert_eq!(view.last_change, None);
+    assert_eq!(proxies.times().count(), 2);
+    // Neither does what an earlier process wrote.
+    proxies.wrote(&[event(&format!("{ROUTES}/shop/x"), 7, json!({}))], None);
+    proxies.report(report("a", "7"), after(99)).unwrap();
+    assert_eq!(proxies.times().count(), 2);
+}
+
+#[test]
+fn only_writes_that_a_proxy_reads_are_expected_of_it() {
+    let cases: [(&str, &[&str], &str, bool); 9] = [
+        ("core/namespaces/shop", &[], "", false),
+        ("coordination.k8s.io/leases/shop/l", &[], "", false),
+        ("core/secrets/shop/s", &[], "", false),
+        ("core/secrets/edge/s", &["shop"], "", false),
+        ("networking.istio.io/virtualservices/shop/v", &[], "", true),
+        (
+            "networking.istio.io/virtualservices/shop/v",
+            &["cart"],
+            "",
+            false,
+        ),
+        (
+            "networking.istio.io/virtualservices/shop/v",
+            &["shop"],
+            "a=b",
+            true,
+        ),
+        (
+            "networking.istio.io/virtualservices/shop/v",
+            &[],
+            "a=c",
+            false,
+        ),
+        ("core/services/shop/s", &[], "a=c", true),
+    ];
+    for (key, namespaces, selector, is_expected) in cases {
+        let proxies = Proxies::default();
+        proxies.wrote(&[event(key, 9, json!({"a": "b"}))], None);
+        let mut report = report("a", "1");
+        report.spec.namespaces = namespaces.iter().map(ToString::to_string).collect();
+        report.spec.selector = selector.to_owned();
+        let view = proxies.report(report, Instant::now()).unwrap();
+        assert_eq!(
+            view.newest.is_some(),
+            is_expected,
+            "{key} {namespaces:?} {selector}"
+        );
+        assert_eq!(view.is_current(), !is_expected);
+    }
+}
+
+#[test]
+fn silent_proxies_are_forgotten_and_changes_are_told() {
+    let proxies = Proxies::default();
+    let start = Instant::now();
+    let told = proxies.subscribe();
+    proxies.report(report("a", "1"), start).unwrap();
+    proxies.report(report("b", "1"), start + TTL / 2).unwrap();
+    assert_eq!(*told.borrow(), 2);
+    proxies.report(report("a", "1"), start).unwrap();
+    assert_eq!(*told.borrow(), 2, "a heartbeat is nothing new");
+    proxies.sweep(start + TTL - Duration::from_secs(1));
+    assert_eq!(proxies.list(Some("edge")).len(), 2);
+    assert_eq!(proxies.list(Some("shop")).len(), 0);
+    proxies.sweep(start + TTL);
+    assert_eq!(proxies.list(None).len(), 1);
+    assert_eq!(*told.borrow(), 3);
+    assert!(proxies.remove("edge", "b").is_some());
+    assert!(proxies.remove("edge", "b").is_none());
+    assert_eq!(*told.borrow(), 4);
+}
+
+#[test]
+fn number_of_proxies_is_limited() {
+    let proxies = Proxies::default();
+    let now = Instant::now();
+    for number in 0..PROXIES_MAX {
+        proxies
+            .report(report(&number.to_string(), "1"), now)
+            .unwrap();
+    }
+    assert_eq!(proxies.report(report("one more", "1"), now), Err(Full));
+    assert!(proxies.report(report("7", "2"), now).is_ok());
+    proxies.sweep(now + TTL);
+    assert!(proxies.report(report("one more", "1"), now).is_ok());
+}
+
+#[test]
+fn thousand_proxies_are_cheap() {
+    let proxies = Proxies::default();
+    let start = Instant::now();
+    for revision in 1..=4_096 {
+        proxies.wrote(
+            &[event(&format!("{ROUTES}/shop/x"), revision, json!({}))],
+            Some(start),
+        );
+    }
+    let began = Instant::now();
+    for round in 0..10_u32 {
+        for number in 0..1_000 {
+            let revision = (4_000 + round).to_string();
+            proxies
+                .report(report(&number.to_string(), &revision), start)
+                .unwrap();
+        }
+    }
+    let took = began.elapsed();
+    assert!(
+        took < Duration::from_secs(2),
+        "10,000 reports took {took:?}"
+    );
+    assert_eq!(proxies.times().count(), 9_000);
+}

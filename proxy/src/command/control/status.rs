@@ -1,0 +1,279 @@
+//! `strait control status`: the proxies that follow a config server.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use config_loader::ApiServer;
+use config_loader::proxy_state::{REPORT_GROUP, REPORT_PLURAL, REPORT_VERSION};
+use config_loader::source::connect;
+use serde_json::{Value, json};
+
+use super::super::exit::show;
+
+/// How long the server may take to answer.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// Arguments of `strait control status`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit code: 0 if every proxy is up to date and rejects nothing, 1 otherwise.
+
+Examples:
+  strait control status --data /var/lib/strait
+  strait control status --kubeconfig admin.kubeconfig -o json")]
+pub struct StatusArgs {
+    /// Kubeconfig of the config server [default: admin.kubeconfig in the data directory, else KUBECONFIG or ~/.kube/config]
+    #[arg(long, value_name = "FILE", env = "STRAIT_CONTROL_KUBECONFIG")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Data directory of the server
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "STRAIT_CONTROL_DATA",
+        default_value = "strait-control"
+    )]
+    pub data: PathBuf,
+    /// Form of the output
+    #[arg(
+        long,
+        short,
+        value_name = "FORM",
+        default_value = "text",
+        env = "STRAIT_OUTPUT"
+    )]
+    pub output: Output,
+}
+
+/// Form of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+/// Prints the proxies. Returns whether all of them are up to date and reject nothing.
+///
+/// # Errors
+/// If the server cannot be asked, for a person.
+pub async fn run(args: &StatusArgs) -> Result<bool, String> {
+    let own = args.data.join("admin.kubeconfig");
+    let kubeconfig = args.kubeconfig.clone().or(own.exists().then_some(own));
+    let server = ApiServer {
+        context: String::new(),
+        cluster: None,
+    };
+    let unreachable = |error: String| format!("cannot ask the config server: {error}");
+    let client = connect(&server, kubeconfig.as_deref())
+        .await
+        .map_err(unreachable)?;
+    let path = format!("/apis/{REPORT_GROUP}/{REPORT_VERSION}/{REPORT_PLURAL}");
+    let request = http::Request::get(path).body(Vec::new());
+    let request = request.map_err(|error| unreachable(error.to_string()))?;
+    let answer = tokio::time::timeout(ANSWER_MAX, client.request::<Value>(request)).await;
+    let late = |_| unreachable("it does not answer in time".to_owned());
+    let list = answer
+        .map_err(late)?
+        .map_err(|error| unreachable(error.to_string()))?;
+    let proxies = list["items"].as_array().cloned().unwrap_or_default();
+    let is_fine = proxies.iter().all(is_fine);
+    match args.output {
+        Output::Text => show(text(&proxies).trim_end()),
+        Output::Json => {
+            let proxies: Vec<Value> = proxies.iter().map(flat).collect();
+            show(&format!(
+                "{:#}",
+                json!({"up_to_date": is_fine, "proxies": proxies})
+            ));
+        }
+    }
+    Ok(is_fine)
+}
+
+fn is_current(proxy: &Value) -> bool {
+    proxy["status"]["upToDate"] == true
+}
+
+fn rejected(proxy: &Value) -> u64 {
+    proxy["status"]["rejectedCount"].as_u64().unwrap_or(0)
+}
+
+fn is_fine(proxy: &Value) -> bool {
+    is_current(proxy) && rejected(proxy) == 0
+}
+
+/// A proxy as the JSON output has it.
+fn flat(proxy: &Value) -> Value {
+    let (metadata, spec, status) = (&proxy["metadata"], &proxy["spec"], &proxy["status"]);
+    let objects = status["rejected"].as_array().into_iter().flatten();
+    let objects = objects.map(|one| {
+        json!({
+            "object": one["object"],
+            "last_good_version_in_use": one["lastGoodVersionInUse"],
+            "reasons": one["reasons"],
+        })
+    });
+    json!({
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "cluster": spec["cluster"],
+        "mode": spec["mode"],
+        "version": spec["version"],
+        "revision": status["revision"],
+        "newest_revision": status["newestRevision"],
+        "up_to_date": is_current(proxy),
+        "generation": status["generation"],
+        "last_change_seconds": status["lastChangeSeconds"],
+        "last_seen": status["lastSeen"],
+        "rejected_count": rejected(proxy),
+        "rejected": objects.collect::<Vec<_>>(),
+    })
+}
+
+/// The output for people: a table, what is rejected, and a summary.
+fn text(proxies: &[Value]) -> String {
+    if proxies.is_empty() {
+        return "no proxy is connected".to_owned();
+    }
+    let heads = [
+        "NAMESPACE",
+        "NAME",
+        "CLUSTER",
+        "MODE",
+        "VERSION",
+        "REVISION",
+        "NEWEST",
+        "LAST CHANGE",
+        "STATE",
+    ];
+    let mut rows = vec![heads.map(str::to_owned)];
+    rows.extend(proxies.iter().map(row));
+    let widths: Vec<usize> = (0..heads.len())
+        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(&widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
+    }
+    for proxy in proxies {
+        rejections(&mut text, proxy);
+    }
+    let count = |is_it: fn(&Value) -> bool| proxies.iter().filter(|one| is_it(one)).count();
+    let _ = writeln!(
+        text,
+        "{} proxies: {} up to date, {} behind, {} with rejected resources",
+        proxies.len(),
+        count(is_current),
+        count(|one| !is_current(one)),
+        count(|one| rejected(one) > 0)
+    );
+    text
+}
+
+fn row(proxy: &Value) -> [String; 9] {
+    let (metadata, spec, status) = (&proxy["metadata"], &proxy["spec"], &proxy["status"]);
+    let state = match (is_current(proxy), rejected(proxy)) {
+        (true, 0) => "up to date".to_owned(),
+        (true, count) => format!("rejects {count}"),
+        (false, 0) => "behind".to_owned(),
+        (false, count) => format!("behind, rejects {count}"),
+    };
+    let cells = [
+        &metadata["namespace"],
+        &metadata["name"],
+        &spec["cluster"],
+        &spec["mode"],
+        &spec["version"],
+        &status["revision"],
+        &status["newestRevision"],
+        &status["lastChange"],
+    ];
+    let [
+        namespace,
+        name,
+        cluster,
+        mode,
+        version,
+        revision,
+        newest,
+        change,
+    ] = cells.map(|cell| cell.as_str().unwrap_or("-").to_owned());
+    [
+        namespace, name, cluster, mode, version, revision, newest, change, state,
+    ]
+}
+
+fn rejections(text: &mut String, proxy: &Value) {
+    let objects = proxy["status"]["rejected"].as_array();
+    for object in objects.into_iter().flatten() {
+        let effect = match object["lastGoodVersionInUse"] == true {
+            true => "its last good version is in effect",
+            false => "it has no effect",
+        };
+        let name = proxy["metadata"]["name"].as_str().unwrap_or("");
+        let of = object["object"].as_str().unwrap_or("");
+        let _ = writeln!(text, "{name} rejects {of}: {effect}");
+        let reasons = object["reasons"].as_array();
+        for reason in reasons.into_iter().flatten().filter_map(Value::as_str) {
+            let _ = writeln!(text, "    {reason}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy(name: &str, is_current: bool, rejects: bool) -> Value {
+        let rejected = json!([{
+            "object": "Gateway/shop/x", "lastGoodVersionInUse": true, "reasons": ["GW001 port: missing"],
+        }]);
+        json!({
+            "metadata": {"namespace": "edge", "name": name},
+            "spec": {"cluster": "a/b/c/d", "mode": "gateway", "version": "0.1.0"},
+            "status": {
+                "revision": "7", "newestRevision": if is_current { "7" } else { "9" }, "upToDate": is_current,
+                "lastChange": "38ms", "rejectedCount": u8::from(rejects),
+                "rejected": if rejects { rejected } else { json!([]) },
+            },
+        })
+    }
+
+    #[test]
+    fn table_shows_who_is_behind_and_what_is_rejected() {
+        let proxies = [
+            proxy("a", true, false),
+            proxy("bb", false, false),
+            proxy("c", true, true),
+        ];
+        let expected = "\
+NAMESPACE  NAME  CLUSTER  MODE     VERSION  REVISION  NEWEST  LAST CHANGE  STATE
+edge       a     a/b/c/d  gateway  0.1.0    7         7       38ms         up to date
+edge       bb    a/b/c/d  gateway  0.1.0    7         9       38ms         behind
+edge       c     a/b/c/d  gateway  0.1.0    7         7       38ms         rejects 1
+c rejects Gateway/shop/x: its last good version is in effect
+    GW001 port: missing
+3 proxies: 2 up to date, 1 behind, 1 with rejected resources
+";
+        assert_eq!(text(&proxies), expected);
+        assert_eq!(
+            proxies.iter().map(is_fine).collect::<Vec<_>>(),
+            [true, false, false]
+        );
+        assert_eq!(text(&[]), "no proxy is connected");
+        let flat = flat(&proxies[2]);
+        assert_eq!(flat["rejected"][0]["last_good_version_in_use"], true);
+        assert_eq!(
+            (&flat["revision"], &flat["up_to_date"]),
+            (&json!("7"), &json!(true))
+        );
+    }
+}

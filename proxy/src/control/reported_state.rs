@@ -1,0 +1,100 @@
+//! What the proxy tells config servers of itself.
+
+use std::sync::Arc;
+
+use config_loader::proxy_state::{AppliedRevision, ProxyState, RejectedObject};
+use tokio::sync::watch;
+
+use super::held::Held;
+use crate::telemetry::PropagationStats;
+
+/// The state as it changes; none before the first configuration is in effect.
+pub type StateSender = watch::Sender<Option<Arc<ProxyState>>>;
+
+/// Reports the state of this proxy to config servers.
+#[derive(Debug)]
+pub struct ReportedState {
+    /// Who the proxy is.
+    identity: ProxyState,
+    /// Carries the state to the tasks that report it.
+    sender: StateSender,
+}
+
+impl ReportedState {
+    /// Of a proxy that is known by `identity`.
+    pub fn new(identity: ProxyState, sender: StateSender) -> ReportedState {
+        ReportedState { identity, sender }
+    }
+
+    /// Tells what is in effect, if it is something else than before.
+    pub fn tell(&self, generation: u64, stats: &PropagationStats, held: &[Held]) {
+        if self.sender.receiver_count() == 0 || generation == 0 {
+            return;
+        }
+        let applied = stats.sources().into_iter().map(|one| AppliedRevision {
+            source: one.source,
+            revision: one.revision,
+            took_seconds: one.took.as_secs_f64(),
+        });
+        let state = ProxyState {
+            generation,
+            applied: applied.collect(),
+            rejected: held.iter().map(rejected).collect(),
+            ..self.identity.clone()
+        };
+        self.sender.send_if_modified(|known| {
+            let differs = known.as_deref() != Some(&state);
+            if differs {
+                *known = Some(Arc::new(state));
+            }
+            differs
+        });
+    }
+}
+
+/// A rejected object, with the document that it is written in.
+fn rejected(held: &Held) -> (Arc<str>, RejectedObject) {
+    let document = held.diagnostics.first();
+    let document = document.map(|found| Arc::clone(&found.location.file));
+    let reasons = held.diagnostics.iter().map(|found| {
+        let field = &found.field;
+        let separator = if field.is_empty() { "" } else { ": " };
+        format!("{} {field}{separator}{}", found.code, found.message)
+    });
+    let object = RejectedObject::new(held.name.clone(), held.in_force, reasons.collect());
+    (document.unwrap_or_default(), object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_is_told_when_it_is_another_one() {
+        let (sender, mut told) = watch::channel(None);
+        let reported = ReportedState {
+            identity: ProxyState {
+                name: "edge".to_owned(),
+                ..ProxyState::default()
+            },
+            sender,
+        };
+        let stats = PropagationStats::default();
+        reported.tell(0, &stats, &[]);
+        assert!(!told.has_changed().unwrap(), "nothing is in effect");
+        reported.tell(1, &stats, &[]);
+        let state = told.borrow_and_update().clone().unwrap();
+        assert_eq!((&*state.name, state.generation), ("edge", 1));
+        reported.tell(1, &stats, &[]);
+        assert!(!told.has_changed().unwrap());
+        let held = Held {
+            kind: "Gateway",
+            name: "Gateway/shop/x".to_owned(),
+            in_force: true,
+            diagnostics: Vec::new(),
+        };
+        reported.tell(1, &stats, &[held]);
+        let state = told.borrow_and_update().clone().unwrap();
+        assert_eq!(state.rejected[0].1.object, "Gateway/shop/x");
+    }
+}

@@ -1,0 +1,52 @@
+//! How far sources are in effect, as families.
+
+use std::time::SystemTime;
+
+use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+
+use super::super::names::{self, label};
+use super::super::propagation::{BOUNDS, PropagationStats, Tracked};
+use super::families::{family_of, gauge_family, pair};
+
+/// The families of all sources.
+pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 3] {
+    let tracked = stats.tracked();
+    let now = SystemTime::now();
+    let histograms = tracked.iter().map(histogram).collect();
+    let revisions = tracked.iter().filter_map(|one| {
+        let number: u64 = one.last.revision.as_ref()?.parse().ok()?;
+        Some((labels(one), number as f64))
+    });
+    let ages = tracked.iter().filter_map(|one| {
+        let age = now.duration_since(one.last.restored?).unwrap_or_default();
+        Some((labels(one), age.as_secs_f64()))
+    });
+    [
+        family_of(names::PROPAGATION, MetricType::HISTOGRAM, histograms),
+        gauge_family(names::SOURCE_REVISION, revisions),
+        gauge_family(names::STATE_AGE, ages),
+    ]
+}
+
+fn labels(of: &Tracked) -> Vec<LabelPair> {
+    vec![pair(label::CONFIG_SOURCE, &of.last.source)]
+}
+
+fn histogram(of: &Tracked) -> Metric {
+    let mut count = 0;
+    let mut buckets = Vec::new();
+    for (bound, counted) in BOUNDS.iter().chain([&f64::INFINITY]).zip(of.buckets) {
+        count += counted;
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(*bound);
+        bucket.set_cumulative_count(count);
+        buckets.push(bucket);
+    }
+    let mut histogram = Histogram::default();
+    histogram.set_sample_count(count);
+    histogram.set_sample_sum(of.sum.as_secs_f64());
+    histogram.set_bucket(buckets);
+    let mut metric = Metric::from_label(labels(of));
+    metric.set_histogram(histogram);
+    metric
+}

@@ -118,6 +118,7 @@ impl Followed {
                 xds,
                 ..ControlSettings::default()
             }),
+            ..Sources::default()
         };
         let (sender, found) = watch::channel(Found::default());
         let seen = Arc::new(Mutex::new(Vec::new()));

@@ -149,7 +149,7 @@ async fn follows_through_a_crash(way: fn(&Control, &Path) -> Vec<String>) {
     apply(&data, &answers("one"));
     let arguments = way(&control, &data);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let proxy = start.args(&arguments).spawn();
+    let proxy = start.args(arguments.iter().copied()).spawn();
     until_says(&proxy, "one").await;
     apply(&data, &answers("two"));
     until_says(&proxy, "two").await;
@@ -199,7 +199,7 @@ async fn starts_from_its_state(way: fn(&Control, &Path) -> Vec<String>) {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let following = |start: Start| {
         start
-            .args(&arguments)
+            .args(arguments.iter().copied())
             .args(["--state", state.to_str().unwrap()])
             .spawn()
     };

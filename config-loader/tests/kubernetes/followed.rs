@@ -29,6 +29,7 @@ impl Followed {
                 state: None,
                 ..ControlSettings::default()
             }),
+            ..Sources::default()
         };
         let sink = Arc::clone(&updates);
         let on_update = move |update| sink.lock().unwrap().push(update);

@@ -20,7 +20,7 @@ use crate::source::{
     ApiServer, ControlSettings, KubernetesClients, KubernetesSettings, follow_servers_with,
 };
 
-mod api;
+pub(super) mod api;
 
 use api::{Api, RESOURCES};
 

@@ -7,10 +7,13 @@ use kube::runtime::watcher;
 use super::settings::ApiServer;
 use crate::diagnostic::codes::common::{SRC007, SRC008, SRC009};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::source::stream::causes::with_causes;
 
 /// What an answer of a server means for what asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
+    /// Its list has no end.
+    Endless,
     /// The credentials do not count any more, or never did.
     Unauthorized,
     /// They do not allow this.
@@ -60,6 +63,18 @@ pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) ->
     found
 }
 
+/// That a resource is not told of any more, although it was asked for several times.
+pub(super) fn interrupted(
+    server: &ApiServer,
+    resource: &str,
+    error: &watcher::Error,
+) -> Diagnostic {
+    let message = format!("{resource} cannot be followed: {}", with_causes(error));
+    let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
+    found.help("its last objects stay in effect; it is asked for again, at least every 5 s");
+    found
+}
+
 /// That a server does not accept the credentials.
 pub(super) fn unauthorized(server: &ApiServer) -> Diagnostic {
     let message = "the API server does not accept the credentials (401)".to_owned();
@@ -75,6 +90,11 @@ pub(super) fn unauthorized(server: &ApiServer) -> Diagnostic {
 pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> Diagnostic {
     let (code, message, help) = match refusal {
         Refusal::Unauthorized => return unauthorized(server),
+        Refusal::Endless => (
+            SRC007,
+            format!("{resource} cannot be listed: the list has no end, or too many objects"),
+            "its last objects stay in effect; limit --control-namespace or --control-selector: docs/limits.md has the limits",
+        ),
         Refusal::Forbidden => (
             SRC008,
             format!("{resource} cannot be read: the credentials do not allow it (403)"),

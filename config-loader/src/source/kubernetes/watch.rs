@@ -1,12 +1,14 @@
 //! Follows one resource of a server.
 
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
 use kube::api::{DynamicObject, ListParams};
+use kube::runtime::utils::Backoff as _;
+use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Client};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -22,6 +24,16 @@ use crate::source::stream::report::{Change, Key, Message, Report, Restored};
 
 /// Objects of one page of a list.
 const PAGE: u32 = 500;
+
+/// Objects that a resource may have. A list that is longer is taken for one without an end.
+const OBJECTS_MAX: usize = if cfg!(test) { 2_000 } else { 200_000 };
+
+/// How long a list may take.
+const LIST_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// How many errors follow each other before they are reported. A server that restarts, or has forgotten its history, causes
+/// fewer.
+const FAILURES_MAX: u32 = 3;
 
 /// The pause before a resource is asked for again that was refused, if there is no other.
 const REFUSED_PAUSE: Duration = Duration::from_secs(5);
@@ -91,13 +103,17 @@ impl Watch {
             page_size: Some(PAGE),
             ..watcher::Config::default()
         };
-        let events = watch(self.api(client), config).backoff(pauses::pauses());
+        let events = watch(self.api(client), config);
         let mut events = std::pin::pin!(events);
         let mut saved_at = self.saved_at;
         let mut seen = Seen::default();
+        let mut listing = Listing::default();
+        let mut failures: u32 = 0;
+        let mut pauses = pauses::pauses();
         loop {
             let event = tokio::select! {
                 event = events.next() => event?,
+                () = tokio::time::sleep_until(listing.deadline), if listing.is_begun => return Some(Refusal::Endless),
                 () = tokio::time::sleep_until(self.restore_at), if saved_at.is_some() => {
                     if let Some(at) = saved_at.take() {
                         self.restore(at).await;
@@ -107,7 +123,16 @@ impl Watch {
             };
             match event {
                 Ok(event) => {
+                    if listing.is_too_long(&event) {
+                        return Some(Refusal::Endless);
+                    }
                     let is_complete = matches!(event, Event::InitDone);
+                    let is_news = !matches!(event, Event::Init | Event::InitApply(_));
+                    let has_failed = is_news && mem::take(&mut failures) >= FAILURES_MAX;
+                    if is_news {
+                        // Not before: the beginning of a list that fails is no success.
+                        pauses.reset();
+                    }
                     if matches!(event, Event::Init) {
                         seen.restart(self.revision(client).await);
                     }
@@ -119,6 +144,8 @@ impl Watch {
                         saved_at = None;
                         self.report(Report::Trouble(self.key(), None)).await;
                         self.report(Report::Settled(self.key())).await;
+                    } else if has_failed {
+                        self.report(Report::Trouble(self.key(), None)).await;
                     }
                 }
                 Err(error) => {
@@ -126,6 +153,12 @@ impl Watch {
                     if let Some(refusal) = problems::watch_refusal(&error) {
                         return Some(refusal);
                     }
+                    failures += 1;
+                    if failures == FAILURES_MAX {
+                        let found = problems::interrupted(&self.server, &self.key(), &error);
+                        self.report(Report::Trouble(self.key(), Some(found))).await;
+                    }
+                    tokio::time::sleep(pauses.next().unwrap_or(REFUSED_PAUSE)).await;
                 }
             }
         }
@@ -217,5 +250,40 @@ impl Watch {
     /// Reports; returns whether somebody listens.
     async fn report(&self, report: Report) -> bool {
         self.reports.send((self.number, report)).await.is_ok()
+    }
+}
+
+/// A list that comes in.
+struct Listing {
+    is_begun: bool,
+    deadline: Instant,
+    objects: usize,
+}
+
+impl Default for Listing {
+    fn default() -> Listing {
+        Listing {
+            is_begun: false,
+            deadline: Instant::now(),
+            objects: 0,
+        }
+    }
+}
+
+impl Listing {
+    /// Notes an event. Returns whether the list has more objects than are read.
+    fn is_too_long(&mut self, event: &Event<DynamicObject>) -> bool {
+        match event {
+            Event::Init => {
+                *self = Listing {
+                    is_begun: true,
+                    deadline: Instant::now() + LIST_TIME_MAX,
+                    objects: 0,
+                }
+            }
+            Event::InitApply(_) => self.objects += 1,
+            Event::InitDone | Event::Apply(_) | Event::Delete(_) => self.is_begun = false,
+        }
+        self.objects > OBJECTS_MAX
     }
 }

@@ -16,7 +16,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-type Body = UnsyncBoxBody<Bytes, io::Error>;
+pub(in crate::loader::tests) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// What is served: plural, kind and apiVersion.
 pub(super) const RESOURCES: [(&str, &str, &str); 4] = [
@@ -225,15 +225,15 @@ impl Api {
 }
 
 /// What a request asks for.
-struct Query {
-    is_watch: bool,
+pub(in crate::loader::tests) struct Query {
+    pub(in crate::loader::tests) is_watch: bool,
     version: u64,
     /// The version of a list, and how many objects of it are known.
     token: Option<(u64, usize)>,
 }
 
 impl Query {
-    fn of(query: &str) -> Query {
+    pub(in crate::loader::tests) fn of(query: &str) -> Query {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         let mut found = Query {
             is_watch: false,
@@ -245,7 +245,7 @@ impl Query {
                 "watch" => found.is_watch = true,
                 "resourceVersion" => found.version = value.parse().unwrap_or(0),
                 "continue" => {
-                    let (version, count) = value.split_once('-').unwrap();
+                    let (version, count) = value.split_once('-').unwrap_or(("0", "0"));
                     found.token = Some((version.parse().unwrap(), count.parse().unwrap()));
                 }
                 _ => {}
@@ -356,7 +356,7 @@ impl State {
     }
 }
 
-fn groups() -> Value {
+pub(in crate::loader::tests) fn groups() -> Value {
     let versions = RESOURCES.iter().map(|(_, _, version)| *version);
     let groups = versions.filter_map(|version| {
         let (group, short) = version.split_once('/')?;
@@ -367,7 +367,7 @@ fn groups() -> Value {
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-fn resources(api_version: &str) -> Value {
+pub(in crate::loader::tests) fn resources(api_version: &str) -> Value {
     let of = RESOURCES
         .iter()
         .filter(|(_, _, version)| *version == api_version);
@@ -379,7 +379,7 @@ fn resources(api_version: &str) -> Value {
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": resources})
 }
 
-fn document(value: &Value) -> Response<Body> {
+pub(in crate::loader::tests) fn document(value: &Value) -> Response<Body> {
     let body = Full::new(Bytes::from(value.to_string()));
     Response::new(BodyExt::boxed_unsync(
         body.map_err(|never: Infallible| match never {}),
@@ -393,7 +393,7 @@ fn status(code: u16) -> Value {
     })
 }
 
-fn failed(code: u16) -> Response<Body> {
+pub(in crate::loader::tests) fn failed(code: u16) -> Response<Body> {
     let mut response = document(&status(code));
     *response.status_mut() = StatusCode::from_u16(code).unwrap();
     response

@@ -148,8 +148,7 @@ async fn follows_through_a_crash(way: fn(&Control, &Path) -> Vec<String>) {
     apply(&data, &gateway(&[start.edge()]));
     apply(&data, &answers("one"));
     let arguments = way(&control, &data);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let proxy = start.args(arguments.iter().copied()).spawn();
+    let proxy = start.args(&arguments).spawn();
     until_says(&proxy, "one").await;
     apply(&data, &answers("two"));
     until_says(&proxy, "two").await;
@@ -196,10 +195,9 @@ async fn starts_from_its_state(way: fn(&Control, &Path) -> Vec<String>) {
     let state = directory.path().join("state");
     let control = Control::start(&data, &free_address().to_string());
     let arguments = way(&control, &data);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let following = |start: Start| {
         start
-            .args(arguments.iter().copied())
+            .args(&arguments)
             .args(["--state", state.to_str().unwrap()])
             .spawn()
     };

@@ -87,7 +87,7 @@ pub struct Proxies {
 #[derive(Debug, Default)]
 struct Known {
     proxies: BTreeMap<(String, String), Proxy>,
-    /// Those that report to other replicas.
+    /// Proxies that report to other replicas.
     remote: BTreeMap<(String, String), ProxyView>,
     writes: Writes,
     times: Histogram,
@@ -198,7 +198,7 @@ impl Proxies {
         proxies.map(|proxy| view(proxy, &known.writes)).collect()
     }
 
-    /// Replaces what is known of the proxies that report to other replicas. Those that are too many are left out.
+    /// Replaces the reports of proxies to other replicas. Reports beyond the limit are left out.
     pub fn set_remote(&self, views: Vec<ProxyView>) {
         let keyed = views.into_iter().take(PROXIES_MAX).map(|view| {
             let key = (view.report.namespace.clone(), view.report.name.clone());

@@ -11,6 +11,7 @@ mod settings;
 mod types;
 
 pub use settings::{XdsNode, XdsServer, XdsSettings};
+pub(crate) use types::CheckObject;
 
 use std::sync::Arc;
 
@@ -19,10 +20,6 @@ use tokio::task::JoinSet;
 
 use super::state::StateFile;
 use super::stream::report::Message;
-use crate::diagnostic::Diagnostic;
-
-/// Checks the text of one object by itself.
-pub(crate) type CheckObject = fn(&str) -> Vec<Diagnostic>;
 
 /// Starts a task for each server; the first has the number `first`. `files` has the file of each server's saved state, or none at
 /// all.

@@ -15,7 +15,7 @@ use super::error::BodyError;
 /// A body as JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// What stands under `spec` of the object: a mapping.
+    /// The `spec` of the object: a mapping.
     pub spec: Value,
     /// Fields and values that the schema does not know, from a newer version of Istio: `field 9 of spec.http[0].retries`.
     /// Such fields are not in `spec`; such values are, as numbers.

@@ -54,7 +54,7 @@ impl Process {
             .args(&command)
             .output()
             .unwrap();
-        // Whoever started it stops it by this file.
+        // The script that started the server stops it by this file.
         std::fs::write(self.directory.join("apiserver.pid"), started.stdout).unwrap();
     }
 

@@ -128,19 +128,23 @@ fn by_xds(control: &Control, data: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn proxy_follows_a_config_server_through_its_crash() {
+    if !has_kubectl() {
+        eprintln!("skipped: there is no kubectl");
+        return;
+    }
     follows_through_a_crash(by_kubernetes).await;
 }
 
 #[tokio::test]
 async fn proxy_follows_a_config_server_over_xds_through_its_crash() {
-    follows_through_a_crash(by_xds).await;
-}
-
-async fn follows_through_a_crash(way: fn(&Control, &Path) -> Vec<String>) {
     if !has_kubectl() {
         eprintln!("skipped: there is no kubectl");
         return;
     }
+    follows_through_a_crash(by_xds).await;
+}
+
+async fn follows_through_a_crash(way: fn(&Control, &Path) -> Vec<String>) {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     let mut control = Control::start(&data, &free_address().to_string());
@@ -177,19 +181,23 @@ fn has_saved(directory: &Path, text: &str) -> bool {
 
 #[tokio::test]
 async fn proxy_starts_from_its_state_without_the_config_server() {
+    if !has_kubectl() {
+        eprintln!("skipped: there is no kubectl");
+        return;
+    }
     starts_from_its_state(by_kubernetes).await;
 }
 
 #[tokio::test]
 async fn proxy_starts_from_its_state_without_the_xds_server() {
-    starts_from_its_state(by_xds).await;
-}
-
-async fn starts_from_its_state(way: fn(&Control, &Path) -> Vec<String>) {
     if !has_kubectl() {
         eprintln!("skipped: there is no kubectl");
         return;
     }
+    starts_from_its_state(by_xds).await;
+}
+
+async fn starts_from_its_state(way: fn(&Control, &Path) -> Vec<String>) {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     let state = directory.path().join("state");

@@ -254,7 +254,13 @@ async fn endpoints_of_several_clusters_serve_one_service_until_their_time_is_ove
 #[test]
 fn servers_that_do_not_fit_together_are_refused() {
     for (control, message) in [
-        ("xds://istiod:15010", "`xds://istiod:15010` is no source"),
+        ("grpc://istiod:15010", "`grpc://istiod:15010` is no source"),
+        ("xds://istiod", "`xds://istiod` is no xDS server"),
+        ("xds://istiod:15012", "add --control-ca FILE"),
+        (
+            "xds+plaintext://istiod:15010,xds+plaintext://istiod:15010",
+            "is written twice",
+        ),
         (
             "kubernetes://a,kubernetes://b",
             "two API servers of this cluster",

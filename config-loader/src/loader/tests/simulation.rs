@@ -53,7 +53,7 @@ type Id = (String, String);
 struct Written {
     /// Versions that are valid.
     valid: BTreeSet<(Id, String)>,
-    /// What is there from the beginning to the end, and whose it is.
+    /// Objects that exist from the beginning to the end, with the number of their server.
     permanent: BTreeMap<Id, usize>,
     /// Servers that were silent for too long.
     expired: BTreeSet<usize>,

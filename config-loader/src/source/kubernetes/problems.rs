@@ -63,7 +63,7 @@ pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) ->
     found
 }
 
-/// That a resource is not told of any more, although it was asked for several times.
+/// That a resource cannot be listed or watched, after several attempts.
 pub(super) fn interrupted(
     server: &ApiServer,
     resource: &str,

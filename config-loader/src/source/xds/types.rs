@@ -11,7 +11,6 @@ use kube::runtime::watcher::Event;
 use prost::Message;
 use twox_hash::XxHash64;
 
-use super::CheckObject;
 use super::problems;
 use super::protocol::{Answer, Received, ReceivedResource, Subscription};
 use super::settings::XdsSettings;
@@ -29,6 +28,9 @@ const NAMED_RESOURCE: &str = "type.googleapis.com/envoy.service.discovery.v3.Res
 
 /// How many resources a message names.
 const NAMED_MAX: usize = 20;
+
+/// Checks the text of one object by itself.
+pub(crate) type CheckObject = fn(&str) -> Vec<Diagnostic>;
 
 /// The types of a server. They outlive connections.
 pub(super) struct Types {

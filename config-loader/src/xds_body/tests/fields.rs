@@ -6,7 +6,7 @@ use super::testing::{differences, loaded, object, round_trip};
 use crate::kind::Kind;
 use crate::xds_body::{BodyError, from_json};
 
-/// What comes back of a spec.
+/// Checks a spec after the round trip.
 fn check(kind: Kind, spec: Value, expected: Value) {
     assert_eq!(round_trip(kind, &spec), expected, "{spec}");
 }

@@ -141,7 +141,7 @@ impl Api {
         self.change(|state| state.compacted = state.version);
     }
 
-    /// Answers nobody from now on, or everybody again.
+    /// Answers no request from now on, or every request again.
     pub(super) fn set_out(&self, is_out: bool) {
         self.change(|state| {
             state.is_out = is_out;

@@ -155,7 +155,7 @@ pub struct Sources {
     pub states: Option<watch::Receiver<Option<Arc<ProxyState>>>>,
 }
 
-/// As [`watch`], of all sources, and with findings for a proxy in this fleet, which is queried whenever they are looked at.
+/// As [`watch()`], of all sources, and with findings for a proxy in this fleet, which is queried whenever they are looked at.
 /// What servers have comes later: [`Loaded::waits_for`] says so.
 ///
 /// # Errors

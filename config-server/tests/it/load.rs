@@ -327,7 +327,7 @@ impl Load {
         self.world.life.send_modify(|life| *life += 1);
     }
 
-    /// Ends it, and checks that the objects are those that were acknowledged, and that the watches saw all of it. Returns how
+    /// Ends it, and checks that every acknowledged object is stored, and that the watches saw every change. Returns how
     /// many writes were acknowledged.
     pub async fn finish(self) -> u64 {
         let world = self.world;

@@ -238,7 +238,7 @@ fn metrics(text: &str) -> HashSet<&str> {
     named.collect()
 }
 
-/// The metrics of the config server are those that its source names.
+/// The source that names every metric of the config server.
 fn metrics_of_config_server() -> String {
     read("config-server/src/metrics.rs")
 }

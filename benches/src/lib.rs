@@ -9,3 +9,5 @@ pub mod compare;
 pub mod drill;
 
 pub mod fleet;
+
+pub mod load;

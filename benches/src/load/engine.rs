@@ -1,0 +1,355 @@
+//! The load of one thread: a dispatcher that notices what is due, and slots that send it.
+//!
+//! Invariant: every request that was due before the end is one sample, unless the run was stopped early. Its latency
+//! counts from its due time, whenever a slot became free for it, so that a server that stalls is charged for all the
+//! requests that came due meanwhile (no coordinated omission).
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::{Instant, timeout_at};
+
+use super::dial::Dialer;
+use super::http1::Http1;
+use super::http2::Http2;
+use super::outcome::{Expected, FailureClass, Fault, Reply, Sample};
+use super::pacer::Pacer;
+use super::protocol::Protocol;
+use super::queue::{Job, Order, Queue};
+use super::request::Requests;
+use super::schedule::Schedule;
+
+/// Connections that are opened at once before the run.
+const OPENED_AT_ONCE: usize = 128;
+
+/// Samples are given to this, one after the other.
+pub type Sink = Rc<dyn Fn(&Sample)>;
+
+/// What is sent where.
+pub struct Plan {
+    /// Opens connections.
+    pub dialer: Dialer,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Connections of this thread.
+    pub connections: usize,
+    /// Requests that a connection of HTTP/2 carries at once.
+    pub streams: usize,
+    /// A request fails that has no complete response this long after its due time.
+    pub timeout: Duration,
+    /// The requests.
+    pub requests: Requests,
+    /// What responses must be.
+    pub expected: Expected,
+    /// Which free connection is used.
+    pub order: Order,
+}
+
+/// Connections of a thread, maybe open.
+pub struct Engine {
+    plan: Rc<Plan>,
+    channels: Vec<Channel>,
+}
+
+/// What a slot sends on.
+enum Channel {
+    Http1(Http1),
+    Http2(Rc<Http2>),
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Requests that were due and have no sample, since the run was stopped.
+    pub abandoned: u64,
+    /// Whether it was stopped before its time.
+    pub stopped: bool,
+}
+
+impl Engine {
+    /// An engine without open connections; they are opened when they are needed.
+    pub fn new(plan: Plan) -> Self {
+        let plan = Rc::new(plan);
+        let channels = if plan.protocol.is_http2() {
+            let connections: Vec<_> = (0..plan.connections).map(|_| Rc::default()).collect();
+            // Neighbors are on different connections, so that these share the load.
+            let slots = plan.connections * plan.streams;
+            connections
+                .iter()
+                .cycle()
+                .take(slots)
+                .cloned()
+                .map(Channel::Http2)
+                .collect()
+        } else {
+            (0..plan.connections)
+                .map(|_| Channel::Http1(Http1::default()))
+                .collect()
+        };
+        Self { plan, channels }
+    }
+
+    /// Opens all connections. Returns how many could not be opened, and why the first one.
+    pub async fn open(&mut self) -> (usize, Option<Fault>) {
+        let deadline = Instant::now() + self.plan.timeout;
+        let (mut failed, mut reason) = (0, None);
+        let connections = self.plan.connections;
+        for channels in self.channels[..connections].chunks_mut(OPENED_AT_ONCE) {
+            let mut opening = JoinSet::new();
+            for (index, channel) in channels.iter_mut().enumerate() {
+                let mut taken = std::mem::replace(channel, Channel::Http1(Http1::default()));
+                let plan = Rc::clone(&self.plan);
+                opening.spawn_local(async move {
+                    let opened = timeout_at(deadline, taken.open(&plan.dialer)).await;
+                    let late = |_| Err(Fault::new(FailureClass::Connect, "timed out"));
+                    (index, taken, opened.unwrap_or_else(late))
+                });
+            }
+            while let Some(opened) = opening.join_next().await {
+                let Ok((index, channel, opened)) = opened else {
+                    continue;
+                };
+                channels[index] = channel;
+                if let Err(fault) = opened {
+                    failed += 1;
+                    reason.get_or_insert(fault);
+                }
+            }
+        }
+        (failed, reason)
+    }
+
+    /// Sends all requests of the schedule from `start` on. Returns once each has a sample, or at once when stopped.
+    ///
+    /// Must run on a `LocalSet`.
+    ///
+    /// # Errors
+    /// When the timer fails.
+    pub async fn run(
+        self,
+        (pacer, start): (&Pacer, Instant),
+        schedule: Schedule,
+        mut stop: watch::Receiver<bool>,
+        sink: Sink,
+    ) -> std::io::Result<End> {
+        let queue = Rc::new(Queue::new(self.channels.len(), self.plan.order));
+        let shared = Shared {
+            plan: self.plan,
+            queue,
+            start,
+            sink,
+            open: Rc::default(),
+        };
+        let mut slots = JoinSet::new();
+        for (index, channel) in self.channels.into_iter().enumerate() {
+            let slot = Slot {
+                index,
+                channel,
+                shared: shared.clone(),
+            };
+            slots.spawn_local(slot.run());
+        }
+        let work = async {
+            shared.dispatch(pacer, schedule).await?;
+            shared.queue.close();
+            while slots.join_next().await.is_some() {}
+            Ok(())
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = work => Some(ended),
+            () = stopped(&mut stop) => None,
+        };
+        slots.shutdown().await;
+        let abandoned = shared.open.get();
+        match ended {
+            Some(ended) => ended.map(|()| End {
+                abandoned,
+                stopped: false,
+            }),
+            None => Ok(End {
+                abandoned,
+                stopped: true,
+            }),
+        }
+    }
+}
+
+/// Waits until the run is to be stopped; forever if no one can stop it any more.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// What the dispatcher and the slots of a run have in common.
+#[derive(Clone)]
+struct Shared {
+    plan: Rc<Plan>,
+    queue: Rc<Queue>,
+    start: Instant,
+    sink: Sink,
+    /// Requests that were due and have no sample yet.
+    open: Rc<Cell<u64>>,
+}
+
+impl Shared {
+    async fn dispatch(&self, pacer: &Pacer, mut schedule: Schedule) -> std::io::Result<()> {
+        while let Some(next) = schedule.next_due() {
+            pacer.wait_until(self.start + next.at).await?;
+            let now = Instant::now();
+            while let Some(due) = schedule.take(now.saturating_duration_since(self.start)) {
+                let due_at = self.start + due.at;
+                let job = Job {
+                    number: due.number,
+                    due: due_at,
+                    noticed: now,
+                    waited: false,
+                };
+                self.open.set(self.open.get() + 1);
+                if let Err(job) = self.queue.push(job) {
+                    self.finish(&unsent(&job, self.start, now));
+                }
+            }
+            // At high rates the next request is due already; the slots must have their turn.
+            yield_now().await;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, sample: &Sample) {
+        self.open.set(self.open.get() - 1);
+        (self.sink)(sample);
+    }
+}
+
+/// A request that no slot was free for, and that too many others wait for.
+fn unsent(job: &Job, start: Instant, now: Instant) -> Sample {
+    Sample {
+        due: job.due - start,
+        late: job.noticed - job.due,
+        waited: now - job.noticed,
+        latency: now - job.due,
+        reply: None,
+        fault: Some(Fault::new(
+            FailureClass::NotSent,
+            "too many requests wait for a free connection",
+        )),
+    }
+}
+
+/// Sends one request at a time.
+struct Slot {
+    index: usize,
+    channel: Channel,
+    shared: Shared,
+}
+
+impl Slot {
+    /// Returns once no more requests come.
+    async fn run(mut self) {
+        while let Some(job) = self.next().await {
+            let sample = self.send(&job).await;
+            self.shared.finish(&sample);
+            self.reopen().await;
+        }
+    }
+
+    /// The next request. A connection that is closed meanwhile is opened again.
+    async fn next(&mut self) -> Option<Job> {
+        loop {
+            let queue = &self.shared.queue;
+            let next = poll_fn(|cx| match queue.poll_next(self.index, cx) {
+                Poll::Ready(job) => Poll::Ready(Ok(job)),
+                Poll::Pending => self.channel.poll_closed(cx).map(Err),
+            });
+            match next.await {
+                Ok(job) => return job,
+                Err(()) => {
+                    queue.leave(self.index);
+                    self.reopen().await;
+                }
+            }
+        }
+    }
+
+    /// Opens the connection while no request waits for it, if connections are kept open.
+    async fn reopen(&mut self) {
+        let plan = &self.shared.plan;
+        if plan.order == Order::Fair {
+            let deadline = Instant::now() + plan.timeout;
+            // A failure is that of the next request, which dials itself.
+            let _ = timeout_at(deadline, self.channel.open(&plan.dialer)).await;
+        }
+    }
+
+    async fn send(&mut self, job: &Job) -> Sample {
+        let taken = Instant::now();
+        let deadline = job.due + self.shared.plan.timeout;
+        let (head, body) = (
+            self.shared.plan.requests.head(job.number),
+            self.shared.plan.requests.body(),
+        );
+        let exchange = self.channel.exchange(&self.shared.plan.dialer, head, body);
+        let outcome = timeout_at(deadline, exchange).await;
+        let end = Instant::now();
+        let (reply, fault) = match outcome {
+            Ok(Ok(reply)) => {
+                let fault = self.shared.plan.expected.fault(&reply);
+                (Some(reply), fault)
+            }
+            Ok(Err(fault)) => (None, Some(fault)),
+            Err(_) => {
+                let reason = format!("no complete response after {:?}", self.shared.plan.timeout);
+                (None, Some(Fault::new(FailureClass::Timeout, reason)))
+            }
+        };
+        // Without a free slot the wait is the server's; with one it is this program that was late.
+        let ready = if job.waited { job.noticed } else { taken };
+        Sample {
+            due: job.due - self.shared.start,
+            late: ready - job.due,
+            waited: taken - ready,
+            latency: end - job.due,
+            reply,
+            fault,
+        }
+    }
+}
+
+impl Channel {
+    async fn open(&mut self, dialer: &Dialer) -> Result<(), Fault> {
+        match self {
+            Self::Http1(connection) => connection.open(dialer).await,
+            Self::Http2(connection) => connection.open(dialer).await,
+        }
+    }
+
+    async fn exchange(
+        &mut self,
+        dialer: &Dialer,
+        head: http::Request<()>,
+        body: bytes::Bytes,
+    ) -> Result<Reply, Fault> {
+        match self {
+            Self::Http1(connection) => connection.exchange(dialer, head, body).await,
+            Self::Http2(connection) => connection.exchange(dialer, head, body).await,
+        }
+    }
+
+    fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Http1(connection) => connection.poll_closed(cx),
+            // Its task notices.
+            Self::Http2(_) => Poll::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

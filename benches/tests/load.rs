@@ -4,7 +4,7 @@
 mod server;
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use benches::load::arguments::Arguments;
@@ -264,21 +264,29 @@ fn signal_ends_a_run_with_the_results_so_far() {
 }
 
 /// The page of the documentation, which names the flags and shows commands.
-fn page() -> String {
+fn path() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    std::fs::read_to_string(root.join("docs/measure.md")).unwrap()
+    root.join("docs/measure.md")
 }
 
+fn page() -> String {
+    std::fs::read_to_string(path()).unwrap()
+}
+
+/// With `UPDATE_DOCS=1` in the environment the page is written instead of compared.
 #[test]
 fn page_has_the_help_of_the_program() {
     let mut command = Arguments::command().term_width(100);
     let help = command.render_long_help().to_string();
     let help: Vec<_> = help.lines().map(str::trim_end).collect();
-    assert!(
-        page().contains(&format!("```text\n{}\n```\n", help.join("\n"))),
-        "{}",
-        help.join("\n")
-    );
+    let section = format!("## Options\n\n```text\n{}\n```\n", help.join("\n"));
+    let page = page();
+    let (before, _) = page.split_once("## Options\n").unwrap();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path(), before.to_owned() + &section).unwrap();
+    } else {
+        assert!(page.ends_with(&section), "run this test with UPDATE_DOCS=1");
+    }
 }
 
 #[test]

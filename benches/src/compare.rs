@@ -7,6 +7,7 @@
 //! | `process`, `accounting` | starting programs on a core, what the kernel says they used |
 //! | `upstream`, `client`, `tls` | the server behind the proxies, a small client, the certificate |
 //! | `load`, `generator` | wrk and h2load, and our own load where they lack control |
+//! | `steady` | load at a fixed rate, by the generator of `crate::load` |
 //! | `probe` | whether a proxy does what it shall, before it is measured |
 //! | `configure` | equivalent configurations, as text |
 //! | `sidecars` | the same for a client's and a service's sidecar |
@@ -18,6 +19,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
@@ -38,6 +40,7 @@ pub mod report;
 pub mod scenario;
 pub mod sidecars;
 pub mod statistics;
+pub mod steady;
 pub mod target;
 pub mod tls;
 pub mod tool;
@@ -62,10 +65,13 @@ const DEBUG_BUILD: &str =
 ///
 /// # Errors
 /// When nothing can be measured, the report cannot be written, or the run was asked to stop.
-pub fn run(arguments: Arguments) -> Result<(), Failure> {
+pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
-        Some(Command::Upstream) => return upstream::serve(),
-        Some(Command::Generate(wanted)) => return generator::generate(wanted),
+        Some(Command::Upstream) => return upstream::serve().map(|()| ExitCode::SUCCESS),
+        Some(Command::Generate(wanted)) => {
+            return generator::generate(wanted).map(|()| ExitCode::SUCCESS);
+        }
+        Some(Command::Load(wanted)) => return Ok(crate::load::run(wanted)),
         None => {}
     }
     let tools = Tools::find(&strait_binary(&arguments)?);
@@ -104,7 +110,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         write_out(bench.arguments.out.as_deref(), &report)?;
     }
     let printed = write!(std::io::stdout(), "{}", report.markdown());
-    printed.map_err(context("cannot print the report"))
+    printed.map_err(context("cannot print the report"))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Written after every scenario, so that a run cut short leaves what it has.

@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | `zone` | endpoints that can be told to refuse, hang, or answer 503 |
-//! | `load` | requests at random times, at a steady rate, whether earlier ones were answered or not |
+//! | `load` | the load generator, at random times and a steady rate |
 //! | `configure` | the same rules for Strait and Envoy, as text |
 //! | `timeline` | what the answers say: how many failed, when traffic moved, when it came back |
 //!
@@ -22,7 +22,7 @@ use crate::compare::Failure;
 use crate::compare::client::free_port;
 use crate::compare::configure::Proxy;
 use crate::compare::failure::context;
-use crate::compare::process::{Cancel, CommandLine, Launcher, Process, pin_self};
+use crate::compare::process::{Cancel, CommandLine, Launcher, Process, pin_self, raise_open_files};
 use crate::compare::tool::Tools;
 
 mod configure;
@@ -42,7 +42,7 @@ const ENDPOINTS: usize = 4;
 const GATEWAYS: usize = 2;
 
 /// Requests per second.
-const RATE: f64 = 1000.0;
+const RATE: u32 = 1000;
 
 /// When the zone dies, when it is well again, and when load ends, counted from its begin.
 const TIMES: [Duration; 3] = [
@@ -124,6 +124,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .ok_or_else(|| Failure::new(format!("{} is not there", proxy.name())))?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     pin_self(0)?;
+    // Endpoints and load are both in this process.
+    raise_open_files(2 * load::CONNECTIONS as u64 + 1024)?;
     let directory = tempfile::tempdir().map_err(context("no temporary directory"))?;
     let launcher = Launcher::new(directory.path().to_owned(), Cancel::default());
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -217,9 +219,10 @@ impl Drill<'_> {
             sleep_until(begin + recovers).await;
             zones[0].set(Mode::Well);
         };
-        let (answers, ()) = tokio::join!(load::run(ports.listen, (RATE, end), seed), events);
+        let load = load::run(ports.listen, begin, (RATE, end), seed);
+        let (answers, ()) = tokio::join!(load, events);
         process.check_alive()?;
-        Ok(answers)
+        answers
     }
 
     fn start(&self, ports: &Ports, text: String) -> Result<Process, Failure> {
@@ -240,7 +243,7 @@ async fn wait_until_up(process: &mut Process, port: u16) -> Result<(), Failure> 
     let deadline = Instant::now() + START_LIMIT;
     loop {
         process.check_alive()?;
-        if load::once(port).await.zone == Some(0) {
+        if load::once(port).await?.zone == Some(0) {
             sleep(Duration::from_millis(200)).await;
             return Ok(());
         }

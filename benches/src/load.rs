@@ -9,7 +9,7 @@
 //! | `dial`, `tls`, `http1`, `http2` | connections |
 //! | `outcome` | what became of a request |
 //! | `record`, `verdict` | counts and times, and whether they are as they must be |
-//! | `threads`, `progress` | the threads of a run, and how far it has come |
+//! | `threads`, `progress`, `open_files` | the threads of a run, how far it has come, and what it needs |
 //! | `report`, `percentiles`, `plot` | the result as text, JSON, histogram and image |
 //!
 //! Imports run downward in this order: `engine` knows neither threads nor reports, so that `drill` can use it.
@@ -30,6 +30,7 @@ pub mod error;
 pub mod headers_file;
 pub mod http1;
 pub mod http2;
+pub mod open_files;
 pub mod outcome;
 pub mod pacer;
 pub mod percentiles;
@@ -70,6 +71,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn measure(arguments: &Arguments) -> Result<u8, Error> {
     let settings = Settings::new(arguments)?;
+    open_files::make_room(u64::from(settings.connections))?;
     let (stop, stopped) = watch::channel(false);
     watch_signals(stop)?;
     let display = Display::new(arguments.quiet);

@@ -9,7 +9,7 @@ use benches::compare::{Failure, arguments, run};
 
 fn main() -> ExitCode {
     match run(arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             // Nothing is left to tell when even standard error is gone.
             let _ = writeln!(std::io::stderr(), "compare: {failure}");

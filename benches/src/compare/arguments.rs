@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::compare::scenario::Scenario;
+use crate::load;
 
 /// Puts the same work through Strait, nginx, HAProxy and Envoy in one run, and compares the CPU time and memory.
 ///
@@ -65,6 +66,9 @@ pub enum Command {
     /// Be a load generator: put load on a port for a while, then print what was counted.
     #[command(hide = true)]
     Generate(Generate),
+    /// Be the program `load`.
+    #[command(hide = true)]
+    Load(Box<load::arguments::Arguments>),
 }
 
 /// What this program's own load generator shall do.

@@ -6,6 +6,7 @@ use crate::compare::report::Report;
 
 mod connections;
 mod courses;
+mod latency;
 mod loaded;
 mod name;
 mod notes;
@@ -33,6 +34,7 @@ impl Scenario {
             Self::H2 => courses::h2(),
             Self::Grpc => courses::grpc(),
             Self::Tcp => courses::tcp(),
+            Self::Latency => return latency::measure(bench, report),
             Self::Sidecars => return sidecars::measure(bench, report),
             Self::Connections => return connections::measure(bench, report),
             Self::Slow => return slow::measure(bench, report),

@@ -1,25 +1,38 @@
-//! Steady load: each request is sent when its time has come, whether others were answered or not.
+//! Steady load at random moments, and what the responses say.
 
 use std::cell::RefCell;
-use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
-use rand::rngs::SmallRng;
-use rand::{RngExt as _, SeedableRng as _};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use bytes::Bytes;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use crate::compare::Failure;
+use crate::compare::failure::context;
+use crate::load::address::Address;
+use crate::load::dial::Dialer;
+use crate::load::engine::{Engine, Plan};
+use crate::load::headers_file::Block;
+use crate::load::http1::Http1;
+use crate::load::outcome::{Expected, Reply, Sample};
+use crate::load::pacer::Pacer;
+use crate::load::protocol::Protocol;
+use crate::load::queue::Order;
+use crate::load::request::{Common, Requests};
+use crate::load::schedule::{Arrivals, Part, Schedule};
 
 /// No proxy lets a request wait as long.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
+/// More requests are never in flight: the rate times [`ANSWER_LIMIT`], and some for chance.
+pub(super) const CONNECTIONS: usize = 2_500;
+
 /// What became of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// When it was sent, from the begin of the load.
+    /// When it was due, from the begin of the load.
     pub(super) sent: Duration,
     /// 0 where no response came.
     pub(super) status: u16,
@@ -34,114 +47,119 @@ impl Answer {
     pub(super) fn failed(&self) -> bool {
         self.status != 200
     }
+
+    fn new(sent: Duration, reply: Option<&Reply>) -> Self {
+        let Some(reply) = reply else {
+            return Self {
+                sent,
+                ..Self::default()
+            };
+        };
+        let number = |name| reply.headers.get(name)?.to_str().ok()?.parse::<u32>().ok();
+        Self {
+            sent,
+            status: reply.status.as_u16(),
+            zone: number("x-zone").and_then(|zone| u8::try_from(zone).ok()),
+            attempt: number("x-attempt").unwrap_or(1),
+        }
+    }
 }
 
-/// Connections to the proxy that no request uses.
-type Idle = Rc<RefCell<Vec<TcpStream>>>;
-
-/// Sends requests for as long as said, `rate` per second, and returns all answers in the order of sending.
-pub(super) async fn run(port: u16, (rate, length): (f64, Duration), seed: u64) -> Vec<Answer> {
-    let mut random = SmallRng::seed_from_u64(seed);
-    let idle = Idle::default();
-    let mut running = JoinSet::new();
-    let begin = Instant::now();
-    let mut due = Duration::ZERO;
-    loop {
-        // The times between arrivals of many clients that do not know of each other.
-        let chance: f64 = random.random();
-        due += Duration::from_secs_f64(-(1.0 - chance).ln() / rate);
-        if due >= length {
-            break;
-        }
-        sleep_until(begin + due).await;
-        let idle = Rc::clone(&idle);
-        let sent = begin.elapsed();
-        running.spawn_local(async move {
-            let answer = ask(port, &idle).await;
-            Answer { sent, ..answer }
-        });
-    }
-    let mut answers = Vec::new();
-    while let Some(answer) = running.join_next().await {
-        answers.push(answer.unwrap_or_default());
-    }
+/// Sends requests from `start` on for as long as said, `rate` per second, and returns all answers in the order of
+/// sending.
+pub(super) async fn run(
+    port: u16,
+    start: Instant,
+    (rate, length): (u32, Duration),
+    seed: u64,
+) -> Result<Vec<Answer>, Failure> {
+    let engine = Engine::new(Plan {
+        dialer: dialer(port),
+        protocol: Protocol::Http1,
+        connections: CONNECTIONS,
+        streams: 1,
+        timeout: ANSWER_LIMIT,
+        requests: requests()?,
+        expected: Expected::default(),
+        order: Order::Recent,
+    });
+    let schedule = Schedule::new(rate, length, Arrivals::Random(seed), Part::WHOLE);
+    let answers = Rc::new(RefCell::new(Vec::new()));
+    let sink = Rc::clone(&answers);
+    let sink = Rc::new(move |sample: &Sample| {
+        let answer = Answer::new(sample.due, sample.reply.as_ref());
+        sink.borrow_mut().push(answer);
+    });
+    let failed = "the load cannot run";
+    let pacer = Pacer::kernel().map_err(context(failed))?;
+    let (_stop, stopped) = watch::channel(false);
+    let end = engine.run((&pacer, start), schedule, stopped, sink).await;
+    end.map_err(context(failed))?;
+    let mut answers = answers.take();
     answers.sort_by_key(|answer| answer.sent);
-    answers
+    Ok(answers)
 }
 
 /// One request on a connection of its own.
-pub(super) async fn once(port: u16) -> Answer {
-    ask(port, &Idle::default()).await
+pub(super) async fn once(port: u16) -> Result<Answer, Failure> {
+    let (mut connection, requests) = (Http1::default(), requests()?);
+    let dialer = dialer(port);
+    let exchange = connection.exchange(&dialer, requests.head(0), requests.body());
+    let reply = timeout(ANSWER_LIMIT, exchange).await;
+    let reply = reply.ok().and_then(Result::ok);
+    Ok(Answer::new(Duration::ZERO, reply.as_ref()))
 }
 
-async fn ask(port: u16, idle: &Idle) -> Answer {
-    let asked = timeout(ANSWER_LIMIT, exchange(port, idle)).await;
-    asked.ok().and_then(Result::ok).unwrap_or_default()
+fn dialer(port: u16) -> Dialer {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Dialer::Network { address, tls: None }
 }
 
-async fn exchange(port: u16, idle: &Idle) -> io::Result<Answer> {
-    let waiting = idle.borrow_mut().pop();
-    let mut stream = match waiting {
-        Some(stream) => stream,
-        None => TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?,
+fn requests() -> Result<Requests, Failure> {
+    let common = Common {
+        method: None,
+        headers: Block::default(),
+        body: Bytes::new(),
     };
-    stream.set_nodelay(true)?;
-    stream
-        .write_all(b"GET / HTTP/1.1\r\nhost: drill.example\r\n\r\n")
-        .await?;
-    let mut response = Vec::with_capacity(1024);
-    let head = loop {
-        if let Some(head) = response.windows(4).position(|end| end == b"\r\n\r\n") {
-            break head + 4;
-        }
-        read(&mut stream, &mut response).await?;
-    };
-    let number = |name| header(&response[..head], name).and_then(|value| value.parse().ok());
-    let answer = Answer {
-        sent: Duration::ZERO,
-        status: status(&response).unwrap_or_default(),
-        zone: number("x-zone").and_then(|zone: usize| u8::try_from(zone).ok()),
-        attempt: number("x-attempt").map_or(1, |attempt| attempt as u32),
-    };
-    let whole = head + number("content-length").unwrap_or_default();
-    while response.len() < whole {
-        read(&mut stream, &mut response).await?;
-    }
-    idle.borrow_mut().push(stream);
-    Ok(answer)
-}
-
-async fn read(stream: &mut TcpStream, into: &mut Vec<u8>) -> io::Result<()> {
-    match stream.read_buf(into).await? {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(()),
-    }
-}
-
-fn status(response: &[u8]) -> Option<u16> {
-    let status = response.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
-    std::str::from_utf8(status).ok()?.parse().ok()
-}
-
-/// The value of a header in a head.
-pub(super) fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
-    let text = std::str::from_utf8(head).ok()?;
-    text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        key.eq_ignore_ascii_case(name).then_some(value.trim())
-    })
+    let address = Address::parse("http://drill.example/");
+    let requests =
+        address.and_then(|address| Requests::new(Protocol::Http1, &address, &common, &[]));
+    requests.map_err(context("the load cannot be made"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::{HeaderMap, StatusCode};
 
     #[test]
-    fn heads_are_read() {
-        let head = b"HTTP/1.1 503 Service Unavailable\r\nX-Zone: 1\r\n\r\n";
-        assert_eq!(status(head), Some(503));
-        assert_eq!(header(head, "x-zone"), Some("1"));
-        assert_eq!(header(head, "x-attempt"), None);
-        assert_eq!(status(b"HTTP/1.1 "), None);
+    fn answer_says_which_zone_and_attempt_it_is_from() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-zone", "1".parse().unwrap());
+        let mut reply = Reply {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            headers,
+            trailers: None,
+            body_bytes: 0,
+            prefix: [0; 5],
+        };
+        let answer = Answer::new(Duration::ZERO, Some(&reply));
+        assert_eq!(
+            (answer.status, answer.zone, answer.attempt),
+            (503, Some(1), 1)
+        );
+        reply.headers.insert("x-attempt", "3".parse().unwrap());
+        assert_eq!(Answer::new(Duration::ZERO, Some(&reply)).attempt, 3);
+        assert!(Answer::new(Duration::ZERO, None).failed());
+    }
+
+    #[test]
+    fn requests_name_the_host_of_the_rules() {
+        let head = requests().unwrap().head(0);
+        assert_eq!(head.headers()["host"], "drill.example");
+        assert_eq!(
+            (head.method(), head.uri().path()),
+            (&http::Method::GET, "/")
+        );
     }
 }

@@ -134,7 +134,7 @@ async fn answer(
         if !head.ends_with(b"\r\n\r\n") {
             continue;
         }
-        let attempt = super::load::header(&head, "x-envoy-attempt-count")
+        let attempt = header(&head, "x-envoy-attempt-count")
             .unwrap_or("1")
             .to_owned();
         head.clear();
@@ -158,4 +158,25 @@ async fn answer(
         stream.write_all(text.as_bytes()).await?;
     }
     Ok(())
+}
+
+/// The value of a header in a head.
+fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
+    let text = std::str::from_utf8(head).ok()?;
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        key.eq_ignore_ascii_case(name).then_some(value.trim())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_read() {
+        let head = b"GET / HTTP/1.1\r\nX-Attempt: 1\r\n\r\n";
+        assert_eq!(header(head, "x-attempt"), Some("1"));
+        assert_eq!(header(head, "x-zone"), None);
+    }
 }

@@ -115,7 +115,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     pub count_header: Option<HeaderName>,
 
-    /// Authorities of servers with TLS, as PEM. Default: those that Mozilla trusts.
+    /// Authorities of servers with TLS, as PEM. Default: the list of Mozilla.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
 

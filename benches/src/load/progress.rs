@@ -9,12 +9,12 @@ use super::outcome::Sample;
 use super::percentiles::millis;
 use super::record::{has_latency, histogram};
 
-/// What came in since the last line.
+/// The requests that ended since the last line.
 #[derive(Clone, Debug)]
 pub struct Interval {
     /// Requests with an outcome.
     pub requests: u64,
-    /// Those that failed.
+    /// Failed requests.
     pub failed: u64,
     /// Their latency.
     pub latency: Histogram<u64>,

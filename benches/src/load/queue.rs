@@ -120,7 +120,7 @@ impl Queue {
         self.state.borrow_mut().slots[slot].waker = None;
     }
 
-    /// No more requests come. Those that wait are still sent.
+    /// No more requests come. Waiting requests are still sent.
     pub fn close(&self) {
         let mut state = self.state.borrow_mut();
         state.closed = true;

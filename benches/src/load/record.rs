@@ -8,7 +8,7 @@ use http::HeaderName;
 
 use super::outcome::{FailureClass, Sample};
 
-/// Different values of the counted header that are told apart.
+/// Values of the counted header that have a count of their own.
 pub const DESTINATIONS_MAX: usize = 1_000;
 
 /// Bytes of such a value that are kept.
@@ -139,7 +139,7 @@ impl Record {
     }
 }
 
-/// Whether the latency of a request counts: it was answered as expected, or waited in vain.
+/// Whether the latency of a request counts: it succeeded, or it waited without a response.
 pub fn has_latency(sample: &Sample) -> bool {
     let class = sample.fault.as_ref().map(|fault| fault.class);
     matches!(

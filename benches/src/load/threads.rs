@@ -20,7 +20,7 @@ use super::record::Record;
 use super::schedule::{Part, Schedule};
 use super::settings::Settings;
 
-/// How often a thread tells what came in.
+/// How often a thread reports to the main thread.
 const TELL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How often a line is shown.
@@ -59,7 +59,7 @@ struct Done {
     end: End,
 }
 
-/// What a thread needs besides the settings.
+/// What a thread needs in addition to the settings.
 struct Link {
     index: u32,
     messages: SyncSender<Message>,

@@ -27,6 +27,8 @@ pub enum Scenario {
     Grpc,
     /// Bytes through TCP connections.
     Tcp,
+    /// Latency at fixed rates, over HTTP/1.1 and HTTP/2 without TLS.
+    Latency,
     /// A pair of sidecars, with mutual TLS between them and without: CPU, memory, added latency.
     Sidecars,
     /// Memory of an idle process, and per idle connection.
@@ -39,7 +41,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Small,
         Self::Routes,
         Self::Features,
@@ -51,6 +53,7 @@ impl Scenario {
         Self::H2,
         Self::Grpc,
         Self::Tcp,
+        Self::Latency,
         Self::Sidecars,
         Self::Connections,
         Self::Slow,
@@ -71,6 +74,7 @@ impl Scenario {
             Self::H2 => "h2",
             Self::Grpc => "grpc",
             Self::Tcp => "tcp",
+            Self::Latency => "latency",
             Self::Sidecars => "sidecars",
             Self::Connections => "connections",
             Self::Slow => "slow",

@@ -26,11 +26,9 @@ const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Puts the load on every pair in turn, and adds the table.
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
-    for tool in [Tool::Wrk, Tool::H2load] {
-        if bench.tools.get(tool).is_none() {
-            skip(report, TITLE, tool);
-            return Ok(());
-        }
+    if bench.tools.get(Tool::Wrk).is_none() {
+        skip(report, TITLE, Tool::Wrk);
+        return Ok(());
     }
     let identities = Identities::make(bench.launcher.directory())?;
     let mut entrants = start(bench, report, &identities)?;

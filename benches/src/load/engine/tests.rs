@@ -221,7 +221,7 @@ fn stalled_server_is_charged_for_every_request_that_came_due() {
                 .filter(|(_, latency, _)| *latency > limit)
                 .count()
         };
-        // those that were due in the first 180, and the first 100 of 200 ms
+        // requests due in the first 180, and in the first 100 of the 200 ms
         let (most, half) = (rate as usize * 180 / 1000, rate as usize / 10);
         assert!(
             late(MILLIS * 20).abs_diff(most) <= most / 20,

@@ -29,10 +29,7 @@ struct Row {
 impl Row {
     fn of(entrant: &Entrant) -> Self {
         let cpu = |turns: &[Turn]| median(turns.iter().map(Turn::cpu_each));
-        let latency = |of: fn(&Turn) -> Option<u64>| {
-            let taken = entrant.steady.iter().filter_map(of);
-            median(taken.map(|micros| micros as f64))
-        };
+        let latency = |of: fn(&Turn) -> Option<f64>| median(entrant.steady.iter().filter_map(of));
         let turns = entrant.flat_out.iter().chain(&entrant.steady);
         let has_proxies = entrant.pair.is_some();
         Self {

@@ -1,5 +1,7 @@
 //! The program `load` against servers of this process.
 
+#![allow(clippy::unwrap_used, reason = "tests: what fails is shown")]
+
 #[path = "load/server.rs"]
 mod server;
 

@@ -58,7 +58,7 @@ pub struct Engine {
 
 /// What a slot sends on.
 enum Channel {
-    Http1(Http1),
+    Http1(Box<Http1>),
     Http2(Rc<Http2>),
 }
 
@@ -88,7 +88,7 @@ impl Engine {
                 .collect()
         } else {
             (0..plan.connections)
-                .map(|_| Channel::Http1(Http1::default()))
+                .map(|_| Channel::Http1(Box::default()))
                 .collect()
         };
         Self { plan, channels }
@@ -102,7 +102,7 @@ impl Engine {
         for channels in self.channels[..connections].chunks_mut(OPENED_AT_ONCE) {
             let mut opening = JoinSet::new();
             for (index, channel) in channels.iter_mut().enumerate() {
-                let mut taken = std::mem::replace(channel, Channel::Http1(Http1::default()));
+                let mut taken = std::mem::replace(channel, Channel::Http1(Box::default()));
                 let plan = Rc::clone(&self.plan);
                 opening.spawn_local(async move {
                     let opened = timeout_at(deadline, taken.open(&plan.dialer)).await;

@@ -6,6 +6,7 @@
 mod clusters;
 mod describes;
 mod differences;
+mod exports;
 
 pub mod hostname;
 
@@ -22,6 +23,7 @@ mod workload;
 
 pub use clusters::ClusterNames;
 pub use differences::{Change, differences};
+pub use exports::{MERGED_CONFLICTS, is_accepted, served_exports};
 pub use index::HostIndex;
 pub use naming::{DefaultDomain, Naming};
 pub use peers::{Accepted, PeerPolicy};

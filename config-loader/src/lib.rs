@@ -27,6 +27,8 @@ mod clusters;
 
 pub mod catalog;
 
+pub mod imports;
+
 pub mod re2;
 
 pub mod resource;

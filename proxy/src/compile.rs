@@ -7,7 +7,7 @@
 //! Each step reads the results of the steps before it, and no later ones: `applies` (which resources count for this proxy) and
 //! `members` (the Kubernetes clusters), `service` (what a service is) and `services` (all of them), `policies` (what
 //! DestinationRules say), `clusters`, `rules` (the rules of VirtualServices) and `listeners`. `update` carries over from one
-//! compile to the next. `survey` and `imports` ask the same functions for `strait explain` and `strait imports`.
+//! compile to the next. `survey` asks the same functions for `strait explain`.
 
 mod applies;
 
@@ -15,8 +15,6 @@ pub mod certificates;
 
 mod clusters;
 mod conditions;
-
-pub mod imports;
 
 mod inputs;
 mod listeners;

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use config_loader::diagnostic::codes::imports::IM004;
 use config_loader::diagnostic::render;
+use config_loader::imports::{Import, Imported, Importing, Source, imports};
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::{Diagnostic, Kind, Loaded, ReadOptions, Severity};
 
 use super::args::{UnknownFieldsArg, cluster_key, told_of_clusters};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, counted, report};
-use crate::compile::imports::{Import, Imported, Importing, Source, imports};
 use crate::control::remote_clusters::ClustersFile;
 
 const HELP: &str = "\
@@ -66,15 +66,18 @@ pub fn run(args: &ImportsArgs) -> u8 {
     else {
         return EXIT_INTERNAL; // keys were checked when they were read
     };
-    let told = args.clusters.as_ref().map(ClustersFile::members);
+    let told = args.clusters.as_ref().map(|file| &*file.clusters);
     let Imported {
         imports,
-        found: mut own,
+        differences: mut own,
+        found: more,
+        ..
     } = imports(&Importing {
         importer: &importer,
         sources: &sources,
-        told: &told.unwrap_or_default(),
+        told: told.unwrap_or_default(),
     });
+    own.extend(more);
     config_loader::fill_source_lines(&mut own);
     found.extend(own);
     tell(&found, &imports);

@@ -3,12 +3,11 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
+use config_loader::imports::Import;
 use config_loader::resource::core::{Host, SessionAffinity};
 use config_loader::resource::flomesh::{
     ImportPort, ImportTarget, ImportType, ServiceAccount, ServiceImport,
 };
-
-use crate::compile::imports::Import;
 
 /// One document for each import, in their order; none for none.
 pub(super) fn documents(imports: &[Import]) -> String {

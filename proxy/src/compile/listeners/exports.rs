@@ -4,12 +4,11 @@
 //! Exported routes come after those of VirtualServices, and lead to endpoints of the gateway's own cluster only, whatever
 //! policies it has, so that no request can go round in circles.
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use config_loader::catalog::served_exports;
 use config_loader::resource::Object;
-use config_loader::resource::core::ConditionStatus;
 use config_loader::resource::flomesh::{ExportRule, PathType, ServiceExport};
 
 use crate::cluster::Split;
@@ -74,7 +73,7 @@ fn collect<'a>(
     clusters: &Clusters<'_>,
 ) -> Vec<Exported<'a>> {
     let mut rules = Vec::new();
-    for object in served(exports) {
+    for object in served_exports(exports) {
         let host = host(object, identity);
         for rule in &object.spec.rules {
             if clusters.exports(&host, rule.port) {
@@ -90,36 +89,6 @@ fn collect<'a>(
         )
     });
     rules
-}
-
-/// The exports of a cluster that its gateways serve, the oldest first: of two with one path and type the older.
-pub(in crate::compile) fn served<'a>(
-    exports: impl Iterator<Item = &'a Arc<Object<ServiceExport>>>,
-) -> Vec<&'a Arc<Object<ServiceExport>>> {
-    let mut exports: Vec<_> = exports.filter(|export| is_valid(export)).collect();
-    exports.sort_by(|a, b| a.age().cmp(&b.age()));
-    let mut taken: BTreeSet<(&str, bool)> = BTreeSet::new();
-    exports.retain(|object| {
-        // one path of another export spoils the whole of it, as its status says
-        let rules = object.spec.rules.iter();
-        let paths = rules.map(|rule| (&*rule.path, rule.path_type == PathType::Exact));
-        let is_free = paths.clone().all(|path| !taken.contains(&path));
-        if is_free {
-            taken.extend(paths);
-        }
-        is_free
-    });
-    exports
-}
-
-/// Whether its controller has not said that it must not be served.
-pub(in crate::compile) fn is_valid(export: &Object<ServiceExport>) -> bool {
-    let says = |wanted: &str, status: ConditionStatus| {
-        let mut conditions = export.spec.conditions.iter();
-        conditions
-            .any(|condition| *condition.condition_type == *wanted && condition.status == status)
-    };
-    !says("Valid", ConditionStatus::False) && !says("Conflict", ConditionStatus::True)
 }
 
 /// The host of the service that is exported.

@@ -125,5 +125,11 @@ proptest! {
         let read: Vec<_> = read.service_imports.iter().map(|(name, read)| (name.clone(), said(&read.spec))).collect();
         let meant: Vec<_> = imports.iter().map(|import| (import.name.clone(), said(&import.spec))).collect();
         prop_assert_eq!(read, meant, "{}", text);
+        for import in &imports {
+            let text = config_loader::imports::object(import).to_string();
+            let read = load_bytes("import.json", text.as_bytes(), &mut found);
+            let read = read.service_imports.iter().map(|(_, read)| said(&read.spec));
+            prop_assert_eq!(read.collect::<Vec<_>>(), [said(&import.spec)], "{}", text);
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! What clusters export, and what another one imports of it.
 
-use config_loader::load_bytes;
-use config_loader::resource::core::SessionAffinity;
-
 use super::*;
-use crate::identity::MemberGateway;
+use crate::clusters::GatewaySettings;
+use crate::load_bytes;
+use crate::resource::core::SessionAffinity;
 
 const SERVICE: &str = "Service ns1/web {ports: [{name: http, port: 80}]}";
 
@@ -40,7 +39,7 @@ fn source(name: &str, resources: &[&str]) -> Source {
             }
         ));
     }
-    let mut found = config_loader::Diagnostics::default();
+    let mut found = crate::Diagnostics::default();
     let file = format!("{name}.yaml");
     let resources = Arc::new(load_bytes(&file, text.as_bytes(), &mut found));
     assert!(!found.has_errors(), "{found:?}");
@@ -50,18 +49,24 @@ fn source(name: &str, resources: &[&str]) -> Source {
     }
 }
 
-/// What `importer` imports, as lines, and what is found. The gateway of `cN` is 10.N.0.9:80.
-fn import(importer: &str, sources: &[Source]) -> (Vec<String>, Vec<String>) {
-    let gateway = |number: u8| MemberSettings {
-        key: key(&format!("c{number}")).to_string(),
-        gateway: Some(MemberGateway {
-            host: format!("10.{number}.0.9"),
-            port: 80,
+/// A cluster of the remote clusters file.
+fn told(name: &str, host: &str, port: u16) -> ClusterSettings {
+    ClusterSettings {
+        key: key(name),
+        network: "".into(),
+        locality: "".into(),
+        gateway: Some(GatewaySettings {
+            host: host.into(),
+            port,
             tls: None,
         }),
-        ..MemberSettings::default()
-    };
-    let told: Vec<MemberSettings> = (1..5).map(gateway).collect();
+    }
+}
+
+/// What `importer` imports, as lines, and what is found. The gateway of `cN` is 10.N.0.9:80.
+fn import(importer: &str, sources: &[Source]) -> (Vec<String>, Vec<String>) {
+    let gateway = |number: u8| told(&format!("c{number}"), &format!("10.{number}.0.9"), 80);
+    let told: Vec<ClusterSettings> = (1..5).map(gateway).collect();
     let imported = imports(&Importing {
         importer: &key(importer),
         sources,
@@ -94,7 +99,7 @@ fn shown(imported: &Imported) -> (Vec<String>, Vec<String>) {
             ));
         }
     }
-    let found = imported.found.iter();
+    let found = imported.differences.iter().chain(&imported.found);
     let found = found.map(|one| format!("{} {} {}", one.code, one.location.file, one.message));
     (lines, found.collect())
 }
@@ -254,15 +259,7 @@ fn oldest_export_sets_affinity_service_account_and_api_group() {
             ],
         ),
     ];
-    let told = MemberSettings {
-        key: key("c2").to_string(),
-        gateway: Some(MemberGateway {
-            host: "gw.c2.example".to_owned(),
-            port: 443,
-            tls: None,
-        }),
-        ..MemberSettings::default()
-    };
+    let told = told("c2", "gw.c2.example", 443);
     let imported = imports(&Importing {
         importer: &key("c3"),
         sources: &sources,
@@ -319,6 +316,16 @@ fn gateways_come_from_cluster_objects_without_a_clusters_file() {
         ],
         "once for all of its exports"
     );
+    let imported = super::imports(&Importing {
+        importer: &key("c3"),
+        sources: &sources[..1],
+        told: &[],
+    });
+    let missing = imported.without_gateway.iter();
+    let missing: Vec<_> = missing
+        .map(|(name, cluster)| format!("{name} {}", cluster.name()))
+        .collect();
+    assert_eq!(missing, ["ns1/more c1", "ns1/web c1"]);
 }
 
 #[test]
@@ -353,4 +360,98 @@ fn exports_without_a_gateway_are_not_imported() {
         import("c3", &sources).0,
         ["ns1/web http:80 c1 10.1.0.9:80/c1/web"]
     );
+}
+
+#[test]
+fn younger_export_that_differs_conflicts_with_the_oldest_that_meets_it() {
+    let at = |year: &str, rest: &str| {
+        let rule = "rules: [{portNumber: 80, path: /web, pathType: Prefix}]";
+        format!("Export ns1/web@{year} {{{rest}{rule}}}")
+    };
+    let bare = "Service ns1/web {ports: [{port: 80}]}";
+    let found = |second: [&str; 2], third: [&str; 2]| {
+        let sources = [
+            source("c1", &[SERVICE, &at("2020", "serviceAccountName: web, ")]),
+            source("c2", &second),
+            source("c3", &third),
+        ];
+        let shown = conflicts(&sources).into_iter().map(|one| {
+            assert!(crate::catalog::MERGED_CONFLICTS.contains(&one.reason));
+            format!("{} {}: {}", one.cluster.name(), one.reason, one.message)
+        });
+        shown.collect::<Vec<_>>()
+    };
+    let same = at("2021", "");
+    assert_eq!(found([SERVICE, &same], [SERVICE, &same]), [""; 0]);
+    let older = "the older ServiceExport ns1/web of cluster `default/default/default/c1` wins";
+    assert_eq!(
+        found(
+            [bare, &same],
+            [SERVICE, &at("2022", "serviceAccountName: web2, ")]
+        ),
+        [
+            format!("c2 PortConflict: {older}: its ports are 80/TCP here, http 80/TCP there"),
+            format!(
+                "c3 ServiceAccountConflict: {older}: its service account is `web2` here, `web` there"
+            ),
+        ]
+    );
+    // c2 and c3 are exported to no cluster that imports c1's, but c1 itself has c3's
+    let only = |name: &str| format!("targetClusters: [default/default/default/{name}], ");
+    let (other, own) = (at("2021", &only("c9")), at("2021", &only("c1")));
+    let first = at("2020", &only("c3"));
+    let sources = [
+        source("c1", &[SERVICE, &first]),
+        source("c2", &[bare, &other]),
+        source("c3", &[bare, &own]),
+    ];
+    let clusters: Vec<_> = conflicts(&sources)
+        .into_iter()
+        .map(|one| one.cluster)
+        .collect();
+    assert_eq!(clusters, [key("c3")]);
+    let node_port = "Service ns1/web {type: NodePort, ports: [{name: http, port: 80}]}";
+    let years = [
+        source("c1", &[SERVICE, &at("2023", "")]),
+        source("c2", &[node_port, &same]),
+    ];
+    let [conflict] = &*conflicts(&years) else {
+        panic!("one conflict")
+    };
+    assert_eq!(
+        (&conflict.cluster, conflict.reason),
+        (&key("c1"), "TypeConflict"),
+        "the younger"
+    );
+}
+
+#[test]
+fn object_says_what_the_import_says() {
+    let affine =
+        "Service ns1/web {sessionAffinity: ClientIP, ports: [{port: 80, appProtocol: http2}]}";
+    let export = export("/c1/web").replace("{rules", "{serviceAccountName: '*', rules");
+    let imported = imports(&Importing {
+        importer: &key("c3"),
+        sources: &[source("c1", &[affine, &export])],
+        told: &[told("c1", "gw.c1.example", 443)],
+    });
+    let expected = serde_json::json!({
+        "apiVersion": "flomesh.io/v1alpha1", "kind": "ServiceImport",
+        "metadata": {"name": "web", "namespace": "ns1"},
+        "spec": {
+            "type": "ClusterSetIP", "sessionAffinity": "ClientIP", "serviceAccountName": "*",
+            "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}},
+            "ports": [{
+                "port": 80, "protocol": "TCP", "appProtocol": "http2",
+                "endpoints": [{
+                    "clusterKey": "default/default/default/c1",
+                    "target": {"host": "gw.c1.example", "ip": "", "port": 443, "path": "/c1/web"},
+                }],
+            }],
+        },
+    });
+    assert_eq!(object(&imported.imports[0]), expected);
+    let mut found = crate::Diagnostics::default();
+    load_bytes("import.json", expected.to_string().as_bytes(), &mut found);
+    assert!(found.is_empty(), "{found:?}");
 }

@@ -1,28 +1,32 @@
 //! flomesh: what a controller of several clusters would write. From what clusters export follow the ServiceImports that
 //! another one needs.
 //!
-//! Pure: the result does not depend on a proxy. Everything is in an order that follows from the
-//! objects.
+//! Pure: `strait imports` writes the result to files, `strait control --imports-between` to API servers. Everything is in an
+//! order that follows from the objects. Uses `catalog`, `resource`, `clusters` and `diagnostic`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use config_loader::diagnostic::codes::imports::{IM002, IM003};
-use config_loader::resource::core::{Host, Protocol, Service, ServicePort};
-use config_loader::resource::flomesh::{
+use crate::catalog::is_accepted;
+use crate::clusters::ClusterSettings;
+use crate::diagnostic::codes::imports::{IM002, IM003};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::kind::Name;
+use crate::resource::core::{Host, Protocol, Service, ServicePort};
+use crate::resource::flomesh::{
     ClusterKey, ImportEndpoint, ImportPort, ImportTarget, PathType, ServiceAccount, ServiceImport,
 };
-use config_loader::resource::{Line, Object};
-use config_loader::{Diagnostic, Name, ResourceSet, Severity};
-
-use crate::compile::listeners::exports;
-use crate::identity::MemberSettings;
+use crate::resource::{Line, Object, ResourceSet};
 
 mod conflicts;
 mod exported;
+mod object;
 
-use exported::{Exported, finding};
+pub use conflicts::{Conflict, conflicts};
+pub use object::object;
+
+use exported::{Exported, all_exports, finding};
 
 /// A cluster with its resources.
 #[derive(Clone, Debug)]
@@ -41,7 +45,7 @@ pub struct Importing<'a> {
     /// The clusters that are known, each once; the one that imports may be among them.
     pub sources: &'a [Source],
     /// The remote clusters file. Its gateways take precedence over the gateways of Cluster objects.
-    pub told: &'a [MemberSettings],
+    pub told: &'a [ClusterSettings],
 }
 
 /// A ServiceImport to be written.
@@ -60,7 +64,11 @@ pub struct Import {
 pub struct Imported {
     /// In the order of their names.
     pub imports: Vec<Import>,
-    /// What is wrong, beside what is wrong with the resources of one cluster alone.
+    /// Exported services of clusters without a known gateway: they are missing in `imports`.
+    pub without_gateway: BTreeSet<(Name, ClusterKey)>,
+    /// Exports whose Services differ from the oldest one, or from the importing cluster's own.
+    pub differences: Vec<Diagnostic>,
+    /// What else is wrong, beside what is wrong with the resources of one cluster alone.
     pub found: Vec<Diagnostic>,
 }
 
@@ -72,19 +80,21 @@ pub fn imports(importing: &Importing<'_>) -> Imported {
         imported.found.extend(refused(source));
     }
     let gateways = gateways(importing);
-    let mut without_gateway = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for (name, exports) in exported(importing) {
         let own = importing.own_service(&name);
-        conflicts::check(&exports, own, &mut imported.found);
+        conflicts::check(&exports, own, &mut imported.differences);
         let mut merging = Merging::default();
         let others = exports.iter();
         for export in others.filter(|export| export.cluster != importing.importer) {
             match gateways.get(export.cluster) {
                 Some(gateway) => merging.add(export, gateway, &mut imported.found),
                 None => {
-                    if without_gateway.insert(export.cluster) {
+                    if reported.insert(export.cluster) {
                         imported.found.push(no_gateway(export));
                     }
+                    let missing = (name.clone(), export.cluster.clone());
+                    imported.without_gateway.insert(missing);
                 }
             }
         }
@@ -104,30 +114,9 @@ impl<'a> Importing<'a> {
 
 /// Every service that is exported to the importing cluster or by it, with its exports by age.
 fn exported<'a>(importing: &Importing<'a>) -> BTreeMap<Name, Vec<Exported<'a>>> {
-    let mut by_name: BTreeMap<Name, Vec<Exported<'_>>> = BTreeMap::new();
-    for source in importing.sources {
-        for object in exports::served(source.resources.service_exports.values()) {
-            let targets = &object.spec.target_clusters;
-            let is_own = source.cluster == *importing.importer;
-            if !is_own && !targets.is_empty() && !targets.contains(importing.importer) {
-                continue;
-            }
-            let name = object.id.to_name();
-            let Some(service) = source.resources.services.get(&name) else {
-                continue;
-            };
-            if service.spec.external_name().is_some() {
-                continue;
-            }
-            by_name.entry(name).or_default().push(Exported {
-                cluster: &source.cluster,
-                object,
-                service,
-            });
-        }
-    }
+    let mut by_name = all_exports(importing.sources);
     for exports in by_name.values_mut() {
-        exports.sort_by(|a, b| a.age().cmp(&b.age()));
+        exports.retain(|export| export.is_visible_in(importing.importer));
     }
     by_name
 }
@@ -143,11 +132,11 @@ struct Gateway {
 fn gateways(importing: &Importing<'_>) -> BTreeMap<ClusterKey, Gateway> {
     let mut gateways = BTreeMap::new();
     for told in importing.told {
-        if let (Some(key), Some(gateway)) = (ClusterKey::parse(&told.key), &told.gateway) {
+        if let Some(gateway) = &told.gateway {
             let ip = gateway.host.parse::<IpAddr>().ok();
-            let host = ip.map_or_else(|| Host::Dns(gateway.host.as_str().into()), Host::Ip);
+            let host = ip.map_or_else(|| Host::Dns(Arc::clone(&gateway.host)), Host::Ip);
             let port = gateway.port;
-            gateways.insert(key, Gateway { host, port });
+            gateways.insert(told.key.clone(), Gateway { host, port });
         }
     }
     for source in importing.sources {
@@ -286,7 +275,7 @@ impl<'a> Exported<'a> {
 /// Exports that their controller has said must not be served.
 fn refused(source: &Source) -> impl Iterator<Item = Diagnostic> {
     let exports = source.resources.service_exports.values();
-    let refused = exports.filter(|export| !exports::is_valid(export));
+    let refused = exports.filter(|export| !is_accepted(export));
     refused.map(|export| {
         let message =
             "the export is refused by its status (Valid=False or Conflict=True): it is not imported";

@@ -2,18 +2,68 @@
 
 use std::collections::BTreeSet;
 
-use config_loader::diagnostic::codes::imports::IM001;
-use config_loader::resource::core::{Service, ServicePort, ServiceType};
-use config_loader::resource::flomesh::{ImportPort, ServiceAccount};
-use config_loader::resource::{Line, Object};
-use config_loader::{Diagnostic, Severity};
+use super::Source;
+use super::exported::{Exported, all_exports, finding, place};
+use crate::diagnostic::codes::imports::IM001;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::kind::ObjectRef;
+use crate::resource::core::{Service, ServicePort, ServiceType};
+use crate::resource::flomesh::{ClusterKey, ImportPort, ServiceAccount};
+use crate::resource::{Line, Object};
 
-use crate::compile::imports::exported::Exported;
-use crate::compile::imports::exported::finding;
-use crate::compile::imports::exported::place;
+/// An export that differs from an older one of the same service, which wins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The cluster of the younger export.
+    pub cluster: ClusterKey,
+    /// The younger export.
+    pub export: ObjectRef,
+    /// In what they differ, in one word: one of [`MERGED_CONFLICTS`](crate::catalog::MERGED_CONFLICTS).
+    pub reason: &'static str,
+    /// In what they differ, and which export wins.
+    pub message: String,
+}
+
+/// The exports that differ from the oldest one that meets them in some cluster.
+pub fn conflicts(sources: &[Source]) -> Vec<Conflict> {
+    let mut conflicts = Vec::new();
+    for exports in all_exports(sources).values() {
+        for (index, export) in exports.iter().enumerate() {
+            let meets = |other: &&Exported<'_>| {
+                let mut clusters = sources.iter().map(|source| &source.cluster);
+                clusters.any(|at| export.is_visible_in(at) && other.is_visible_in(at))
+            };
+            let oldest = exports[..index].iter().find(meets);
+            conflicts.extend(oldest.and_then(|oldest| conflict_with(export, oldest)));
+        }
+    }
+    conflicts
+}
+
+fn conflict_with(export: &Exported<'_>, older: &Exported<'_>) -> Option<Conflict> {
+    let (here, there) = (&export.service.spec, &older.service.spec);
+    let account = |export: &Exported<'_>| export.object.spec.service_account.clone();
+    let (reason, what) = difference(here, there).or_else(|| {
+        let (here, there) = (account(export)?, account(older)?);
+        let (a, b) = (account_name(&here), account_name(&there));
+        let what = format!("its service account is `{a}` here, `{b}` there");
+        (a != b).then_some(("ServiceAccountConflict", what))
+    })?;
+    let message = format!(
+        "the older ServiceExport {} of cluster `{}` wins: {what}",
+        older.object.id.to_name(),
+        older.cluster
+    );
+    Some(Conflict {
+        cluster: export.cluster.clone(),
+        export: export.object.id.clone(),
+        reason,
+        message,
+    })
+}
 
 /// Warns of each export whose Service is not like that of the oldest one, or else like the importing cluster's own.
-pub(in crate::compile) fn check(
+pub(super) fn check(
     exports: &[Exported<'_>],
     own: Option<&Object<Service>>,
     found: &mut Vec<Diagnostic>,
@@ -22,7 +72,7 @@ pub(in crate::compile) fn check(
         let oldest = exports.first().filter(|_| index > 0);
         let elsewhere = oldest.map(|oldest| oldest.service).into_iter().chain(own);
         let mut differences = elsewhere.filter_map(|other| {
-            let what = difference(&export.service.spec, &other.spec)?;
+            let (_, what) = difference(&export.service.spec, &other.spec)?;
             Some((other, what))
         });
         if let Some((other, what)) = differences.next() {
@@ -46,18 +96,22 @@ fn conflict(export: &Exported<'_>, other: &Object<Service>, what: &str) -> Diagn
     found
 }
 
-/// In what two Services differ for those who call them, in words.
-fn difference(here: &Service, there: &Service) -> Option<String> {
+/// In what two Services differ for those who call them, in one word and in more.
+fn difference(here: &Service, there: &Service) -> Option<(&'static str, String)> {
     let (a, b) = (type_name(here), type_name(there));
     if a != b {
-        return Some(format!("its type is {a} here, {b} there"));
+        let what = format!("its type is {a} here, {b} there");
+        return Some(("TypeConflict", what));
     }
     let (a, b) = (ports(here), ports(there));
     let list = |ports: &BTreeSet<String>| match ports.is_empty() {
         true => "none".to_owned(),
         false => ports.iter().cloned().collect::<Vec<_>>().join(", "),
     };
-    (a != b).then(|| format!("its ports are {} here, {} there", list(&a), list(&b)))
+    (a != b).then(|| {
+        let what = format!("its ports are {} here, {} there", list(&a), list(&b));
+        ("PortConflict", what)
+    })
 }
 
 fn type_name(service: &Service) -> &'static str {
@@ -86,7 +140,7 @@ fn ports(service: &Service) -> BTreeSet<String> {
 }
 
 /// A port that would be a second one of its cluster under one port of the import.
-pub(in crate::compile) fn no_place(
+pub(super) fn no_place(
     export: &Exported<'_>,
     port: &ServicePort,
     taken: &ImportPort,
@@ -102,20 +156,21 @@ pub(in crate::compile) fn no_place(
 }
 
 /// A service account other than that of the oldest export, which counts.
-pub(in crate::compile) fn other_account(
-    export: &Exported<'_>,
-    first: &ServiceAccount,
-) -> Diagnostic {
-    let first = match first {
-        ServiceAccount::Any => "*",
-        ServiceAccount::Named(name) => name,
-    };
+pub(super) fn other_account(export: &Exported<'_>, first: &ServiceAccount) -> Diagnostic {
+    let first = account_name(first);
     let message = format!("an older export says `{first}`, which counts for all clusters");
     let mut found = warn(export, "spec.serviceAccountName", message);
     found.help(
         "let workloads of one service have one service account in all clusters, or write `*`",
     );
     found
+}
+
+fn account_name(account: &ServiceAccount) -> &str {
+    match account {
+        ServiceAccount::Any => "*",
+        ServiceAccount::Named(name) => name,
+    }
 }
 
 fn warn(export: &Exported<'_>, field: &str, message: String) -> Diagnostic {

@@ -41,6 +41,8 @@ pub(crate) struct Look {
     pub(crate) problems: Vec<Diagnostic>,
     /// What has to come before what was found is complete.
     pub(crate) waits_for: Option<String>,
+    /// Whether every resource of every server has been listed once.
+    pub(crate) is_listed: bool,
     /// How far the source, or each of its servers, is with this.
     pub(crate) revisions: Vec<SourceRevision>,
     /// Files that should be looked at again soon.

@@ -164,9 +164,8 @@ impl Cluster {
             servers: vec!["kubernetes://".parse::<ApiServer>().unwrap()],
             kubeconfig: Some(self.files.path().join("kubeconfig")),
             namespaces: vec![self.namespace.clone()],
-            selector: None,
             secrets_namespace: self.namespace.clone(),
-            endpoint_ttl: None,
+            ..KubernetesSettings::default()
         }
     }
 

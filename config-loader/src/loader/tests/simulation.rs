@@ -324,11 +324,8 @@ fn start(
     let named = SERVERS.iter().map(|(name, _)| name.parse::<ApiServer>());
     let settings = KubernetesSettings {
         servers: named.map(Result::unwrap).collect(),
-        kubeconfig: None,
-        namespaces: Vec::new(),
-        selector: None,
-        secrets_namespace: String::new(),
         endpoint_ttl: Some(ENDPOINT_TTL),
+        ..KubernetesSettings::default()
     };
     let settings = ControlSettings {
         kubernetes: settings,

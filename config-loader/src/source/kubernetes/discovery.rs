@@ -33,6 +33,34 @@ impl Resource {
     }
 }
 
+/// Which resources are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Selection<'a> {
+    /// All that are read.
+    All,
+    /// Those of these kinds.
+    Kinds(&'a [Kind]),
+    /// Those of these kinds in these API groups.
+    Resources(&'a [(Kind, &'static str)]),
+}
+
+impl Selection<'_> {
+    fn has(self, kind: Kind, group: &str) -> bool {
+        match self {
+            Selection::All => true,
+            Selection::Kinds(kinds) => kinds.contains(&kind),
+            Selection::Resources(resources) => resources.contains(&(kind, group)),
+        }
+    }
+
+    /// The rows of kinds with the versions of each that are asked for.
+    fn versions(self) -> impl Iterator<Item = (&'static Row, &'static str)> {
+        kinds::rows()
+            .flat_map(|row| row.api_versions.iter().map(move |version| (row, *version)))
+            .filter(move |(row, version)| self.has(row.kind, kinds::group(version)))
+    }
+}
+
 /// What a server has at one version of a group, by `apiVersion`.
 pub(super) type Served = BTreeMap<String, Vec<APIResource>>;
 
@@ -45,13 +73,13 @@ pub(super) struct Discovered {
     pub(super) takes_reports: bool,
 }
 
-/// Asks `client` for what it serves of the groups that are read. `only` limits the kinds.
+/// Asks `client` for what it serves of `only`.
 ///
 /// # Errors
 /// If the server cannot be asked, or not about one of the groups, or does not answer within `answer_max`.
 pub(super) async fn discover(
     client: &Client,
-    only: Option<&[Kind]>,
+    only: Selection<'_>,
     answer_max: Duration,
 ) -> Result<Discovered, kube::Error> {
     let asked = tokio::time::timeout(answer_max, ask(client, only)).await;
@@ -64,13 +92,11 @@ pub(super) async fn discover(
 }
 
 /// Asks for resources, and whether there is the group of reports.
-async fn ask(client: &Client, only: Option<&[Kind]>) -> Result<(Served, bool), kube::Error> {
+async fn ask(client: &Client, only: Selection<'_>) -> Result<(Served, bool), kube::Error> {
     let mut served = Served::new();
     let groups = client.list_api_groups().await?;
-    let mut versions: Vec<String> = rows(only)
-        .flat_map(|row| row.api_versions)
-        .map(|version| (*version).to_owned())
-        .collect();
+    let versions = only.versions();
+    let mut versions: Vec<String> = versions.map(|(_, version)| version.to_owned()).collect();
     versions.sort_unstable();
     versions.dedup();
     for version in versions {
@@ -94,28 +120,22 @@ async fn ask(client: &Client, only: Option<&[Kind]>) -> Result<(Served, bool), k
     Ok((served, takes_reports))
 }
 
-fn rows(only: Option<&[Kind]>) -> impl Iterator<Item = &'static Row> {
-    kinds::rows().filter(move |row| only.is_none_or(|only| only.contains(&row.kind)))
-}
-
 /// Of each kind and group the version that is read and served, the preferred one first.
-fn choose(served: &Served, only: Option<&[Kind]>) -> Vec<Resource> {
+fn choose(served: &Served, only: Selection<'_>) -> Vec<Resource> {
     let mut chosen: Vec<Resource> = Vec::new();
-    for row in rows(only) {
-        for version in row.api_versions {
-            let group = kinds::group(version);
-            let of_group =
-                |resource: &Resource| resource.kind == row.kind && resource.api.group == group;
-            if chosen.iter().any(of_group) {
-                continue;
-            }
-            let found = served.get(*version).into_iter().flatten();
-            chosen.extend(
-                found
-                    .filter(|found| is_watchable(found, row.kind))
-                    .map(|found| resource(found, row.kind, version)),
-            );
+    for (row, version) in only.versions() {
+        let group = kinds::group(version);
+        let of_group =
+            |resource: &Resource| resource.kind == row.kind && resource.api.group == group;
+        if chosen.iter().any(of_group) {
+            continue;
         }
+        let found = served.get(version).into_iter().flatten();
+        chosen.extend(
+            found
+                .filter(|found| is_watchable(found, row.kind))
+                .map(|found| resource(found, row.kind, version)),
+        );
     }
     chosen
 }
@@ -162,7 +182,7 @@ mod tests {
         of.iter().map(version).collect()
     }
 
-    fn chosen(served: &Served, only: Option<&[Kind]>) -> Vec<String> {
+    fn chosen(served: &Served, only: Selection<'_>) -> Vec<String> {
         let name = |found: &Resource| format!("{} {}", found.api.api_version, found.name());
         choose(served, only).iter().map(name).collect()
     }
@@ -198,7 +218,7 @@ mod tests {
                 &[("ServiceImport", "serviceimports")],
             ),
         ]);
-        let mut found = chosen(&both, None);
+        let mut found = chosen(&both, Selection::All);
         found.sort();
         assert_eq!(
             found,
@@ -210,7 +230,16 @@ mod tests {
                 "v1 services",
             ]
         );
-        assert_eq!(chosen(&both, Some(&[Kind::Service])), ["v1 services"]);
+        let services = Selection::Kinds(&[Kind::Service]);
+        assert_eq!(chosen(&both, services), ["v1 services"]);
+        let imports = [(Kind::ServiceImport, "flomesh.io"), (Kind::Service, "")];
+        let mut found = chosen(&both, Selection::Resources(&imports));
+        found.sort();
+        let expected = [
+            "flomesh.io/v1alpha1 serviceimports.flomesh.io",
+            "v1 services",
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]
@@ -219,6 +248,6 @@ mod tests {
         for resources in only.values_mut() {
             resources[0].verbs = vec!["list".to_owned()];
         }
-        assert_eq!(chosen(&only, None), [""; 0]);
+        assert_eq!(chosen(&only, Selection::All), [""; 0]);
     }
 }

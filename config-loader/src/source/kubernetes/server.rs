@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::client::{self, Clients};
-use super::discovery::{Resource, discover};
+use super::discovery::{Resource, Selection, discover};
 use super::problems::{self, Refusal};
 use super::reporting::{self, States};
 use super::settings::{ApiServer, KubernetesSettings};
@@ -120,7 +120,11 @@ impl Server {
         let unauthorized = Arc::new(Notify::new());
         let mut watches = Watches::default();
         loop {
-            let only = self.server().cluster.as_ref().map(|_| &REMOTE[..]);
+            let only = match &self.server().cluster {
+                Some(_) => Selection::Kinds(&REMOTE),
+                None if self.settings.resources.is_empty() => Selection::All,
+                None => Selection::Resources(&self.settings.resources),
+            };
             let pause = match discover(&client, only, client::ANSWER_MAX).await {
                 Ok(found) => {
                     if self.expired.take().is_some() {

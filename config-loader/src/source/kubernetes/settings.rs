@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::kind::Kind;
 use crate::resource::flomesh::ClusterKey;
 use crate::source::state::StateFile;
 use crate::source::stream::report::Origin;
@@ -18,6 +19,8 @@ pub struct KubernetesSettings {
     pub servers: Vec<ApiServer>,
     /// The kubeconfig; none for `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
     pub kubeconfig: Option<PathBuf>,
+    /// The resources that are read, each as kind and API group; none for all. Other clusters have fewer.
+    pub resources: Vec<(Kind, &'static str)>,
     /// The namespaces that are read; none for all.
     pub namespaces: Vec<String>,
     /// Only objects with these labels are read; Services, EndpointSlices and Secrets are, in any case.

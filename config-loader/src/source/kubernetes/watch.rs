@@ -143,6 +143,7 @@ impl Watch {
                     if is_complete {
                         saved_at = None;
                         self.report(Report::Trouble(self.key(), None)).await;
+                        self.report(Report::Listed(self.key())).await;
                         self.report(Report::Settled(self.key())).await;
                     } else if has_failed {
                         self.report(Report::Trouble(self.key(), None)).await;

@@ -21,6 +21,8 @@ pub struct ObjectChanges {
     pub problems: Vec<Diagnostic>,
     /// Whether every object that there was at the start has been told.
     pub is_complete: bool,
+    /// Whether every resource has been listed once. Once it is, it stays so, whatever fails later.
+    pub is_listed: bool,
 }
 
 /// Follows API servers until it is dropped.
@@ -64,6 +66,7 @@ impl<F: FnMut(ObjectChanges)> Follow for HandOn<F> {
             changes: events.map(|(name, event)| (name, text(event))).collect(),
             problems: look.problems,
             is_complete: look.waits_for.is_none(),
+            is_listed: look.waits_for.is_none() && look.is_listed,
         });
     }
 }

@@ -173,6 +173,7 @@ impl Gathered {
                 .collect(),
             problems: self.progress.problems(),
             waits_for,
+            is_listed: self.progress.is_listed(),
             revisions,
             ..Look::default()
         })

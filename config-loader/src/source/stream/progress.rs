@@ -23,6 +23,8 @@ struct Server {
     has_answered: bool,
     /// The resources that have no complete list yet.
     awaited: BTreeSet<Key>,
+    /// The resources that were never listed: a list that is refused is not awaited any more, and is no list.
+    unlisted: BTreeSet<Key>,
     trouble: Option<Diagnostic>,
     /// That saved objects are in effect, until the server has told all.
     restored: Option<(SystemTime, Diagnostic)>,
@@ -41,6 +43,7 @@ impl Progress {
             origin: server.clone(),
             has_answered: false,
             awaited: BTreeSet::new(),
+            unlisted: BTreeSet::new(),
             substituted: BTreeSet::new(),
             trouble: None,
             restored: None,
@@ -61,8 +64,10 @@ impl Progress {
             Report::Watching(keys) => {
                 server.has_answered = true;
                 server.awaited.extend(keys.iter().cloned());
+                server.unlisted.extend(keys.iter().cloned());
                 true
             }
+            Report::Listed(key) => server.unlisted.remove(key),
             Report::Settled(key) => server.awaited.remove(key) | server.substituted.remove(key),
             Report::Trouble(key, found) => match found {
                 Some(found) => {
@@ -84,6 +89,12 @@ impl Progress {
     /// Whether a server has told everything that it can.
     pub(in crate::source) fn is_complete(&self, number: usize) -> bool {
         self.servers.get(number).is_some_and(Server::is_complete)
+    }
+
+    /// Whether every resource of every server has been listed once.
+    pub(in crate::source) fn is_listed(&self) -> bool {
+        let mut servers = self.servers.iter();
+        servers.all(|server| server.has_answered && server.unlisted.is_empty())
     }
 
     /// When the state of a server was saved that is in effect, until the server has told everything.
@@ -200,6 +211,7 @@ mod tests {
             progress.waits_for().as_deref(),
             Some("the API server kubernetes://b")
         );
+        assert!(!progress.is_listed());
         let trouble = unreachable(&all[1]);
         assert!(progress.note(1, &Report::ServerTrouble(Some(trouble.clone()))));
         assert!(
@@ -213,6 +225,21 @@ mod tests {
         let trouble = unreachable(&all[0]);
         progress.note(0, &Report::ServerTrouble(Some(trouble)));
         assert_eq!(progress.problems().len(), 1);
+    }
+
+    #[test]
+    fn list_that_was_refused_is_no_list() {
+        let mut progress = Progress::new(&servers(&["kubernetes://"]));
+        assert!(!progress.is_listed(), "it said nothing");
+        let keys = ["exports", "services"].map(Key::from).to_vec();
+        progress.note(0, &Report::Watching(keys));
+        progress.note(0, &Report::Listed("services".into()));
+        progress.note(0, &Report::Settled("services".into()));
+        progress.note(0, &Report::Settled("exports".into()));
+        assert_eq!(progress.waits_for(), None);
+        assert!(!progress.is_listed());
+        assert!(progress.note(0, &Report::Listed("exports".into())));
+        assert!(progress.is_listed());
     }
 
     fn restored(key: Option<&str>) -> Report {

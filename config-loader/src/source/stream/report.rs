@@ -42,6 +42,8 @@ pub(in crate::source) enum Report {
     Seen(Key, u64),
     /// What was saved is in effect, since the server, or one of its resources, says nothing.
     Restored(Restored),
+    /// There is a complete list of this resource.
+    Listed(Key),
     /// There is a complete list of this resource, or there cannot be one for now.
     Settled(Key),
     /// What is wrong with a resource, or no longer.

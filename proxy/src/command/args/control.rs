@@ -127,6 +127,7 @@ impl ControlArgs {
         let secrets_namespace = node.namespace.clone();
         Ok(Some(ControlSettings {
             kubernetes: KubernetesSettings {
+                resources: Vec::new(),
                 servers: self.api_servers()?,
                 kubeconfig: self.kubeconfig.clone(),
                 namespaces: self.control_namespaces.clone(),

@@ -15,8 +15,10 @@ mod writer;
 
 pub use engine::Engine;
 pub use follow::{Feed, follow};
-pub use remote::{Remote, follow_remote};
+pub(crate) use merge::merged;
+pub use remote::follow_remote;
 pub use run::{Reports, run};
+pub(crate) use wanted::{Wanted, valid};
 pub use writer::Writer;
 
 /// The field manager of what is written here.

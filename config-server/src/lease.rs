@@ -69,15 +69,22 @@ impl Candidate {
             since: Instant::now(),
         };
         let mut renewed = Instant::now();
+        let mut failure: Option<String> = None;
         while !is_leader.is_closed() {
             let start = Instant::now();
             match self.attempt(&leases, &mut seen).await {
                 Ok(leads) => {
                     renewed = start;
+                    failure = None;
                     self.tell(&is_leader, leads);
                 }
                 Err(error) => {
-                    tracing::debug!(lease = %self.lease, %error, "the election was not reached");
+                    let error = error.to_string();
+                    if failure.as_ref() != Some(&error) {
+                        let fix = "grant get, create and update on leases in the namespace of --lease-namespace, which must exist";
+                        tracing::warn!(lease = %self.lease, error, fix, "the Lease cannot be held: nothing is written");
+                    }
+                    failure = Some(error);
                     if renewed.elapsed() >= self.times.renew_max {
                         self.tell(&is_leader, false);
                     }

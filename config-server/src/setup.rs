@@ -33,6 +33,9 @@ const FEED_MAX: usize = 16;
 /// Whose Secrets the first token for proxies may read: those of the namespace that a proxy has without further settings.
 const PROXY_NAMESPACE: &str = "default";
 
+/// What kubeconfig files call a server by default.
+pub const CONTEXT: &str = "strait";
+
 /// How a server is run.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -46,6 +49,8 @@ pub struct Settings {
     pub names: Vec<String>,
     /// How much history watches may go back to.
     pub history: HistoryLimits,
+    /// What the kubeconfig files of the data directory call the server, so that those of several servers can be merged.
+    pub context: String,
     /// Whether conditions are written to the status of objects.
     pub writes_status: bool,
     /// The etcd that replicas share; none if the store is in the data directory.
@@ -61,6 +66,7 @@ impl Settings {
             tls: None,
             names: Vec::new(),
             history: HistoryLimits::default(),
+            context: CONTEXT.to_owned(),
             writes_status: true,
             etcd: None,
         }
@@ -140,7 +146,12 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
             Some(token) => token,
             None => users.create(name, role).await?,
         };
-        let text = kubeconfig_text(name, &token, address, &material.ca);
+        let kubeconfig = Kubeconfig {
+            context: &settings.context,
+            user: name,
+            token: &token,
+        };
+        let text = kubeconfig.text(address, &material.ca);
         write_changed(&path, &text).map_err(in_data)?;
     }
     let shared = settings.etcd.as_ref().map(Shared::new).transpose()?;
@@ -283,31 +294,49 @@ fn write_changed(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// The kubeconfig of a user.
-pub fn kubeconfig_text(name: &str, token: &str, address: SocketAddr, ca: &str) -> String {
-    let host = if address.ip().is_unspecified() {
-        format!("localhost:{}", address.port())
-    } else {
-        address.to_string()
-    };
-    let ca = STANDARD.encode(ca);
-    format!(
-        "apiVersion: v1
+struct Kubeconfig<'a> {
+    context: &'a str,
+    user: &'a str,
+    token: &'a str,
+}
+
+impl Kubeconfig<'_> {
+    fn text(&self, address: SocketAddr, ca: &str) -> String {
+        let Kubeconfig {
+            context,
+            user,
+            token,
+        } = self;
+        // Names of users are merged as well.
+        let user = match *context {
+            CONTEXT => (*user).to_owned(),
+            context => format!("{context}-{user}"),
+        };
+        let host = if address.ip().is_unspecified() {
+            format!("localhost:{}", address.port())
+        } else {
+            address.to_string()
+        };
+        let ca = STANDARD.encode(ca);
+        format!(
+            "apiVersion: v1
 kind: Config
 clusters:
-- name: strait
+- name: {context}
   cluster:
     server: https://{host}
     certificate-authority-data: {ca}
 users:
-- name: {name}
+- name: {user}
   user:
     token: {token}
 contexts:
-- name: strait
+- name: {context}
   context:
-    cluster: strait
-    user: {name}
-current-context: strait
+    cluster: {context}
+    user: {user}
+current-context: {context}
 "
-    )
+        )
+    }
 }

@@ -8,8 +8,9 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::conditions::{self, Remote, Writer, follow_remote};
+use crate::conditions::{self, Writer, follow_remote};
 use crate::lease::{Candidate, Times};
+use crate::remote::Remote;
 
 /// How many batches of changes wait for their findings.
 const FEED_MAX: usize = 16;

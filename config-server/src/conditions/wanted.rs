@@ -90,7 +90,7 @@ fn targets_resolved(found: &[&Diagnostic]) -> Wanted {
 }
 
 /// Whether an export is served: FSM's condition, with its reasons.
-fn valid(found: &[&Diagnostic]) -> Wanted {
+pub fn valid(found: &[&Diagnostic]) -> Wanted {
     let spoils = |one: &&Diagnostic| {
         let is_reference = [X299, X300].contains(&one.code) && one.message.starts_with(NOT_VALID);
         is_reference || one.severity == Severity::Error

@@ -7,10 +7,11 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::MANAGER;
-use super::remote::Remote;
+use super::remote;
 use crate::api::params::Params;
 use crate::api::route::Target;
 use crate::api::{Api, Call};
+use crate::remote::Remote;
 use crate::resources::Resource;
 
 /// The conditions that an object is to get.
@@ -57,7 +58,7 @@ impl Writer {
     pub async fn write(&self, write: &Write) -> Outcome {
         match self {
             Writer::Store(api) => store(api, write).await,
-            Writer::Remote(remote) => remote.write(write).await,
+            Writer::Remote(server) => remote::write(server, write).await,
         }
     }
 }

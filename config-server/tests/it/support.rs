@@ -173,6 +173,12 @@ impl Stopped {
         }
     }
 
+    /// Starts it again at an address.
+    pub async fn start_at(mut self, address: std::net::SocketAddr) -> TestServer {
+        self.settings.listen = address;
+        self.start().await
+    }
+
     /// Opens its store.
     pub async fn open(&self) -> Opened {
         let location = Location {

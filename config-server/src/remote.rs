@@ -1,0 +1,73 @@
+//! API servers that are written to.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use config_loader::ApiServer;
+use config_loader::source::connect;
+use kube::Client;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Mutex, mpsc};
+
+/// How long to wait for room in a feed.
+const FULL_PAUSE: Duration = Duration::from_millis(5);
+
+/// An API server that is written to.
+pub struct Remote {
+    server: ApiServer,
+    kubeconfig: Option<PathBuf>,
+    client: Mutex<Option<Client>>,
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut remote = f.debug_struct("Remote");
+        remote.field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl Remote {
+    /// That server, with the credentials of a kubeconfig.
+    pub fn new(server: ApiServer, kubeconfig: Option<PathBuf>) -> Remote {
+        Remote {
+            server,
+            kubeconfig,
+            client: Mutex::new(None),
+        }
+    }
+
+    /// The client; a new one after the credentials were refused.
+    ///
+    /// # Errors
+    /// What is missing, in words.
+    pub async fn client(&self) -> Result<Client, String> {
+        let mut client = self.client.lock().await;
+        if let Some(client) = &*client {
+            return Ok(client.clone());
+        }
+        let made = connect(&self.server, self.kubeconfig.as_deref()).await?;
+        Ok(client.insert(made).clone())
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> String {
+        self.server.name()
+    }
+
+    /// Forgets the client, whose credentials were refused.
+    pub async fn forget_client(&self) {
+        self.client.lock().await.take();
+    }
+}
+
+/// Sends from a thread that follows a server, which pauses while the feed is full. Returns whether somebody listens.
+pub fn send<T>(feed: &mpsc::Sender<T>, mut message: T) -> bool {
+    loop {
+        message = match feed.try_send(message) {
+            Ok(()) => return true,
+            Err(TrySendError::Closed(_)) => return false,
+            Err(TrySendError::Full(message)) => message,
+        };
+        std::thread::sleep(FULL_PAUSE);
+    }
+}

@@ -1,6 +1,7 @@
 //! `strait control`: the config server, its tokens, and its objects as files.
 
 mod args;
+mod imports;
 mod status;
 mod transfer;
 mod wait;
@@ -62,9 +63,11 @@ fn serve(args: &ServerArgs) -> Result<(), String> {
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let outcome = runtime.block_on(async {
-        match status_for(args) {
-            Some(writer) => write_status(writer).await,
-            None => run_server(args).await,
+        let imports = imports::imports_between(args)?;
+        match (status_for(args), imports) {
+            (Some(writer), _) => until_stopped(|stop| writer.run(stop)).await,
+            (None, Some(writer)) => until_stopped(|stop| writer.run(stop)).await,
+            (None, None) => run_server(args).await,
         }
     });
     log.flush();
@@ -77,6 +80,7 @@ async fn run_server(args: &ServerArgs) -> Result<(), String> {
         tls: tls.map(|(certificate, key)| pki::Files { certificate, key }),
         names: args.tls_name.clone(),
         etcd: args.etcd.settings(),
+        context: args.context.clone(),
         ..Settings::new(args.data.clone(), args.listen)
     };
     let server = start(&settings).await?;
@@ -103,24 +107,32 @@ async fn stopped() -> Result<(), String> {
 
 fn status_for(args: &ServerArgs) -> Option<StatusFor> {
     let server = args.status_for.clone()?;
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     Some(StatusFor {
         server,
         kubeconfig: args.kubeconfig.clone(),
         lease_namespace: args.lease_namespace.clone(),
-        identity: format!("{}-{:08x}", host.trim(), rand::random::<u32>()),
+        identity: identity(),
         times: Times::default(),
     })
 }
 
-async fn write_status(writer: StatusFor) -> Result<(), String> {
+/// The name of this instance in elections.
+fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}-{:08x}", host.trim(), rand::random::<u32>())
+}
+
+/// Runs what writes to other servers until a signal asks for the end.
+async fn until_stopped<R: Future<Output = Result<(), String>>>(
+    run: impl FnOnce(oneshot::Receiver<()>) -> R,
+) -> Result<(), String> {
     let (sender, stop) = oneshot::channel();
     let waits = tokio::spawn(async move {
         let outcome = stopped().await;
         let _ = sender.send(());
         outcome
     });
-    let outcome = writer.run(stop).await;
+    let outcome = run(stop).await;
     waits.abort();
     outcome
 }

@@ -16,9 +16,14 @@ pub(crate) struct Control {
 
 impl Control {
     pub(crate) fn start(data: &Path, listen: &str) -> Self {
+        Self::start_with(data, listen, &[])
+    }
+
+    pub(crate) fn start_with(data: &Path, listen: &str, arguments: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_strait"))
             .args(["control", "--listen", listen, "--data"])
             .arg(data)
+            .args(arguments)
             .stderr(Stdio::null())
             .spawn()
             .unwrap();

@@ -108,7 +108,7 @@ fn image_is_built_by_a_compiler_that_is_new_enough() {
 }
 
 /// Directories of `deploy/kubernetes`, each with a kustomization; its namespace, and the kinds that it has.
-const KUSTOMIZATIONS: [(&str, &str, &[&str]); 4] = [
+const KUSTOMIZATIONS: [(&str, &str, &[&str]); 5] = [
     ("control", "edge", &["clusterrole", "role.rbac"]),
     (
         "gateway",
@@ -119,6 +119,11 @@ const KUSTOMIZATIONS: [(&str, &str, &[&str]); 4] = [
             "horizontalpodautoscaler",
             "poddisruptionbudget",
         ],
+    ),
+    (
+        "imports",
+        "edge",
+        &["serviceaccount", "clusterrole", "role.rbac"],
     ),
     ("sidecar", "shop", &["deployment", "service/"]),
     ("sidecar-native", "shop", &["deployment", "service/"]),

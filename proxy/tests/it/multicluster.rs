@@ -12,6 +12,7 @@ mod foreign;
 mod health;
 mod hops;
 mod imports;
+mod imports_between;
 mod logged;
 mod metrics;
 mod outcomes;

@@ -10,8 +10,9 @@ use config_server::access::Role;
 use config_server::store::etcd::EtcdSettings;
 
 use super::status::StatusArgs;
-use crate::command::args::socket_address;
+use crate::command::args::{socket_address, told_of_clusters};
 use crate::command::duration::duration;
+use crate::control::remote_clusters::ClustersFile;
 
 /// Arguments of `strait control`.
 #[derive(Debug, Args)]
@@ -26,7 +27,9 @@ Examples:
   strait control status --data /var/lib/strait
   strait control token create ci --data /var/lib/strait --role writer:shop,cart
   strait control backup /backups/strait.backup --data /var/lib/strait
-  strait control --data /var/lib/strait --etcd https://etcd-1:2379,https://etcd-2:2379 --etcd-ca ca.crt")]
+  strait control --data /var/lib/strait --etcd https://etcd-1:2379,https://etcd-2:2379 --etcd-ca ca.crt
+  strait control --status-for kubernetes://east
+  strait control --imports-between kubernetes://east=eu/a/prod/east,kubernetes://west=eu/b/prod/west --clusters clusters.yaml")]
 pub struct ControlArgs {
     /// What else to do.
     #[command(subcommand)]
@@ -77,23 +80,55 @@ pub struct ServerArgs {
         env = "STRAIT_CONTROL_TLS_NAMES"
     )]
     pub tls_name: Vec<String>,
+    /// Name of the context, of the cluster and, before a dash, of the user in the kubeconfig files. Files of several servers can
+    /// be merged if each has a name of its own
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = config_server::CONTEXT,
+        env = "STRAIT_CONTROL_CONTEXT"
+    )]
+    pub context: String,
     /// Write the conditions of the resources of this API server instead of serving any. Of several instances one writes, elected
     /// by a Lease
     #[arg(
         long,
         value_name = "kubernetes://[CONTEXT]",
+        group = "writer",
         env = "STRAIT_CONTROL_STATUS_FOR"
     )]
     pub status_for: Option<ApiServer>,
-    /// Kubeconfig for --status-for [default: KUBECONFIG, ~/.kube/config, or the service account of the pod]
+    /// Write the ServiceImports of these clusters, from what each exports to the others, instead of serving anything; and the
+    /// conditions Valid and Conflict of ServiceExports. Of several instances one writes to a cluster, elected by a Lease there
+    #[arg(
+        long,
+        value_name = "kubernetes://CONTEXT=KEY,...",
+        group = "writer",
+        env = "STRAIT_CONTROL_IMPORTS_BETWEEN",
+        value_delimiter = ',',
+        value_parser = importing_cluster
+    )]
+    pub imports_between: Vec<ApiServer>,
+    /// Remote clusters file with the gateways of the clusters of --imports-between, YAML; it takes precedence over Cluster
+    /// objects, and is followed
     #[arg(
         long,
         value_name = "FILE",
-        requires = "status_for",
+        requires = "imports_between",
+        env = "STRAIT_CONTROL_CLUSTERS",
+        value_parser = told_of_clusters
+    )]
+    pub clusters: Option<ClustersFile>,
+    /// Kubeconfig for --status-for and --imports-between [default: KUBECONFIG, ~/.kube/config, or the service account of the
+    /// pod]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "writer",
         env = "STRAIT_CONTROL_KUBECONFIG"
     )]
     pub kubeconfig: Option<PathBuf>,
-    /// Namespace of the Lease of --status-for
+    /// Namespace of the Lease of --status-for and --imports-between
     #[arg(
         long,
         value_name = "NAME",
@@ -272,4 +307,15 @@ pub struct DataArgs {
     /// The etcd that replicas share.
     #[command(flatten)]
     pub etcd: EtcdArgs,
+}
+
+/// Parses `kubernetes://CONTEXT=REGION/ZONE/GROUP/NAME`.
+fn importing_cluster(text: &str) -> Result<ApiServer, String> {
+    let server: ApiServer = text.parse()?;
+    match server.cluster {
+        Some(_) => Ok(server),
+        None => Err(format!(
+            "`{text}` does not say which cluster it is: write kubernetes://CONTEXT=REGION/ZONE/GROUP/NAME"
+        )),
+    }
 }

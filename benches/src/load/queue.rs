@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
-/// Requests that wait for a slot at most; one more fails at once. 16 bytes and 24 more each.
+/// Requests that wait for a slot at most; one more fails at once. 48 bytes each.
 pub const WAITING_MAX: usize = 1_000_000;
 
 /// Which of the free slots gets the next request.

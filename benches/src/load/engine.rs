@@ -228,7 +228,7 @@ impl Shared {
     }
 }
 
-/// A request that no slot was free for, and that too many others wait for.
+/// A request that no slot was free for until its time was up, or while too many others waited.
 fn unsent(job: &Job, start: Instant, now: Instant) -> Sample {
     Sample {
         due: job.due - start,
@@ -238,7 +238,7 @@ fn unsent(job: &Job, start: Instant, now: Instant) -> Sample {
         reply: None,
         fault: Some(Fault::new(
             FailureClass::NotSent,
-            "too many requests wait for a free connection",
+            "no connection was free in time",
         )),
     }
 }
@@ -291,6 +291,10 @@ impl Slot {
     async fn send(&mut self, job: &Job) -> Sample {
         let taken = Instant::now();
         let deadline = job.due + self.shared.plan.timeout;
+        if taken >= deadline {
+            // Sent now, it could only fail, and would cost a connection.
+            return unsent(job, self.shared.start, taken);
+        }
         let (head, body) = (
             self.shared.plan.requests.head(job.number),
             self.shared.plan.requests.body(),

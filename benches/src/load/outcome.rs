@@ -13,7 +13,7 @@ pub enum FailureClass {
     Connect,
     /// The call of gRPC ended with a status other than 0, or with none.
     GrpcStatus,
-    /// Too many requests waited for a free connection, so that it was never sent.
+    /// No connection was free in time, or too many requests waited for one, so that it was never sent.
     NotSent,
     /// The response is not valid.
     Protocol,

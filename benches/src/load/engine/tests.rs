@@ -258,6 +258,26 @@ fn hanging_server_makes_every_request_fail_in_time() {
     }
 }
 
+/// Two requests are due per tick of the timer: the second one is late when the first one gives its connection up.
+#[test]
+fn request_whose_time_is_up_is_not_sent_any_more() {
+    let load = Load {
+        rate: 2_000,
+        connections: 1,
+        timeout: MILLIS * 100,
+        ..Load::default()
+    };
+    let (run, server) = run(load, Mode::Hang);
+    let classes = run.classes();
+    assert_eq!(classes.len(), 2_000);
+    let not_sent = classes
+        .iter()
+        .filter(|class| **class == FailureClass::NotSent);
+    let sent = 2_000 - not_sent.count();
+    assert!(sent < 2_000);
+    assert_eq!(server.arrivals.borrow().len(), sent);
+}
+
 #[test]
 fn failures_are_told_apart() {
     for (mode, class) in [

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Source;
 use super::exported::{Exported, all_exports, finding, place};
+use super::types::Source;
 use crate::diagnostic::codes::imports::IM001;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::ObjectRef;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Source;
+use super::types::Source;
 use crate::catalog::served_exports;
 use crate::diagnostic::{Code, Diagnostic, Location, Severity};
 use crate::kind::Name;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Import;
+use super::types::Import;
 use crate::resource::core::{Host, SessionAffinity};
 use crate::resource::flomesh::{
     ImportEndpoint, ImportPort, ImportType, ServiceAccount, ServiceImport,

@@ -8,7 +8,7 @@ use config_loader::resource::flomesh::ClusterKey;
 use config_loader::{Checker, Diagnostic, Fleet, Name, ReadOptions, ResourceSet};
 use serde_json::Value;
 
-use super::{MANAGER, OWNER_LABEL};
+use super::settings::{MANAGER, OWNER_LABEL};
 use crate::object;
 
 /// The API groups of ServiceExports and ServiceImports.
@@ -167,10 +167,7 @@ fn import(group: &'static str, object: &Value) -> Import {
 
 /// The text that is checked: without what changes by itself, and without the conditions that are written here.
 fn checked_text(mut object: Value) -> String {
-    let is_export = object["kind"] == "ServiceExport";
     object::metadata_mut(&mut object).shift_remove("resourceVersion");
-    if is_export {
-        object::remove(&mut object, "status");
-    }
+    object::remove(&mut object, "status");
     object.to_string()
 }

@@ -12,8 +12,8 @@ use config_loader::{
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::ImportingCluster;
 use super::cluster::GROUPS;
+use super::settings::ImportingCluster;
 use crate::remote::{Remote, send};
 
 /// How often a cluster is asked in which API groups it serves ServiceImports: definitions may be installed later.

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::cluster::{Cluster, Export, Import};
 use super::findings::Finding;
-use super::{MANAGER, OWNER_LABEL, kept};
+use super::kept;
+use super::settings::{MANAGER, OWNER_LABEL};
 use crate::conditions::{Wanted, merged, valid};
 
 /// An object that is written: its cluster, and its path there.

@@ -4,9 +4,9 @@ use config_loader::resource::flomesh::ClusterKey;
 use http::Request;
 use serde_json::{Value, json};
 
-use super::MANAGER;
 use super::findings::Finding;
 use super::plan::{Change, Write};
+use super::settings::MANAGER;
 use crate::remote::Remote;
 
 /// Makes a write. Returns why it failed; what another client was faster with comes as a change.

@@ -63,7 +63,7 @@ fn serve(args: &ServerArgs) -> Result<(), String> {
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let outcome = runtime.block_on(async {
-        let imports = imports::imports_between(args)?;
+        let imports = imports::imports_between(args, identity())?;
         match (status_for(args), imports) {
             (Some(writer), _) => until_stopped(|stop| writer.run(stop)).await,
             (None, Some(writer)) => until_stopped(|stop| writer.run(stop)).await,

@@ -5,13 +5,15 @@ use config_server::lease::Times;
 use config_server::{ImportingCluster, ImportsBetween};
 
 use super::args::ServerArgs;
-use super::identity;
 
-/// What is written between clusters; none without the flag.
+/// What an instance of this name writes between clusters; none without the flag.
 ///
 /// # Errors
 /// If the clusters are not several different ones.
-pub(super) fn imports_between(args: &ServerArgs) -> Result<Option<ImportsBetween>, String> {
+pub(super) fn imports_between(
+    args: &ServerArgs,
+    identity: String,
+) -> Result<Option<ImportsBetween>, String> {
     if args.imports_between.is_empty() {
         return Ok(None);
     }
@@ -28,7 +30,7 @@ pub(super) fn imports_between(args: &ServerArgs) -> Result<Option<ImportsBetween
         clusters: clusters.collect(),
         told: told.map(|file| (file.path, file.clusters)),
         lease_namespace: args.lease_namespace.clone(),
-        identity: identity(),
+        identity,
         times: Times::default(),
     }))
 }

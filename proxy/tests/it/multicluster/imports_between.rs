@@ -86,6 +86,9 @@ fn request_takes_an_import_that_strait_control_wrote() {
     let writer = writer(directory, of_c1.edge);
 
     let get = || {
+        if std::net::TcpStream::connect(of_c2.edge).is_err() {
+            return "not listening yet".to_owned();
+        }
         let mut client = Raw::connect(of_c2.edge);
         who(&ask(
             &mut client,

@@ -1,7 +1,8 @@
 //! What clusters export, and what another one imports of it.
 
 use super::*;
-use crate::clusters::GatewaySettings;
+use crate::clusters::{ClusterSettings, GatewaySettings};
+use crate::imports::{conflicts, object};
 use crate::load_bytes;
 use crate::resource::core::SessionAffinity;
 

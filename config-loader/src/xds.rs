@@ -3,15 +3,20 @@
 //! Only the fields that Strait reads or writes are here; a decoder skips all others. Sources: `envoy/service/discovery/v3/discovery.proto`,
 //! `envoy/config/core/v3/base.proto`, `google/rpc/status.proto` and `istio/mcp/v1alpha1/resource.proto`.
 
+mod answers;
 mod body_of;
 mod messages;
+mod reports;
 mod types;
 
+pub use answers::{Rejected, rejected_in, rejection};
 pub use body_of::{object_of, resource_of};
 pub use messages::{
-    ControlPlane, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest,
-    DiscoveryResponse, McpMetadata, McpResource, Node, NodeLocality, Resource, RpcStatus,
+    BadRequest, ControlPlane, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest,
+    DiscoveryResponse, FieldViolation, McpMetadata, McpResource, Node, NodeLocality, Resource,
+    RpcStatus,
 };
+pub use reports::{REPORT_TYPE, control_plane, report_in, report_node, takes_reports};
 pub use types::{ResourceType, resource_type, resource_types};
 
 /// The method for all types over one stream, with the whole state of a type in each response.

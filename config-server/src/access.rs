@@ -1,10 +1,12 @@
 //! Who may do what.
 
 pub mod attempts;
+pub mod guard;
 pub mod pki;
 pub mod roles;
 pub mod tokens;
 pub mod user;
 
+pub use guard::Guard;
 pub use roles::Role;
 pub use user::{Attributes, User};

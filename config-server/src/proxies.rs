@@ -1,7 +1,7 @@
 //! The proxies that follow this server: what each reports of itself, and how long a write took to reach it.
 //!
-//! Reports are in memory; replicas share them through etcd (`sharing`). A proxy reports at once after a change and every 20 s; one that is silent for [`TTL`] is
-//! forgotten. Times are measured by the clock of this server alone: from a write to the report that has its revision. Every
+//! Reports are in memory; replicas share them through etcd (`sharing`). A proxy reports at once after a change and every 20 s; one
+//! that is silent for [`TTL`] is forgotten, and so is, soon, one whose stream or connection ended. Times are measured by the clock of this server alone: from a write to the report that has its revision. Every
 //! stream to proxies reports here, whatever its protocol.
 
 mod histogram;
@@ -10,6 +10,7 @@ mod sharing;
 mod writes;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -72,6 +73,10 @@ pub fn applied(report: &Report) -> Option<Revision> {
     report.status.revision.as_ref()?.parse().ok()
 }
 
+/// What reports come by: a stream or a connection, whose end is the end of the proxy unless it comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reporter(u64);
+
 /// There are too many proxies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
@@ -82,6 +87,7 @@ pub struct Proxies {
     known: Mutex<Known>,
     /// Rises when a report says something new, and when a proxy comes or goes.
     changes: watch::Sender<u64>,
+    reporters: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -100,14 +106,36 @@ struct Proxy {
     seen: Instant,
     seen_at: SystemTime,
     last_change: Option<Duration>,
+    /// What the last report came by.
+    reporter: Option<Reporter>,
+    /// When it is forgotten unless it reports again: its reporter ended.
+    leaves: Option<Instant>,
 }
 
 impl Proxies {
+    /// A new reporter.
+    pub fn reporter(&self) -> Reporter {
+        Reporter(self.reporters.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// Takes a report in. Returns the proxy as it is known now.
     ///
     /// # Errors
     /// If there are [`PROXIES_MAX`] others.
     pub fn report(&self, report: Report, now: Instant) -> Result<ProxyView, Full> {
+        self.report_by(report, None, now)
+    }
+
+    /// Takes a report in that came by a reporter. Returns the proxy as it is known now.
+    ///
+    /// # Errors
+    /// If there are [`PROXIES_MAX`] others.
+    pub fn report_by(
+        &self,
+        report: Report,
+        reporter: Option<Reporter>,
+        now: Instant,
+    ) -> Result<ProxyView, Full> {
         let mut known = self.lock();
         let Known {
             proxies,
@@ -126,7 +154,10 @@ impl Proxies {
             seen: now,
             seen_at: SystemTime::now(),
             last_change: None,
+            reporter,
+            leaves: None,
         });
+        (proxy.reporter, proxy.leaves) = (reporter, None);
         let differs = !is_known || proxy.report != report;
         // What was written before the proxy was heard of says nothing about its time.
         if let (Some(before), Some(after)) = (applied(&proxy.report), applied(&report)) {
@@ -156,13 +187,23 @@ impl Proxies {
         Some(view)
     }
 
-    /// Forgets proxies that have been silent for too long.
+    /// Has the proxies forgotten at `at` whose last report came by this reporter, unless they report again.
+    pub fn ended(&self, reporter: Reporter, at: Instant) {
+        let mut known = self.lock();
+        let proxies = known.proxies.values_mut();
+        for proxy in proxies.filter(|proxy| proxy.reporter == Some(reporter)) {
+            proxy.leaves = Some(at);
+        }
+    }
+
+    /// Forgets proxies that have been silent for too long, or whose reporter has ended.
     pub fn sweep(&self, now: Instant) {
         let mut known = self.lock();
         let before = known.proxies.len();
-        known
-            .proxies
-            .retain(|_, proxy| now.saturating_duration_since(proxy.seen) < TTL);
+        known.proxies.retain(|_, proxy| {
+            let is_silent = now.saturating_duration_since(proxy.seen) >= TTL;
+            !is_silent && proxy.leaves.is_none_or(|at| now < at)
+        });
         let differs = known.proxies.len() != before;
         drop(known);
         if differs {

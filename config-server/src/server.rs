@@ -26,6 +26,7 @@ use crate::api::Api;
 use crate::audit::Audit;
 use crate::metrics::Metrics;
 use crate::proxies::Proxies;
+use crate::xds::Streams;
 
 /// How long a client may take for its TLS handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,6 +42,7 @@ pub struct Server {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) audit: Arc<Audit>,
+    pub(crate) xds: Streams,
     pub(crate) tls: Arc<ServerConfig>,
     /// The data directory.
     pub(crate) data: PathBuf,

@@ -26,6 +26,7 @@ use crate::store::Store;
 use crate::store::embedded::{EmbeddedStore, STORE_FILE};
 use crate::store::etcd::{EtcdSettings, EtcdStore, Mirror, Shared};
 use crate::store::history::HistoryLimits;
+use crate::xds::Streams;
 
 /// How many batches of changes wait for their findings.
 const FEED_MAX: usize = 16;
@@ -155,10 +156,12 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         write_changed(&path, &text).map_err(in_data)?;
     }
     let shared = settings.etcd.as_ref().map(Shared::new).transpose()?;
+    let (api, proxies, metrics) = (Api::new(store), Arc::default(), Arc::default());
     let server = Server {
-        api: Api::new(store),
-        proxies: Arc::default(),
-        metrics: Arc::default(),
+        xds: Streams::new(&api, &proxies, &metrics),
+        api,
+        proxies,
+        metrics,
         tokens: Arc::new(users.tokens()),
         attempts: Arc::new(Attempts::default()),
         audit: Arc::new(Audit::at(data.join("audit.log")).map_err(in_data)?),

@@ -1,14 +1,17 @@
 //! Serves the resources over xDS: aggregated discovery, incremental or with the state of the world.
 //!
-//! A stream is a task (`session`) with the types that its client subscribed to (`subscription`); `form` has the two forms of the
-//! protocol.
+//! A stream is a task (`session`) with the types that its client subscribed to (`subscription`), and with what is known of its
+//! proxy (`reported`); `form` has the two forms of the protocol, and `encoded` the resources that all streams share.
 
+mod encoded;
 mod form;
+mod reported;
 mod session;
 mod subscription;
 
 use std::future::{Ready, ready};
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_util::{Stream, stream};
 use http::{HeaderMap, Request, Response};
@@ -19,11 +22,14 @@ use tonic::server::{Grpc, StreamingService};
 use tonic::{Status, Streaming};
 use tonic_prost::ProstCodec;
 
+use self::encoded::Encoded;
 use self::form::{Form, Incremental, StateOfTheWorld};
 use self::session::Session;
-use crate::access::User;
+use crate::access::{Guard, User};
 use crate::api::Api;
 use crate::api::respond::Body;
+use crate::metrics::Metrics;
+use crate::proxies::Proxies;
 use crate::status::Failure;
 
 /// The largest request that is read: it may name every resource of a type.
@@ -38,12 +44,48 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
     value.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// Serves a stream.
-pub async fn serve(api: &Api, user: User, request: Request<Incoming>) -> Response<Body> {
-    match request.uri().path() {
-        Incremental::PATH => serve_as::<Incremental>(api, user, request).await,
-        StateOfTheWorld::PATH => serve_as::<StateOfTheWorld>(api, user, request).await,
-        other => refuse(Status::unimplemented(format!("{other} is not served"))),
+/// What all streams share.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    api: Api,
+    proxies: Arc<Proxies>,
+    metrics: Arc<Metrics>,
+    encoded: Arc<Encoded>,
+}
+
+impl Streams {
+    /// Streams of the resources of `api`, whose clients are among `proxies`.
+    pub fn new(api: &Api, proxies: &Arc<Proxies>, metrics: &Arc<Metrics>) -> Streams {
+        Streams {
+            api: api.clone(),
+            proxies: Arc::clone(proxies),
+            metrics: Arc::clone(metrics),
+            encoded: Arc::default(),
+        }
+    }
+
+    /// Serves a stream to a user.
+    pub async fn serve(&self, by: (User, Guard), request: Request<Incoming>) -> Response<Body> {
+        match request.uri().path() {
+            Incremental::PATH => self.serve_as::<Incremental>(by, request).await,
+            StateOfTheWorld::PATH => self.serve_as::<StateOfTheWorld>(by, request).await,
+            other => refuse(Status::unimplemented(format!("{other} is not served"))),
+        }
+    }
+
+    async fn serve_as<F: Form>(
+        &self,
+        by: (User, Guard),
+        request: Request<Incoming>,
+    ) -> Response<Body> {
+        let codec = ProstCodec::<F::Response, F::Request>::default();
+        let mut grpc = Grpc::new(codec).max_decoding_message_size(REQUEST_BYTES_MAX);
+        let opened = Opened::<F> {
+            streams: self.clone(),
+            by: Some(by),
+            form: std::marker::PhantomData,
+        };
+        body_of(grpc.streaming(opened, request).await)
     }
 }
 
@@ -62,19 +104,6 @@ fn refuse(status: Status) -> Response<Body> {
     body_of(status.into_http())
 }
 
-async fn serve_as<F: Form>(api: &Api, user: User, request: Request<Incoming>) -> Response<Body> {
-    let codec = ProstCodec::<F::Response, F::Request>::default();
-    let mut grpc = Grpc::new(codec).max_decoding_message_size(REQUEST_BYTES_MAX);
-    let service = Opened {
-        api: api.clone(),
-        user,
-    };
-    body_of(
-        grpc.streaming(Service::<F>(service, std::marker::PhantomData), request)
-            .await,
-    )
-}
-
 /// The same response with a body that cannot fail: an error of a stream is in its trailers.
 fn body_of(response: Response<tonic::body::Body>) -> Response<Body> {
     response.map(|body| {
@@ -86,22 +115,25 @@ fn body_of(response: Response<tonic::body::Body>) -> Response<Body> {
     })
 }
 
-/// Who a stream is of, and what it reads.
-struct Opened {
-    api: Api,
-    user: User,
+/// A stream that is about to begin.
+struct Opened<F> {
+    streams: Streams,
+    /// The user; taken by the one call.
+    by: Option<(User, Guard)>,
+    form: std::marker::PhantomData<F>,
 }
 
-struct Service<F>(Opened, std::marker::PhantomData<F>);
-
-impl<F: Form> StreamingService<F::Request> for Service<F> {
+impl<F: Form> StreamingService<F::Request> for Opened<F> {
     type Response = F::Response;
     type ResponseStream = Pin<Box<dyn Stream<Item = Result<F::Response, Status>> + Send>>;
     type Future = Ready<Result<tonic::Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Streaming<F::Request>>) -> Self::Future {
+        let Some(by) = self.by.take() else {
+            return ready(Err(Status::internal("the stream has begun already")));
+        };
         let (responses, received) = mpsc::channel(RESPONSES_MAX);
-        let session = Session::<F>::new(self.0.api.clone(), self.0.user.clone(), responses);
+        let session = Session::<F>::new(self.streams.clone(), by, responses);
         tokio::spawn(session.run(request.into_inner()));
         let responses = stream::unfold(received, |mut received| async {
             let next = received.recv().await?;

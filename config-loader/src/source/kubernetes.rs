@@ -16,7 +16,6 @@ mod watch;
 
 pub(crate) use client::Clients;
 pub(super) use client::connect;
-pub(super) use reporting::States;
 pub use settings::{ApiServer, KubernetesSettings};
 
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::state::StateFile;
-use super::stream::report::Message;
+use super::stream::report::{Message, States};
 
 /// Starts a task for each server. `files` has the file of each server's saved state, or none at all.
 /// Servers that take reports are told the `states` of the proxy.

@@ -13,10 +13,10 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::kubernetes::{self, ApiServer, Clients, KubernetesSettings, States};
+use super::kubernetes::{self, ApiServer, Clients, KubernetesSettings};
 use super::state::{self, StateFile};
 use super::stream::collect::collect;
-use super::stream::report::{MESSAGES_MAX, Message, Origin};
+use super::stream::report::{MESSAGES_MAX, Message, Origin, States};
 use super::stream::saving::Saving;
 use super::watch::Follow;
 use super::xds::{self, CheckObject, XdsServer, XdsSettings};
@@ -135,13 +135,8 @@ pub(crate) async fn follow(
     let kubernetes = (settings.kubernetes, clients);
     let streams = (&sender, states.as_ref());
     kubernetes::spawn(kubernetes, &files, streams, &mut tasks);
-    xds::spawn(
-        settings.xds,
-        check,
-        (first_xds, &files),
-        &sender,
-        &mut tasks,
-    );
+    let xds = (settings.xds, check);
+    xds::spawn(xds, (first_xds, &files), streams, &mut tasks);
     drop(sender);
     let saving = (!files.is_empty()).then(|| Arc::new(Saving::new(files)));
     if let Some(saving) = &saving {

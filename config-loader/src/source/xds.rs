@@ -2,10 +2,12 @@
 //!
 //! - `server` connects, follows one stream after another, and reports;
 //! - `protocol` has the two forms of the stream: incremental, and state of the world;
+//! - `reporting` says when the proxy reports what is in effect;
 //! - `types` knows the resources of each type, without I/O: it turns a response into changes and an ACK or a NACK.
 
 mod problems;
 mod protocol;
+mod reporting;
 mod server;
 mod settings;
 mod types;
@@ -19,15 +21,14 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::state::StateFile;
-use super::stream::report::Message;
+use super::stream::report::{Message, States};
 
 /// Starts a task for each server; the first has the number `first`. `files` has the file of each server's saved state, or none at
-/// all.
+/// all. Servers that take reports are told the `states` of the proxy.
 pub(super) fn spawn(
-    settings: XdsSettings,
-    check: CheckObject,
+    (settings, check): (XdsSettings, CheckObject),
     (first, files): (usize, &[StateFile]),
-    reports: &mpsc::Sender<Message>,
+    (reports, states): (&mpsc::Sender<Message>, Option<&States>),
     tasks: &mut JoinSet<()>,
 ) {
     let settings = Arc::new(settings);
@@ -35,6 +36,7 @@ pub(super) fn spawn(
         let reporter = server::Reporter {
             number: first + at,
             reports: reports.clone(),
+            states: states.cloned(),
         };
         let types = types::Types::new(server.name(), &settings, check);
         let file = files.get(first + at).cloned();

@@ -165,6 +165,28 @@ pub struct RpcStatus {
     /// In words.
     #[prost(string, tag = "2")]
     pub message: String,
+    /// The same for programs, such as a [`BadRequest`].
+    #[prost(message, repeated, tag = "3")]
+    pub details: Vec<Any>,
+}
+
+/// `google.rpc.BadRequest`: what is wrong, one by one.
+#[derive(Clone, PartialEq, Message)]
+pub struct BadRequest {
+    /// What is wrong.
+    #[prost(message, repeated, tag = "1")]
+    pub field_violations: Vec<FieldViolation>,
+}
+
+/// `google.rpc.BadRequest.FieldViolation`.
+#[derive(Clone, PartialEq, Message)]
+pub struct FieldViolation {
+    /// What it is about: here the name of a resource.
+    #[prost(string, tag = "1")]
+    pub field: String,
+    /// What is wrong with it.
+    #[prost(string, tag = "2")]
+    pub description: String,
 }
 
 /// `istio.mcp.v1alpha1.Resource`: an object of Kubernetes, without the type.

@@ -19,6 +19,7 @@ use super::respond::Body;
 use super::route::Target;
 use super::table;
 use super::{Api, Call, set_revision};
+use crate::access::Guard;
 use crate::object;
 use crate::selector::Selector;
 use crate::status::{Cause, Failure};
@@ -26,8 +27,6 @@ use crate::store::{Event, Revision, Scan, StoreError};
 
 /// How often a watch tells its revision when nothing happens.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// How often it is checked that the client may still watch.
-const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// The most events, and about the most bytes, that wait for a slow client; the others wait in the history.
 const QUEUE_MAX: usize = 64;
 const QUEUE_BYTES_MAX: usize = 4 << 20;
@@ -47,14 +46,11 @@ struct Watch {
     deadline: Instant,
     /// Whether a table has named its columns.
     has_named: bool,
-    is_allowed: Guard,
+    guard: Guard,
     lines: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
     /// The bytes that may still be queued.
     room: Arc<Semaphore>,
 }
-
-/// Whether the client may still watch.
-pub type Guard = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// Where a watch begins.
 enum Start {
@@ -75,7 +71,7 @@ impl Api {
     ///
     /// # Errors
     /// As Kubernetes does.
-    pub async fn watch(&self, call: &Call, form: Form, is_allowed: Guard) -> Result<Body, Failure> {
+    pub async fn watch(&self, call: &Call, form: Form, guard: Guard) -> Result<Body, Failure> {
         let params = &call.params;
         let mut fields = params.get("fieldSelector").to_owned();
         if let Some(name) = &call.target.name {
@@ -102,7 +98,7 @@ impl Api {
             has_bookmarks: params.flag("allowWatchBookmarks")?,
             deadline: Instant::now() + Duration::from_secs(seconds),
             has_named: false,
-            is_allowed,
+            guard,
             lines,
             room: Arc::new(Semaphore::new(QUEUE_BYTES_MAX)),
         };
@@ -173,7 +169,6 @@ impl Watch {
         };
         let mut changes = history.subscribe_to(&prefix);
         let mut bookmark = Instant::now() + BOOKMARK_EVERY;
-        let mut check = tokio::time::interval(CHECK_EVERY);
         loop {
             changes.borrow_and_update();
             let newest = history.latest();
@@ -201,7 +196,7 @@ impl Watch {
             }
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return Ok(()) },
-                _ = check.tick() => if !(self.is_allowed)() { return Ok(()) },
+                () = self.guard.revoked() => return Ok(()),
                 () = self.lines.closed() => return Err(Gone),
             }
         }

@@ -13,12 +13,11 @@ use serde_json::{Value, json};
 use super::accept::{Accepted, accepted};
 use super::{PATIENCE, Peer, Server, reviews};
 use crate::access::pki::Authority;
-use crate::access::{Role, User};
+use crate::access::{Guard, Role, User};
 use crate::api::lines::{Form, metadata_only};
 use crate::api::params::Params;
 use crate::api::respond::{self, Answer, Body};
 use crate::api::route::{Route, Target, route};
-use crate::api::watch::Guard;
 use crate::api::{Call, decode, discovery, openapi, table};
 use crate::resources::Resource;
 use crate::status::Failure;
@@ -97,7 +96,10 @@ impl Server {
     /// Serves an xDS stream, whose refusal is one of gRPC.
     async fn stream(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
         match self.user(peer, request.headers()) {
-            Ok(user) => xds::serve(&self.api, user, request).await,
+            Ok(user) => {
+                let guard = self.guard(request.headers(), &user);
+                self.xds.serve((user, guard), request).await
+            }
             Err(failure) => xds::refused(&failure),
         }
     }
@@ -124,13 +126,14 @@ impl Server {
         Err(Failure::new(code, "Unauthorized", "Unauthorized"))
     }
 
-    /// Tells whether the credentials of a request are still those of its user: a watch ends when its token is revoked.
+    /// Tells whether the credentials of a request are still those of its user: a watch and an xDS stream end when their token is
+    /// revoked.
     fn guard(&self, headers: &HeaderMap, user: &User) -> Guard {
         let Some(token) = bearer(headers) else {
-            return Box::new(|| true);
+            return Guard::new(|| true);
         };
         let (tokens, user) = (Arc::clone(&self.tokens), user.clone());
-        Box::new(move || tokens.user(&token).as_ref() == Some(&user))
+        Guard::new(move || tokens.user(&token).as_ref() == Some(&user))
     }
 
     /// Checks that a call is allowed. A write that is not is in the audit log, too.

@@ -1,10 +1,11 @@
 //! The two forms of the protocol, and the requests and responses that both have.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use config_loader::xds::{
-    ControlPlane, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest,
-    DiscoveryResponse, INCREMENTAL, Node, Resource, RpcStatus, STATE_OF_THE_WORLD,
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
+    INCREMENTAL, Node, Resource, RpcStatus, STATE_OF_THE_WORLD, control_plane,
 };
 use prost::Message;
 use prost_types::Any;
@@ -40,7 +41,7 @@ pub(super) struct Said {
     pub(super) type_url: String,
     pub(super) version: String,
     pub(super) nonce: String,
-    pub(super) resources: Vec<Sent>,
+    pub(super) resources: Vec<Arc<Sent>>,
     pub(super) removed: Vec<String>,
 }
 
@@ -63,11 +64,6 @@ pub(super) struct Incremental;
 /// The whole state in each response.
 pub(super) struct StateOfTheWorld;
 
-fn control_plane() -> Option<ControlPlane> {
-    let identifier = format!("strait/{}", env!("CARGO_PKG_VERSION"));
-    Some(ControlPlane { identifier })
-}
-
 impl Form for Incremental {
     const PATH: &'static str = INCREMENTAL;
     const IS_WHOLE: bool = false;
@@ -87,10 +83,10 @@ impl Form for Incremental {
     }
 
     fn said(said: Said) -> DeltaDiscoveryResponse {
-        let resources = said.resources.into_iter().map(|sent| Resource {
-            version: sent.version,
-            resource: Some(sent.resource),
-            name: sent.name,
+        let resources = said.resources.iter().map(|sent| Resource {
+            version: sent.version.clone(),
+            resource: Some(sent.resource.clone()),
+            name: sent.name.clone(),
         });
         DeltaDiscoveryResponse {
             system_version_info: said.version,
@@ -98,7 +94,7 @@ impl Form for Incremental {
             type_url: said.type_url,
             nonce: said.nonce,
             removed_resources: said.removed,
-            control_plane: control_plane(),
+            control_plane: Some(control_plane()),
         }
     }
 }
@@ -125,12 +121,12 @@ impl Form for StateOfTheWorld {
             version_info: said.version,
             resources: said
                 .resources
-                .into_iter()
-                .map(|sent| sent.resource)
+                .iter()
+                .map(|sent| sent.resource.clone())
                 .collect(),
             type_url: said.type_url,
             nonce: said.nonce,
-            control_plane: control_plane(),
+            control_plane: Some(control_plane()),
         }
     }
 }

@@ -4,22 +4,24 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use bytes::Bytes;
-use config_loader::xds::{ResourceType, resource_of, resource_type};
+use config_loader::proxy_state::{REJECTED_MAX, RejectedObject};
+use config_loader::xds::{Node, REPORT_TYPE, ResourceType, resource_type};
 use http::Method;
 use prost_types::value::Kind;
 use rand::RngExt;
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tonic::{Status, Streaming};
 
-use super::form::{Asked, Form, Said, Sent};
+use super::Streams;
+use super::encoded::Encoded;
+use super::form::{Asked, Form, Said};
+use super::reported::ReportedProxy;
 use super::subscription::{Effect, Subscription};
-use crate::access::User;
+use crate::access::{Guard, User};
+use crate::api::Call;
 use crate::api::params::Params;
 use crate::api::route::Target;
-use crate::api::{Api, Call};
-use crate::object;
 use crate::resources::{self, Resource};
 use crate::store::{Event, Revision, Scan, StoreError};
 
@@ -29,10 +31,15 @@ const BATCH: usize = 256;
 /// How long a stream is served, at least and at most: after that its client shows its credentials again.
 const LIFETIME_SECONDS: std::ops::Range<u64> = 1_800..3_600;
 
+/// How often it is noted that the proxy of a stream is still there.
+const HEARTBEAT: Duration = Duration::from_secs(20);
+
 /// One stream.
 pub(super) struct Session<F: Form> {
-    api: Api,
+    streams: Streams,
     user: User,
+    guard: Guard,
+    proxy: ReportedProxy,
     responses: mpsc::Sender<Result<F::Response, Status>>,
     /// The namespace of the client, whose Secrets it may read.
     namespace: Option<String>,
@@ -59,13 +66,15 @@ enum End {
 
 impl<F: Form> Session<F> {
     pub(super) fn new(
-        api: Api,
-        user: User,
+        streams: Streams,
+        (user, guard): (User, Guard),
         responses: mpsc::Sender<Result<F::Response, Status>>,
     ) -> Session<F> {
         Session {
-            api,
+            proxy: ReportedProxy::new(&streams.proxies, &streams.metrics, &user),
+            streams,
             user,
+            guard,
             responses,
             namespace: None,
             node: String::new(),
@@ -87,36 +96,40 @@ impl<F: Form> Session<F> {
     }
 
     async fn serve(&mut self, mut requests: Streaming<F::Request>) -> Result<(), End> {
-        let latest = self.api.store.latest().await;
+        let latest = self.streams.api.store.latest().await;
         self.seen = latest.map_err(unavailable)?;
-        let mut changes = self.api.store.history().subscribe();
+        let mut changes = self.streams.api.store.history().subscribe();
+        let mut heartbeat = tokio::time::interval(HEARTBEAT);
         loop {
             self.take_changes()?;
             self.respond().await?;
+            self.proxy.answered(self.accepted(), self.rejected());
             tokio::select! {
                 request = requests.message() => match request {
                     Ok(Some(request)) => self.take_in(F::asked(request)).await?,
                     Ok(None) | Err(_) => return Err(End::Closed),
                 },
                 changed = changes.changed() => if changed.is_err() { return Err(End::Closed) },
+                () = self.guard.revoked() => return Err(End::Failed(Status::unauthenticated(
+                    "the token of the stream was revoked, or its time is over",
+                ))),
+                _ = heartbeat.tick() => self.proxy.tell(),
                 () = self.responses.closed() => return Err(End::Closed),
             }
         }
     }
 
     async fn take_in(&mut self, asked: Asked) -> Result<(), End> {
+        if asked.type_url == REPORT_TYPE {
+            self.proxy.take(&asked.node.unwrap_or_default());
+            return Ok(());
+        }
         if let Some(node) = &asked.node {
-            let fields = node.metadata.as_ref().map(|metadata| &metadata.fields);
-            let namespace = fields.and_then(|fields| fields.get("NAMESPACE"));
-            self.namespace = match namespace.and_then(|value| value.kind.as_ref()) {
-                Some(Kind::StringValue(namespace)) => Some(namespace.clone()),
-                _ => None,
-            };
-            self.node.clone_from(&node.id);
+            self.introduce(node);
         }
         if let Some(known) = self.subscriptions.get_mut(&asked.type_url) {
             match known.subscription.ask(&asked, F::IS_WHOLE) {
-                Effect::None => {}
+                Effect::None | Effect::Accepted => {}
                 Effect::Rejected(reason) => {
                     let (node, user) = (&*self.node, &*self.user.name);
                     tracing::warn!(
@@ -156,7 +169,7 @@ impl<F: Form> Session<F> {
         let mut subscription = Subscription::new(of, &asked);
         if is_allowed.is_err() {
             // A client without Secrets gets all else.
-            return self.send(subscription.respond()).await;
+            return self.send(subscription.respond(self.seen, true)).await;
         }
         let subscribed = Subscribed {
             subscription,
@@ -166,8 +179,26 @@ impl<F: Form> Session<F> {
         self.read_state(&url, asked.versions).await
     }
 
-    /// Takes the state of a type from the store.
+    fn introduce(&mut self, node: &Node) {
+        let fields = node.metadata.as_ref().map(|metadata| &metadata.fields);
+        let namespace = fields.and_then(|fields| fields.get("NAMESPACE"));
+        self.namespace = match namespace.and_then(|value| value.kind.as_ref()) {
+            Some(Kind::StringValue(namespace)) => Some(namespace.clone()),
+            _ => None,
+        };
+        self.node.clone_from(&node.id);
+        self.proxy.introduce(node);
+    }
+
+    /// Takes the state of a type from the store for its next response, in which the form of the whole state does so itself.
     async fn read_state(&mut self, url: &str, known: HashMap<String, String>) -> Result<(), End> {
+        match F::IS_WHOLE {
+            true => Ok(()),
+            false => self.scan(url, known).await,
+        }
+    }
+
+    async fn scan(&mut self, url: &str, known: HashMap<String, String>) -> Result<(), End> {
         let Some(subscribed) = self.subscriptions.get_mut(url) else {
             return Ok(());
         };
@@ -175,22 +206,22 @@ impl<F: Form> Session<F> {
             prefix: subscribed.target.prefix(),
             ..Scan::default()
         };
-        let page = self.api.store.scan(scan).await.map_err(unavailable)?;
-        let (of, target) = (&subscribed.subscription.of, &subscribed.target);
+        let store = &self.streams.api.store;
+        let page = store.scan(scan).await.map_err(unavailable)?;
+        let of = (&subscribed.subscription.of.clone(), &subscribed.target);
+        let encoded = &self.streams.encoded;
         let entries = page.entries.iter();
-        let sent: Vec<Sent> = entries
-            .filter_map(|entry| sent(of, &object::read(entry, target.resource, target.version)))
-            .collect();
-        subscribed
-            .subscription
-            .state(page.revision, sent.into_iter(), known);
+        let sent =
+            entries.filter_map(|entry| encoded.of(of, &entry.key, (entry.revision, &entry.value)));
+        subscribed.subscription.state(page.revision, sent, known);
         Ok(())
     }
 
     /// Takes the changes in since the last time.
     fn take_changes(&mut self) -> Result<(), End> {
         loop {
-            let events = self.api.store.history().since(self.seen, BATCH);
+            let history = self.streams.api.store.history();
+            let events = history.since(self.seen, BATCH);
             let events = events.map_err(|error| match error {
                 StoreError::Compacted => End::Failed(Status::aborted(
                     "the stream is too far behind: connect again, with the versions that are known",
@@ -201,7 +232,7 @@ impl<F: Form> Session<F> {
             for event in events {
                 self.seen = event.revision;
                 for subscribed in self.subscriptions.values_mut() {
-                    subscribed.change(&event);
+                    subscribed.change(&event, &self.streams.encoded);
                 }
             }
             if is_all {
@@ -217,14 +248,51 @@ impl<F: Form> Session<F> {
         let urls: Vec<String> = ready.map(|(url, _)| url.clone()).collect();
         for url in urls {
             if F::IS_WHOLE {
-                self.read_state(&url, HashMap::new()).await?;
+                self.scan(&url, HashMap::new()).await?;
             }
+            let version = self.complete_without(&url);
             if let Some(subscribed) = self.subscriptions.get_mut(&url) {
-                let said = subscribed.subscription.respond();
+                let said = subscribed.subscription.respond(version, F::IS_WHOLE);
                 self.send(said).await?;
             }
         }
         Ok(())
+    }
+
+    /// The revision up to which everything was sent, once what is owed of one type is.
+    fn complete_without(&self, url: &str) -> Revision {
+        let others = self.subscriptions.iter();
+        let others = others.filter(|(other, _)| *other != url);
+        let owed = others.filter_map(|(_, other)| other.subscription.owed_since());
+        owed.min()
+            .map_or(self.seen, |since| since.saturating_sub(1))
+    }
+
+    /// The revision up to which the client has accepted everything, or rejected it by name.
+    fn accepted(&self) -> Option<Revision> {
+        let all = self.subscriptions.values();
+        let pending = all.filter_map(|one| one.subscription.pending_since()).min();
+        match pending {
+            _ if self.subscriptions.is_empty() => None,
+            None => Some(self.seen),
+            Some(since) => since.checked_sub(1),
+        }
+    }
+
+    /// What the client rejects.
+    fn rejected(&self) -> Vec<RejectedObject> {
+        let all = self.subscriptions.values().flat_map(|one| {
+            let kind = one.subscription.of.kind().as_str();
+            let rejected = one.subscription.rejected();
+            rejected.map(move |(name, reason)| {
+                let name = match name.contains('/') || name.is_empty() {
+                    true => name.to_owned(),
+                    false => format!("/{name}"),
+                };
+                RejectedObject::new(format!("{kind}/{name}"), true, vec![reason.to_owned()])
+            })
+        });
+        all.take(REJECTED_MAX).collect()
     }
 
     async fn send(&self, said: Said) -> Result<(), End> {
@@ -237,59 +305,30 @@ impl<F: Form> Session<F> {
 }
 
 impl Subscribed {
-    fn change(&mut self, event: &Event) {
+    fn change(&mut self, event: &Event, encoded: &Encoded) {
         if !event.key.starts_with(&self.target.prefix()) {
             return;
         }
-        let (resource, version) = (self.target.resource, self.target.version);
-        let read = |value: &Bytes| object::decode(value, event.revision, resource, version);
-        let new = event.value.as_ref().map(read);
-        let Some(any) = new.clone().or_else(|| event.previous.as_ref().map(read)) else {
-            return;
-        };
-        let sent = new.and_then(|object| sent(&self.subscription.of, &object));
-        let name = name_of(&any);
+        let of = (&self.subscription.of, &self.target);
+        let value = event.value.as_ref();
+        let sent = value.and_then(|value| encoded.of(of, &event.key, (event.revision, value)));
+        let name = name_of(&event.key, self.target.resource);
         self.subscription.change(event.revision, name, sent);
     }
 }
 
-/// What is sent of an object; none of one that is being deleted.
-fn sent(of: &ResourceType, object: &Value) -> Option<Sent> {
-    if object::is_deleting(object) {
-        return None;
-    }
-    match resource_of(of, object) {
-        Ok((name, resource)) => Some(Sent {
-            version: object::meta(object, "resourceVersion").to_owned(),
-            name,
-            resource,
-        }),
-        Err(reason) => {
-            let name = name_of(object);
-            tracing::warn!(
-                kind = of.name,
-                name,
-                reason,
-                "an object cannot be sent over xDS"
-            );
-            None
-        }
-    }
-}
-
-fn name_of(object: &Value) -> String {
-    let (namespace, name) = (
-        object::meta(object, "namespace"),
-        object::meta(object, "name"),
-    );
-    match namespace.is_empty() {
-        true => name.to_owned(),
-        false => format!("{namespace}/{name}"),
+/// The name of an object among the resources of its type, by its key.
+fn name_of(key: &str, resource: &Resource) -> String {
+    let mut parts = key.rsplitn(3, '/');
+    let name = parts.next().unwrap_or_default();
+    match parts.next() {
+        Some(namespace) if resource.api.is_namespaced => format!("{namespace}/{name}"),
+        _ => name.to_owned(),
     }
 }
 
 /// The type of that URL, and where its objects are: Secrets in the namespace of the client only.
-fn served(url: &str, namespace: Option<&str>) -> Option<(ResourceType, Target)> {
+pub(super) fn served(url: &str, namespace: Option<&str>) -> Option<(ResourceType, Target)> {
     let of = resource_type(url)?;
     let (group, version) = of
         .api_version

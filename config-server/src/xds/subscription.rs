@@ -4,8 +4,10 @@
 //! so that a slow client costs one entry for each resource at most.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
-use config_loader::xds::ResourceType;
+use config_loader::proxy_state::REJECTED_MAX;
+use config_loader::xds::{ResourceType, RpcStatus, rejected_in};
 
 use super::form::{Asked, Said, Sent};
 use crate::store::Revision;
@@ -22,19 +24,39 @@ pub(super) struct Subscription {
     /// Changes up to this one are taken in.
     as_of: Revision,
     /// The newest version of each resource that was not sent; none if it is gone.
-    owed: BTreeMap<String, Option<Sent>>,
+    owed: BTreeMap<String, Option<Arc<Sent>>>,
+    /// The first change that is owed.
+    owed_since: Option<Revision>,
     /// Whether a response is owed although nothing may have changed.
     is_due: bool,
     /// The response that was not answered yet.
-    unanswered: Option<String>,
+    unanswered: Option<Unanswered>,
+    /// The first change of a response that was rejected as a whole, until one is accepted.
+    refused_since: Option<Revision>,
+    /// The resources that the client rejects, and why; at most [`REJECTED_MAX`].
+    rejected: BTreeMap<String, String>,
+    /// The version of the last response.
+    told: Revision,
     responses: u64,
+}
+
+/// A response that was not answered yet.
+#[derive(Debug)]
+struct Unanswered {
+    nonce: String,
+    /// The first change that it has; 0 of a first response.
+    since: Revision,
+    /// The resources in it that the client rejected before.
+    repeated: Vec<String>,
 }
 
 /// What a request changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing: it answers a response, or one that was followed by another.
+    /// Nothing: it answers no response, or one that was followed by another.
     None,
+    /// The response was accepted.
+    Accepted,
     /// The response was rejected, for this reason.
     Rejected(String),
     /// Other names are wanted: the state is to be taken in again.
@@ -50,27 +72,79 @@ impl Subscription {
             names: (!is_all).then(|| asked.subscribe.iter().cloned().collect()),
             as_of: 0,
             owed: BTreeMap::new(),
+            owed_since: None,
             is_due: true,
             unanswered: None,
+            refused_since: None,
+            rejected: BTreeMap::new(),
+            told: 0,
             responses: 0,
         }
     }
 
     /// Takes in a further request.
     pub(super) fn ask(&mut self, asked: &Asked, is_whole: bool) -> Effect {
-        if !asked.nonce.is_empty() {
-            if self.unanswered.as_ref() != Some(&asked.nonce) {
-                return Effect::None;
-            }
-            self.unanswered = None;
+        let answers = |one: &mut Unanswered| one.nonce == asked.nonce;
+        let answered = self.unanswered.take_if(answers);
+        if answered.is_none() && !asked.nonce.is_empty() {
+            return Effect::None;
+        }
+        if let Some(answered) = &answered {
+            self.answered(answered, asked.error.as_ref());
         }
         if let Some(error) = &asked.error {
             return Effect::Rejected(error.message.clone());
         }
         match self.resubscribe(asked, is_whole) {
             true => Effect::Resubscribed,
+            false if answered.is_some() => Effect::Accepted,
             false => Effect::None,
         }
+    }
+
+    /// Notes what an answer says of resources.
+    fn answered(&mut self, answered: &Unanswered, error: Option<&RpcStatus>) {
+        for name in &answered.repeated {
+            self.rejected.remove(name);
+        }
+        let rejected = error.map(rejected_in).unwrap_or_default();
+        self.refused_since = match error {
+            // Nothing tells what of it is in effect.
+            Some(_) if rejected.is_empty() => {
+                let since = self.refused_since.unwrap_or(answered.since);
+                Some(since.min(answered.since))
+            }
+            _ => None,
+        };
+        if let (Some(error), true) = (error, rejected.is_empty()) {
+            self.rejected.insert(String::new(), error.message.clone());
+        } else {
+            self.rejected.remove("");
+        }
+        for one in rejected {
+            if self.rejected.len() < REJECTED_MAX {
+                self.rejected.insert(one.name, one.reason);
+            }
+        }
+    }
+
+    /// The resources that the client rejects, by name, and why. The empty name stands for a whole response.
+    pub(super) fn rejected(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.rejected.iter();
+        all.map(|(name, reason)| (&**name, &**reason))
+    }
+
+    /// The first change that is still to be sent.
+    pub(super) fn owed_since(&self) -> Option<Revision> {
+        self.owed_since
+    }
+
+    /// The first change that the client has not accepted, or rejected by name; 0 if that is the first state.
+    pub(super) fn pending_since(&self) -> Option<Revision> {
+        let unanswered = self.unanswered.as_ref().map(|one| one.since);
+        let first = if self.responses == 0 { Some(0) } else { None };
+        let all = [first, unanswered, self.refused_since, self.owed_since];
+        all.into_iter().flatten().min()
     }
 
     /// Returns whether other names are wanted than before.
@@ -100,7 +174,7 @@ impl Subscription {
     pub(super) fn state(
         &mut self,
         as_of: Revision,
-        resources: impl Iterator<Item = Sent>,
+        resources: impl Iterator<Item = Arc<Sent>>,
         mut known: HashMap<String, String>,
     ) {
         self.as_of = as_of;
@@ -119,14 +193,20 @@ impl Subscription {
     }
 
     /// Takes in a change.
-    pub(super) fn change(&mut self, revision: Revision, name: String, sent: Option<Sent>) {
-        if revision > self.as_of {
-            self.as_of = revision;
-            self.owe(name, sent);
+    pub(super) fn change(&mut self, revision: Revision, name: String, sent: Option<Arc<Sent>>) {
+        if revision <= self.as_of {
+            // The state had it, but no response said so.
+            self.is_due |= revision > self.told;
+            return;
+        }
+        self.as_of = revision;
+        if self.owe(name, sent) {
+            self.owed_since.get_or_insert(revision);
         }
     }
 
-    fn owe(&mut self, name: String, sent: Option<Sent>) {
+    /// Returns whether the resource is wanted.
+    fn owe(&mut self, name: String, sent: Option<Arc<Sent>>) -> bool {
         let is_wanted = self
             .names
             .as_ref()
@@ -134,6 +214,7 @@ impl Subscription {
         if is_wanted {
             self.owed.insert(name, sent);
         }
+        is_wanted
     }
 
     /// Whether a response is owed and can be sent.
@@ -141,15 +222,28 @@ impl Subscription {
         self.unanswered.is_none() && (self.is_due || !self.owed.is_empty())
     }
 
-    /// The next response. In the form of the whole state its resources are those of the last [`Subscription::state`].
-    pub(super) fn respond(&mut self) -> Said {
+    /// The next response; `version` is the revision up to which the client has everything once it has this response. In the form of
+    /// the whole state its resources are those of the last [`Subscription::state`].
+    pub(super) fn respond(&mut self, version: Revision, is_whole: bool) -> Said {
+        let since = match self.responses {
+            0 => 0,
+            _ => self.owed_since.unwrap_or(version.saturating_add(1)),
+        };
         self.is_due = false;
+        self.owed_since = None;
+        self.told = version;
         self.responses += 1;
         let nonce = self.responses.to_string();
-        self.unanswered = Some(nonce.clone());
+        let rejected = self.rejected.keys();
+        let repeated = rejected.filter(|name| is_whole || self.owed.contains_key(*name));
+        self.unanswered = Some(Unanswered {
+            nonce: nonce.clone(),
+            since,
+            repeated: repeated.cloned().collect(),
+        });
         let mut said = Said {
             type_url: self.of.url.clone(),
-            version: self.as_of.to_string(),
+            version: version.to_string(),
             nonce,
             ..Said::default()
         };

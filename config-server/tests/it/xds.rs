@@ -1,6 +1,8 @@
 //! Resources over xDS: the server, and the client that proxies have, over real sockets.
 
 mod followed;
+mod raw;
+mod reported;
 mod scripted;
 
 use std::sync::Arc;

@@ -1,14 +1,13 @@
 //! Reports what is in effect to a server that takes reports: a config server.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::proxy_state::ProxyState;
 use crate::source::stream::causes::with_causes;
+use crate::source::stream::report::States;
 
 /// How often the proxy reports although nothing changed, so that the server knows that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(20);
@@ -18,9 +17,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long the server may take to take a report.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-
-/// The state of the proxy as it changes; none before the first configuration is in effect.
-pub(in crate::source) type States = watch::Receiver<Option<Arc<ProxyState>>>;
 
 /// Reports to one server until it is dropped, or the proxy's state changes no more.
 pub(super) async fn report(client: Client, server: String, mut states: States) {

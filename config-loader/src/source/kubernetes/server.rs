@@ -12,13 +12,13 @@ use tokio::time::Instant;
 use super::client::{self, Clients};
 use super::discovery::{Resource, Selection, discover};
 use super::problems::{self, Refusal};
-use super::reporting::{self, States};
+use super::reporting;
 use super::settings::{ApiServer, KubernetesSettings};
 use super::watch::{Known, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
 use crate::source::state::StateFile;
-use crate::source::stream::report::{Key, Message, Report, Restored};
+use crate::source::stream::report::{Key, Message, Report, Restored, States};
 use crate::source::stream::{causes, pauses};
 
 /// How often a server is asked what it serves: definitions of resources may be installed later.

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tokio::sync::watch;
+
 use crate::diagnostic::Diagnostic;
+use crate::proxy_state::ProxyState;
 
 /// A server whose objects are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,9 @@ impl std::fmt::Display for Origin {
 
 /// How many messages of watches may wait to be taken in; watches pause beyond it, and with them their servers.
 pub(in crate::source) const MESSAGES_MAX: usize = 256;
+
+/// The state of the proxy as it changes; none before the first configuration is in effect.
+pub(in crate::source) type States = watch::Receiver<Option<Arc<ProxyState>>>;
 
 /// One change: what a document is called, and its text; none if the object is gone.
 pub(in crate::source) type Change = (Arc<str>, Option<String>);

@@ -6,12 +6,10 @@ use prost::Message;
 use prost_types::Any;
 
 use crate::xds::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
-    INCREMENTAL, Node, RpcStatus, STATE_OF_THE_WORLD,
+    ControlPlane, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest,
+    DiscoveryResponse, INCREMENTAL, Node, REPORT_TYPE, Rejected, RpcStatus, STATE_OF_THE_WORLD,
+    rejection,
 };
-
-/// The code of gRPC for an argument that is wrong.
-const INVALID_ARGUMENT: i32 = 3;
 
 /// What a type is subscribed with.
 #[derive(Debug, Default)]
@@ -31,6 +29,8 @@ pub(super) struct Received {
     pub(super) type_url: String,
     pub(super) version: String,
     pub(super) nonce: String,
+    /// The identity of the server.
+    pub(super) server: Option<ControlPlane>,
     /// Whether the type has these resources and no others.
     pub(super) is_whole: bool,
     pub(super) resources: Vec<ReceivedResource>,
@@ -56,15 +56,14 @@ pub(super) struct Answer {
     pub(super) nonce: String,
     /// Why the response is rejected: a NACK.
     pub(super) error: Option<String>,
+    /// The resources that are rejected, as far as they have a name.
+    pub(super) rejected: Vec<Rejected>,
 }
 
 impl Answer {
     fn status(&mut self) -> Option<RpcStatus> {
         let message = self.error.take()?;
-        Some(RpcStatus {
-            code: INVALID_ARGUMENT,
-            message,
-        })
+        Some(rejection(message, &self.rejected))
     }
 }
 
@@ -78,6 +77,8 @@ pub(super) trait Protocol {
     fn subscribe(subscription: Subscription) -> Self::Request;
     fn received(response: Self::Response) -> Received;
     fn answer(answer: Answer) -> Self::Request;
+    /// The report of the proxy, in a node.
+    fn report(node: Node) -> Self::Request;
 }
 
 /// Changes only (delta).
@@ -113,6 +114,7 @@ impl Protocol for Incremental {
             type_url: response.type_url,
             version: response.system_version_info,
             nonce: response.nonce,
+            server: response.control_plane,
             is_whole: false,
             resources: resources.collect(),
             removed: response.removed_resources,
@@ -124,6 +126,14 @@ impl Protocol for Incremental {
             error_detail: answer.status(),
             type_url: answer.type_url,
             response_nonce: answer.nonce,
+            ..DeltaDiscoveryRequest::default()
+        }
+    }
+
+    fn report(node: Node) -> DeltaDiscoveryRequest {
+        DeltaDiscoveryRequest {
+            node: Some(node),
+            type_url: REPORT_TYPE.to_owned(),
             ..DeltaDiscoveryRequest::default()
         }
     }
@@ -153,6 +163,7 @@ impl Protocol for StateOfTheWorld {
             type_url: response.type_url,
             version: response.version_info,
             nonce: response.nonce,
+            server: response.control_plane,
             is_whole: true,
             resources: resources.collect(),
             removed: Vec::new(),
@@ -165,6 +176,14 @@ impl Protocol for StateOfTheWorld {
             version_info: answer.accepted,
             type_url: answer.type_url,
             response_nonce: answer.nonce,
+            ..DiscoveryRequest::default()
+        }
+    }
+
+    fn report(node: Node) -> DiscoveryRequest {
+        DiscoveryRequest {
+            node: Some(node),
+            type_url: REPORT_TYPE.to_owned(),
             ..DiscoveryRequest::default()
         }
     }

@@ -13,13 +13,15 @@ use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use super::problems;
-use super::protocol::{Incremental, Protocol, StateOfTheWorld};
+use super::protocol::{Incremental, Protocol, Received, StateOfTheWorld};
+use super::reporting::Reporting;
 use super::settings::{XdsServer, XdsSettings};
 use super::types::Types;
 use crate::grpc;
 use crate::source::state::StateFile;
-use crate::source::stream::report::{Change, Message, Report};
+use crate::source::stream::report::{Change, Message, Report, States};
 use crate::source::stream::{causes, pauses};
+use crate::xds::{report_node, takes_reports};
 
 /// How long a server may take to open a stream.
 const OPEN_MAX: Duration = Duration::from_secs(10);
@@ -39,6 +41,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The number of changes that are handed on together; a larger response is handed on in parts.
 const CHANGES_MAX: usize = 1_000;
 
+/// What revisions of the server are reported for: one stream has all types.
+const STREAM: &str = "stream";
+
 /// The key of the finding about types without a response.
 const SILENT: &str = "types without a response";
 
@@ -48,6 +53,8 @@ pub(super) struct Reporter {
     /// The server's number.
     pub(super) number: usize,
     pub(super) reports: mpsc::Sender<Message>,
+    /// The state of the proxy, for servers that take reports.
+    pub(super) states: Option<States>,
 }
 
 impl Reporter {
@@ -157,11 +164,19 @@ impl Server {
             Err(status) => return End::Failed(status),
         };
         let silent_at = Instant::now() + FIRST_RESPONSES_MAX;
+        let mut reporting = Reporting::new(self.server.name(), None);
         let mut is_first = true;
         let mut has_waited = self.types.silent().is_empty();
         loop {
             let response = tokio::select! {
                 response = responses.message() => response,
+                report = reporting.next() => {
+                    let report = P::report(report_node(&report));
+                    if answers.send(report).await.is_err() {
+                        return End::Failed(Status::unavailable("it reads no more reports"));
+                    }
+                    continue;
+                }
                 () = tokio::time::sleep_until(silent_at), if !has_waited => {
                     has_waited = true;
                     if !self.give_up_silent().await {
@@ -176,10 +191,16 @@ impl Server {
                 Ok(None) => return End::Failed(Status::unavailable("it ended the stream")),
                 Err(status) => return End::Failed(status),
             };
-            if std::mem::take(&mut is_first) && !self.begin().await {
-                return End::Stop;
+            let received = P::received(response);
+            if std::mem::take(&mut is_first) {
+                if !self.begin().await {
+                    return End::Stop;
+                }
+                let states = self.reporter.states.clone();
+                let states = states.filter(|_| received.server.as_ref().is_some_and(takes_reports));
+                reporting = Reporting::new(self.server.name(), states);
             }
-            match self.take_in::<P>(response).await {
+            match self.take_in::<P>(received).await {
                 Some(answer) => {
                     if answers.send(answer).await.is_err() {
                         return End::Failed(Status::unavailable("it reads no more answers"));
@@ -266,14 +287,18 @@ impl Server {
     }
 
     /// Takes in a response. Returns the answer; none if the collector of reports is gone.
-    async fn take_in<P: Protocol>(&mut self, response: P::Response) -> Option<P::Request> {
-        let taken = match self.types.take_in(P::received(response)) {
+    async fn take_in<P: Protocol>(&mut self, received: Received) -> Option<P::Request> {
+        let taken = match self.types.take_in(received) {
             Ok(taken) => taken,
             Err(answer) => return Some(P::answer(answer)),
         };
         let mut is_heard = self.reporter.changes(taken.changes).await;
         for (key, found) in taken.troubles {
             is_heard &= self.reporter.report(Report::Trouble(key, found)).await;
+        }
+        if let Some(revision) = taken.revision {
+            let seen = Report::Seen(STREAM.into(), revision);
+            is_heard &= self.reporter.report(seen).await;
         }
         is_heard &= self.reporter.report(Report::Settled(taken.key)).await;
         if taken.is_first {
@@ -292,6 +317,7 @@ impl Server {
     /// Types without a response are not waited for any longer. Returns whether the collector of reports is still there.
     async fn give_up_silent(&mut self) -> bool {
         self.has_given_up = true;
+        self.types.give_up_silent();
         if !self.begin().await {
             return false;
         }

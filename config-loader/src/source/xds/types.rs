@@ -20,7 +20,7 @@ use crate::source::stream::mirror::{Became, Item, Mirror};
 use crate::source::stream::report::{Change, Key, Restored};
 use crate::source::stream::text;
 use crate::xds::{
-    MCP_RESOURCE, McpResource, Node, Resource, ResourceType, object_of, resource_types,
+    MCP_RESOURCE, McpResource, Node, Rejected, Resource, ResourceType, object_of, resource_types,
 };
 
 /// The type URL of the wrapper that names a resource.
@@ -28,6 +28,9 @@ const NAMED_RESOURCE: &str = "type.googleapis.com/envoy.service.discovery.v3.Res
 
 /// How many resources a message names.
 const NAMED_MAX: usize = 20;
+
+/// What stands for the name of a resource that has none.
+const NAMELESS: &str = "a resource without a name";
 
 /// Checks the text of one object by itself.
 pub(crate) type CheckObject = fn(&str) -> Vec<Diagnostic>;
@@ -45,7 +48,8 @@ struct TypeState {
     of: ResourceType,
     key: Key,
     known: Mirror<String>,
-    /// The resources that were accepted, with their versions, by their names in the protocol.
+    /// The resources that are known, by their names in the protocol, with the versions that were accepted. That of a rejected one
+    /// is empty: a server sends it again on the next stream, or says that it is gone.
     versions: HashMap<String, String>,
     /// What is wrong with resources that cannot be read, by name.
     unreadable: BTreeMap<String, String>,
@@ -57,6 +61,8 @@ struct TypeState {
     expects_whole: bool,
     /// Whether there was a response.
     is_listed: bool,
+    /// Whether there was one on the stream that is open now.
+    is_current: bool,
 }
 
 /// What a response changes.
@@ -69,6 +75,9 @@ pub(super) struct Taken {
     pub(super) answer: Answer,
     /// Whether it is the first response about the type.
     pub(super) is_first: bool,
+    /// The revision of the server up to which everything has been received; none if versions are no numbers, or as long as a
+    /// type has no response on this stream.
+    pub(super) revision: Option<u64>,
 }
 
 /// A resource that was read.
@@ -85,6 +94,33 @@ struct Read {
 struct Unreadable {
     name: Option<String>,
     reason: String,
+}
+
+/// What is wrong with resources of a response.
+#[derive(Debug, Default)]
+struct Errors {
+    /// For people; at most [`NAMED_MAX`].
+    texts: Vec<String>,
+    /// The same for the server, as far as resources have a name.
+    rejected: Vec<Rejected>,
+}
+
+impl Errors {
+    fn add(&mut self, name: Option<&str>, reason: &str) {
+        if self.texts.len() == NAMED_MAX {
+            return;
+        }
+        self.texts
+            .push(format!("{}: {reason}", name.unwrap_or(NAMELESS)));
+        self.rejected.extend(name.map(|name| Rejected {
+            name: name.to_owned(),
+            reason: reason.to_owned(),
+        }));
+    }
+
+    fn text(&self) -> Option<String> {
+        (!self.texts.is_empty()).then(|| self.texts.join("; "))
+    }
 }
 
 /// What could be read of a response.
@@ -111,6 +147,7 @@ impl Types {
             accepted: String::new(),
             expects_whole: true,
             is_listed: false,
+            is_current: false,
         });
         let has_secrets = !settings.secrets_namespace.is_empty();
         Types {
@@ -139,6 +176,7 @@ impl Types {
         types
             .map(|state| {
                 state.expects_whole = state.versions.is_empty();
+                state.is_current = false;
                 Subscription {
                     type_url: state.of.url.clone(),
                     node: node.take(),
@@ -179,7 +217,8 @@ impl Types {
         let state = &mut self.types[at];
         state.expects_whole = false;
         let is_first = !std::mem::replace(&mut state.is_listed, true);
-        let mut errors: Vec<String> = Vec::new();
+        state.is_current = true;
+        let mut errors = Errors::default();
         state.note_unreadable(unreadable.iter(), is_whole, &mut errors);
         let whole = is_whole && unreadable.iter().all(|failed| failed.name.is_some());
         let documents = unreadable
@@ -195,22 +234,38 @@ impl Types {
             kept,
         };
         let changes = state.apply(content, check, &mut errors);
-        if errors.is_empty() {
+        let named = unreadable.into_iter().filter_map(|failed| failed.name);
+        state
+            .versions
+            .extend(named.map(|name| (name, String::new())));
+        if errors.texts.is_empty() {
             state.accepted.clone_from(&received.version);
         }
-        errors.truncate(NAMED_MAX);
-        Ok(Taken {
+        let taken = Taken {
             key: Arc::clone(&state.key),
             is_first,
+            revision: received.version.parse().ok(),
             troubles: state.troubles(&self.server),
             changes,
             answer: Answer {
                 type_url: received.type_url,
                 accepted: state.accepted.clone(),
                 nonce: received.nonce,
-                error: (!errors.is_empty()).then(|| errors.join("; ")),
+                error: errors.text(),
+                rejected: errors.rejected,
             },
+        };
+        let is_current = self.types.iter().all(|state| state.is_current);
+        Ok(Taken {
+            revision: taken.revision.filter(|_| is_current),
+            ..taken
         })
+    }
+
+    /// Types without a response are not waited for any longer.
+    pub(super) fn give_up_silent(&mut self) {
+        let silent = self.types.iter_mut().filter(|state| !state.is_listed);
+        silent.for_each(|state| state.is_current = true);
     }
 
     fn document(&self, of: &ResourceType, name: &str) -> Arc<str> {
@@ -327,30 +382,21 @@ impl TypeState {
         &mut self,
         failed: impl Iterator<Item = &'a Unreadable>,
         is_whole: bool,
-        errors: &mut Vec<String>,
+        errors: &mut Errors,
     ) {
         if is_whole {
             self.unreadable.clear();
         }
         for failed in failed {
-            let name = failed
-                .name
-                .as_deref()
-                .unwrap_or("a resource without a name");
-            errors.push(format!("{name}: {}", failed.reason));
-            self.versions.remove(name);
+            errors.add(failed.name.as_deref(), &failed.reason);
+            let name = failed.name.as_deref().unwrap_or(NAMELESS);
             self.unreadable
                 .insert(name.to_owned(), failed.reason.clone());
         }
     }
 
     /// Takes in what was read. Returns what changes; what is rejected goes to `errors`.
-    fn apply(
-        &mut self,
-        content: Content,
-        check: CheckObject,
-        errors: &mut Vec<String>,
-    ) -> Vec<Change> {
+    fn apply(&mut self, content: Content, check: CheckObject, errors: &mut Errors) -> Vec<Change> {
         let Content {
             read,
             removed,
@@ -367,13 +413,14 @@ impl TypeState {
         for read in read {
             let rejection = rejection(&read, check);
             self.unreadable.remove(&read.name);
-            match rejection {
+            let version = match rejection {
                 Some(rejection) => {
-                    self.versions.remove(&read.name);
-                    errors.push(format!("{}: {rejection}", read.name));
+                    errors.add(Some(&read.name), &rejection);
+                    String::new()
                 }
-                None => _ = self.versions.insert(read.name.clone(), read.version),
-            }
+                None => read.version,
+            };
+            self.versions.insert(read.name.clone(), version);
             match read.unknown.is_empty() {
                 true => _ = self.unknown.remove(&read.name),
                 false => _ = self.unknown.insert(read.name, read.unknown.join(", ")),

@@ -1,4 +1,4 @@
-use config_loader::xds::{RpcStatus, resource_type};
+use config_loader::xds::{Rejected, rejection, resource_type};
 
 use super::*;
 
@@ -14,10 +14,7 @@ fn asked(subscribe: &[&str], unsubscribe: &[&str]) -> Asked {
 fn answer(nonce: &str, error: Option<&str>) -> Asked {
     Asked {
         nonce: nonce.to_owned(),
-        error: error.map(|message| RpcStatus {
-            code: 3,
-            message: message.to_owned(),
-        }),
+        error: error.map(|message| rejection(message.to_owned(), &[])),
         ..Asked::default()
     }
 }
@@ -27,12 +24,12 @@ fn subscription(first: &Asked) -> Subscription {
     Subscription::new(of, first)
 }
 
-fn sent(name: &str, version: &str) -> Sent {
-    Sent {
+fn sent(name: &str, version: &str) -> Arc<Sent> {
+    Arc::new(Sent {
         name: name.to_owned(),
         version: version.to_owned(),
         resource: prost_types::Any::default(),
-    }
+    })
 }
 
 fn known(versions: &[(&str, &str)]) -> HashMap<String, String> {
@@ -47,7 +44,8 @@ fn response(subscription: &mut Subscription) -> Option<(String, Vec<String>)> {
     if !subscription.is_ready() {
         return None;
     }
-    let said = subscription.respond();
+    let version = subscription.as_of;
+    let said = subscription.respond(version, false);
     let set = said
         .resources
         .iter()
@@ -99,7 +97,7 @@ fn changes_wait_for_the_answer_and_the_newest_wins() {
         "an answer to something else"
     );
     assert_eq!(response(&mut one), None);
-    assert_eq!(one.ask(&answer("1", None), false), Effect::None);
+    assert_eq!(one.ask(&answer("1", None), false), Effect::Accepted);
     let expected = vec!["a=7".to_owned(), "-b".to_owned()];
     assert_eq!(response(&mut one), Some(("2".to_owned(), expected)));
     let rejected = one.ask(&answer("2", Some("wrong")), false);
@@ -133,4 +131,83 @@ fn only_named_resources_are_sent() {
     one.ask(&answer("2", None), false);
     assert_eq!(one.ask(&asked(&["*"], &[]), false), Effect::Resubscribed);
     assert_eq!(one.ask(&asked(&[], &[]), false), Effect::None);
+}
+
+/// A NACK that names a resource.
+fn nack(nonce: &str, name: &str) -> Asked {
+    let rejected = [Rejected {
+        name: name.to_owned(),
+        reason: "VS001: wrong".to_owned(),
+    }];
+    Asked {
+        error: Some(rejection("wrong".to_owned(), &rejected)),
+        ..answer(nonce, None)
+    }
+}
+
+fn rejected(subscription: &Subscription) -> Vec<String> {
+    let all = subscription.rejected();
+    all.map(|(name, reason)| format!("{name} {reason}"))
+        .collect()
+}
+
+#[test]
+fn revision_is_pending_until_its_response_is_answered() {
+    let mut one = subscription(&asked(&[], &[]));
+    assert_eq!(one.pending_since(), Some(0), "nothing was sent");
+    one.state(3, [sent("a", "1")].into_iter(), HashMap::new());
+    response(&mut one).unwrap();
+    one.change(4, "a".to_owned(), Some(sent("a", "4")));
+    assert_eq!((one.owed_since(), one.pending_since()), (Some(4), Some(0)));
+    one.ask(&answer("1", None), false);
+    assert_eq!(one.pending_since(), Some(4));
+    response(&mut one).unwrap();
+    assert_eq!((one.owed_since(), one.pending_since()), (None, Some(4)));
+    one.ask(&answer("2", None), false);
+    assert_eq!(one.pending_since(), None);
+    // The state was read after a change that comes afterwards.
+    one.state(6, [sent("a", "6")].into_iter(), HashMap::new());
+    one.respond(5, false);
+    one.ask(&answer("3", None), false);
+    one.change(6, "a".to_owned(), Some(sent("a", "6")));
+    assert!(one.is_ready(), "no response said that it has this revision");
+}
+
+#[test]
+fn rejected_resources_are_known_until_another_version_is_accepted() {
+    let mut one = subscription(&asked(&[], &[]));
+    one.state(
+        3,
+        [sent("a", "1"), sent("b", "1")].into_iter(),
+        HashMap::new(),
+    );
+    response(&mut one).unwrap();
+    one.ask(&nack("1", "a"), false);
+    assert_eq!(rejected(&one), ["a VS001: wrong"]);
+    assert_eq!(one.pending_since(), None, "all else is accepted");
+    one.change(4, "b".to_owned(), Some(sent("b", "4")));
+    response(&mut one).unwrap();
+    one.ask(&answer("2", None), false);
+    assert_eq!(rejected(&one), ["a VS001: wrong"], "it was not sent again");
+    one.change(5, "a".to_owned(), None);
+    response(&mut one).unwrap();
+    one.ask(&answer("3", None), false);
+    assert_eq!(rejected(&one), [""; 0]);
+}
+
+#[test]
+fn rejection_that_names_nothing_is_of_the_whole_response() {
+    let mut one = subscription(&asked(&[], &[]));
+    one.state(3, [sent("a", "1")].into_iter(), HashMap::new());
+    response(&mut one).unwrap();
+    one.ask(&answer("1", None), false);
+    one.change(4, "a".to_owned(), Some(sent("a", "4")));
+    response(&mut one).unwrap();
+    one.ask(&answer("2", Some("wrong")), false);
+    assert_eq!(rejected(&one), [" wrong"]);
+    assert_eq!(one.pending_since(), Some(4));
+    one.change(5, "a".to_owned(), Some(sent("a", "5")));
+    response(&mut one).unwrap();
+    one.ask(&answer("3", None), false);
+    assert_eq!((rejected(&one).len(), one.pending_since()), (0, None));
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use config_loader::grpc::ClientTlsFiles;
+use config_loader::proxy_state::{AppliedRevision, ProxyState, RejectedObject};
 use config_loader::{
     ControlSettings, Fleet, ResourceSet, Severity, Sources, Watch, WatchSettings, XdsNode,
     XdsServer, XdsSettings,
@@ -31,6 +32,31 @@ pub struct Followed {
     seen: Arc<Mutex<Vec<String>>>,
     files: TempDir,
     _watch: Watch,
+}
+
+/// What a proxy that takes an update at once reports of it.
+fn state_of(update: &config_loader::Update) -> ProxyState {
+    let applied = update.revisions.iter().map(|one| AppliedRevision {
+        source: Arc::clone(&one.source),
+        revision: one.revision.clone(),
+        took_seconds: 0.0,
+    });
+    let rejected = update.quarantined.iter().map(|one| {
+        let reasons = one.diagnostics.iter();
+        let reasons =
+            reasons.map(|found| format!("{} {}: {}", found.code, found.field, found.message));
+        let document = Arc::clone(&one.diagnostics[0].location.file);
+        let object = RejectedObject::new(one.object.to_string(), one.in_force, reasons.collect());
+        (document, object)
+    });
+    ProxyState {
+        namespace: "edge".to_owned(),
+        name: "edge-of-test".to_owned(),
+        generation: 7,
+        applied: applied.collect(),
+        rejected: rejected.collect(),
+        ..ProxyState::default()
+    }
 }
 
 /// The hosts of all VirtualServices, in order.
@@ -112,8 +138,10 @@ impl Followed {
             },
             ..XdsSettings::default()
         };
+        let (states, reported) = watch::channel(None);
         let sources = Sources {
             paths: Vec::new(),
+            states: Some(reported),
             control: Some(ControlSettings {
                 xds,
                 ..ControlSettings::default()
@@ -122,9 +150,10 @@ impl Followed {
         };
         let (sender, found) = watch::channel(Found::default());
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let states = Arc::clone(&seen);
+        let all = Arc::clone(&seen);
         let on_update = move |update: config_loader::Update| {
-            states.lock().unwrap().push(hosts(&update.set).join(" "));
+            all.lock().unwrap().push(hosts(&update.set).join(" "));
+            states.send_replace(Some(Arc::new(state_of(&update))));
             sender.send_replace(Found {
                 set: update.set,
                 diagnostics: update.diagnostics,

@@ -58,6 +58,7 @@ fn whole(version: &str, resources: Vec<ReceivedResource>) -> Received {
         type_url: VIRTUAL_SERVICES.to_owned(),
         version: version.to_owned(),
         nonce: format!("n{version}"),
+        server: None,
         is_whole: true,
         resources,
         removed: Vec::new(),
@@ -105,6 +106,7 @@ fn whole_state_changes_only_what_differs() {
         accepted: "1".to_owned(),
         nonce: "n1".to_owned(),
         error: None,
+        rejected: Vec::new(),
     };
     assert_eq!(taken.answer, expected);
     let taken = types
@@ -179,7 +181,11 @@ fn next_stream_resumes_with_the_versions_that_were_accepted() {
         .unwrap();
     assert_eq!(
         one.versions,
-        HashMap::from([("shop/a".to_owned(), "1".to_owned())])
+        HashMap::from(
+            [("shop/a", "1"), ("shop/b", "")]
+                .map(|(name, version)| (name.to_owned(), version.to_owned()))
+        ),
+        "the server sends what was rejected again, or says that it is gone"
     );
     // With versions the server sends changes only, so that nothing else is gone.
     let taken = types

@@ -1,0 +1,178 @@
+//! Resources as they are sent, encoded once for all streams that send the same version of an object.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use config_loader::xds::{ResourceType, resource_of};
+
+use super::form::Sent;
+use crate::api::route::Target;
+use crate::object;
+use crate::store::Revision;
+
+/// The most bytes that are kept, of objects and of their resources. What was used least recently goes first.
+const BYTES_MAX: usize = 64 << 20;
+
+/// What an entry takes beside its texts, about.
+const ENTRY_BYTES: usize = 256;
+
+/// The resources that were sent last.
+#[derive(Debug, Default)]
+pub(super) struct Encoded(Mutex<Kept>);
+
+/// Two generations: what is used goes to the recent one, and the older one is dropped when the recent one is half of the limit.
+#[derive(Debug, Default)]
+struct Kept {
+    recent: HashMap<String, Entry>,
+    recent_bytes: usize,
+    older: HashMap<String, Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    revision: Revision,
+    /// The object: after a restore of the store, another one may have the same revision.
+    value: Bytes,
+    sent: Option<Arc<Sent>>,
+}
+
+impl Entry {
+    fn size(&self) -> usize {
+        let sent = self.sent.as_ref();
+        let sent = sent.map_or(0, |sent| sent.resource.value.len() + sent.name.len());
+        ENTRY_BYTES + self.value.len() + sent
+    }
+}
+
+impl Encoded {
+    /// What is sent of an object; none of one that is being deleted, or that the protocol cannot carry.
+    pub(super) fn of(
+        &self,
+        (of, target): (&ResourceType, &Target),
+        key: &str,
+        (revision, value): (Revision, &Bytes),
+    ) -> Option<Arc<Sent>> {
+        let id = format!("{} {key}", of.url);
+        if let Some(known) = self.get(&id)
+            && known.revision == revision
+            && known.value == *value
+        {
+            return known.sent;
+        }
+        let object = object::decode(value, revision, target.resource, target.version);
+        let sent = encode(of, &object, revision).map(Arc::new);
+        self.put(
+            id,
+            Entry {
+                revision,
+                value: value.clone(),
+                sent: sent.clone(),
+            },
+        );
+        sent
+    }
+
+    fn get(&self, id: &str) -> Option<Entry> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = kept.recent.get(id) {
+            return Some(entry.clone());
+        }
+        let (id, entry) = kept.older.remove_entry(id)?;
+        kept.put(id, entry.clone());
+        Some(entry)
+    }
+
+    fn put(&self, id: String, entry: Entry) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.put(id, entry);
+    }
+}
+
+impl Kept {
+    fn put(&mut self, id: String, entry: Entry) {
+        self.older.remove(&id);
+        self.recent_bytes += entry.size();
+        if let Some(replaced) = self.recent.insert(id, entry) {
+            self.recent_bytes -= replaced.size();
+        }
+        if self.recent_bytes > BYTES_MAX / 2 {
+            self.older = std::mem::take(&mut self.recent);
+            self.recent_bytes = 0;
+        }
+    }
+}
+
+fn encode(of: &ResourceType, object: &serde_json::Value, revision: Revision) -> Option<Sent> {
+    if object::is_deleting(object) {
+        return None;
+    }
+    match resource_of(of, object) {
+        Ok((name, resource)) => Some(Sent {
+            version: revision.to_string(),
+            name,
+            resource,
+        }),
+        Err(reason) => {
+            let (namespace, name) = (
+                object::meta(object, "namespace"),
+                object::meta(object, "name"),
+            );
+            tracing::warn!(
+                kind = of.name,
+                namespace,
+                name,
+                reason,
+                "an object cannot be sent over xDS"
+            );
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::session::served;
+    use super::*;
+
+    fn value(host: &str, padding: usize) -> Bytes {
+        let object = json!({
+            "metadata": {"name": "a", "namespace": "shop", "annotations": {"padding": "x".repeat(padding)}},
+            "spec": {"hosts": [host]},
+        });
+        object.to_string().into()
+    }
+
+    #[test]
+    fn same_version_is_encoded_once_and_the_memory_is_bounded() {
+        let (of, target) = served("networking.istio.io/v1/VirtualService", None).unwrap();
+        let encoded = Encoded::default();
+        let get = |key: &str, revision: Revision, value: &Bytes| {
+            encoded.of((&of, &target), key, (revision, value)).unwrap()
+        };
+        let first = get("/a", 1, &value("a", 0));
+        assert!(Arc::ptr_eq(&first, &get("/a", 1, &value("a", 0))));
+        let other = get("/a", 1, &value("b", 0));
+        assert!(!Arc::ptr_eq(&first, &other), "of another history");
+        let next = get("/a", 2, &value("b", 0));
+        assert_eq!((&*next.name, &*next.version), ("shop/a", "2"));
+        let large = value("a", 1 << 20);
+        for number in 0..200 {
+            get(&format!("/{number}"), 3, &large);
+            get("/a", 2, &value("b", 0));
+        }
+        assert!(
+            Arc::ptr_eq(&next, &get("/a", 2, &value("b", 0))),
+            "used all the time"
+        );
+        let kept = encoded.0.lock().unwrap();
+        let entries = kept.recent.values().chain(kept.older.values());
+        let bytes: usize = entries.map(Entry::size).sum();
+        assert!(
+            (BYTES_MAX / 4..=BYTES_MAX + (4 << 20)).contains(&bytes),
+            "{bytes}"
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! What is known of the proxy at the other end of a stream, as the same report that proxies over the Kubernetes API write.
+//!
+//! A proxy of Strait reports what is in effect. Of any other client the answers tell what it has accepted: that is less, since it
+//! may take effect later.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use config_loader::proxy_state::{
+    ProxySpec, ProxyStatus, REPORT_GROUP, REPORT_PLURAL, REPORT_VERSION, RejectedObject,
+};
+use config_loader::xds::{Node, report_in};
+use http::Method;
+use prost_types::value::Kind;
+
+use crate::access::User;
+use crate::api::Call;
+use crate::api::params::Params;
+use crate::api::route::Target;
+use crate::metrics::Metrics;
+use crate::object;
+use crate::proxies::{self, Proxies, REPORT_BYTES_MAX, Report, Reporter};
+use crate::resources;
+use crate::store::Revision;
+
+/// After a stream ended its proxy may come back for so long before it is forgotten: streams are renewed.
+const LEAVES_AFTER: Duration = Duration::from_secs(5);
+
+/// The name of the program whose clients report themselves.
+const STRAIT: &str = "strait";
+
+/// The proxy of one stream. It is forgotten soon after this is dropped.
+pub(super) struct ReportedProxy {
+    proxies: Arc<Proxies>,
+    metrics: Arc<Metrics>,
+    user: User,
+    reporter: Reporter,
+    /// What it reports, or what its answers say.
+    report: Option<Report>,
+    /// Whether it reports what is in effect.
+    is_own: bool,
+    /// What its answers reject.
+    rejected: Vec<RejectedObject>,
+    /// Whether a report that was not taken is in the log.
+    has_failed: bool,
+}
+
+impl Drop for ReportedProxy {
+    fn drop(&mut self) {
+        self.proxies
+            .ended(self.reporter, Instant::now() + LEAVES_AFTER);
+    }
+}
+
+impl ReportedProxy {
+    pub(super) fn new(proxies: &Arc<Proxies>, metrics: &Arc<Metrics>, user: &User) -> Self {
+        ReportedProxy {
+            proxies: Arc::clone(proxies),
+            metrics: Arc::clone(metrics),
+            user: user.clone(),
+            reporter: proxies.reporter(),
+            report: None,
+            is_own: false,
+            rejected: Vec::new(),
+            has_failed: false,
+        }
+    }
+
+    /// Notes the node of the first request of a stream.
+    pub(super) fn introduce(&mut self, node: &Node) {
+        self.is_own = node.user_agent_name == STRAIT;
+        if !self.is_own {
+            self.report = identity(node);
+        }
+    }
+
+    /// Takes in a report of the proxy itself.
+    pub(super) fn take(&mut self, node: &Node) {
+        match read(node) {
+            Ok(report) => {
+                self.is_own = true;
+                self.report = Some(report);
+                self.tell();
+            }
+            Err(why) => self.failed(&why),
+        }
+    }
+
+    /// Takes in what the answers say: up to which revision everything is accepted, and what is rejected.
+    pub(super) fn answered(&mut self, accepted: Option<Revision>, rejected: Vec<RejectedObject>) {
+        let accepted = accepted.map(|revision| revision.to_string());
+        let is_same = match &self.report {
+            None => true,
+            Some(report) => self.is_own || report.status.revision == accepted,
+        };
+        if is_same && rejected == self.rejected {
+            return;
+        }
+        self.rejected = rejected;
+        if let Some(report) = self.report.as_mut().filter(|_| !self.is_own) {
+            report.status.revision = accepted;
+        }
+        self.tell();
+    }
+
+    /// Tells that the proxy is there.
+    pub(super) fn tell(&mut self) {
+        let Some(mut report) = self.report.clone() else {
+            return;
+        };
+        let status = &mut report.status;
+        for one in &self.rejected {
+            let is_known = status
+                .rejected
+                .iter()
+                .any(|known| known.object == one.object);
+            if !is_known {
+                status.rejected_count += 1;
+                status.rejected.push(one.clone());
+            }
+        }
+        status
+            .rejected
+            .truncate(config_loader::proxy_state::REJECTED_MAX);
+        let told = match self.user.check(&put_of(&report)) {
+            Ok(()) => {
+                self.metrics.report();
+                let taken = self
+                    .proxies
+                    .report_by(report, Some(self.reporter), Instant::now());
+                taken
+                    .map(|_| ())
+                    .map_err(|_| format!("there are {} proxies already", proxies::PROXIES_MAX))
+            }
+            Err(failure) => Err(failure.message.clone()),
+        };
+        match told {
+            Ok(()) => self.has_failed = false,
+            Err(why) => self.failed(&why),
+        }
+    }
+
+    fn failed(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.has_failed, true) {
+            let user = &*self.user.name;
+            tracing::warn!(user, why, "the report of a proxy over xDS is not taken");
+        }
+    }
+}
+
+/// The report in a request.
+fn read(node: &Node) -> Result<Report, String> {
+    let text = report_in(node).ok_or("its node has no report")?;
+    if text.len() > REPORT_BYTES_MAX {
+        return Err(format!(
+            "it has {} bytes, and the limit is {REPORT_BYTES_MAX}",
+            text.len()
+        ));
+    }
+    let object = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let report = proxies::read(&object).map_err(|(field, why)| format!("{field}: {why}"))?;
+    for (field, name) in [("namespace", &report.namespace), ("name", &report.name)] {
+        if !object::is_name(name) {
+            return Err(format!("metadata.{field}: {name:?} is no name"));
+        }
+    }
+    Ok(report)
+}
+
+/// Who a client is that reports nothing itself; none if it does not say so.
+fn identity(node: &Node) -> Option<Report> {
+    let fields = &node.metadata.as_ref()?.fields;
+    let text = |name: &str| match fields.get(name).and_then(|value| value.kind.as_ref()) {
+        Some(Kind::StringValue(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let named = text("NAME");
+    // Istio: TYPE~IP~NAME.NAMESPACE~DOMAIN.
+    let mut parts = node.id.split('~');
+    let mode = match parts.next() {
+        Some("sidecar") => "sidecar",
+        _ => "gateway",
+    };
+    let full = parts.nth(1).unwrap_or(&node.id);
+    let short = full.split_once('.').map_or(full, |(name, _)| name);
+    let name = if named.is_empty() { short } else { &named };
+    let (name, namespace) = (name.to_ascii_lowercase(), text("NAMESPACE"));
+    let is_known = object::is_name(&name) && object::is_name(&namespace);
+    is_known.then(|| Report {
+        namespace,
+        name,
+        spec: ProxySpec {
+            cluster: text("CLUSTER_ID"),
+            mode: mode.to_owned(),
+            version: node.user_agent_version.clone(),
+            ..ProxySpec::default()
+        },
+        status: ProxyStatus::default(),
+    })
+}
+
+/// The write of the same report over the Kubernetes API, which needs the same permission.
+fn put_of(report: &Report) -> Call {
+    let resource = resources::find(REPORT_GROUP, REPORT_VERSION, REPORT_PLURAL);
+    let (resource, version) = resource.expect("the table of resources has reports");
+    Call {
+        content_type: String::new(),
+        user_agent: String::new(),
+        method: Method::PUT,
+        target: Target {
+            resource,
+            version,
+            namespace: Some(report.namespace.clone()),
+            name: Some(report.name.clone()),
+            is_status: false,
+        },
+        params: Params::default(),
+        body: Bytes::new(),
+    }
+}

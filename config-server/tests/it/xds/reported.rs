@@ -1,0 +1,203 @@
+//! What the server knows of proxies over xDS, and how long it serves them.
+
+use std::time::{Duration, Instant};
+
+use config_loader::xds::{Rejected, rejection};
+use config_server::access::{Role, tokens};
+use serde_json::{Value, json};
+
+use super::followed::{Followed, hosts};
+use super::raw::{RawStream, node};
+use super::{VIRTUAL_SERVICES, create, virtual_service};
+use crate::conditions::{condition, wait};
+use crate::support::{Client, TestServer, on_each_store};
+
+const TYPE: &str = "networking.istio.io/v1/VirtualService";
+const PROXIES: &str = "/apis/strait.io/v1alpha1/proxies";
+
+/// The only proxy, as soon as `is_it` says so.
+async fn proxy(admin: &mut Client, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let list = admin.get(PROXIES).await.body;
+        let first = &list["items"][0];
+        if is_it(first) {
+            return first.clone();
+        }
+        assert!(Instant::now() < deadline, "{what}: {list}");
+        tokio::task::yield_now().await;
+    }
+}
+
+fn revision_of(object: &Value) -> u64 {
+    let revision = object["metadata"]["resourceVersion"].as_str().unwrap();
+    revision.parse().unwrap()
+}
+
+fn applied(proxy: &Value) -> u64 {
+    let revision = proxy["status"]["revision"].as_str();
+    revision.map_or(0, |revision| revision.parse().unwrap())
+}
+
+/// Of a client that reports nothing itself the answers tell what it accepted and rejected.
+async fn answers_of_other_clients_are_its_report(server: TestServer) {
+    let mut admin = server.admin().await;
+    let object = virtual_service("a", "a.example.com");
+    create(&mut admin, VIRTUAL_SERVICES, &object).await;
+    let token = server.token("proxy");
+    let mut stream = RawStream::open(&server, &token, node("web-1"), TYPE).await;
+    let one = proxy(&mut admin, "it is connected", |one| one.is_object()).await;
+    assert_eq!(one["metadata"]["name"], "web-1");
+    assert_eq!(one["metadata"]["namespace"], "edge");
+    assert_eq!(one["spec"]["mode"], "sidecar");
+    assert_eq!(one["spec"]["cluster"], "east");
+    assert_eq!(applied(&one), 0, "nothing was accepted yet");
+    let response = stream.answer(None).await;
+    assert_eq!(response.resources.len(), 1);
+    let revision: u64 = response.system_version_info.parse().unwrap();
+    proxy(&mut admin, "the ACK", |one| applied(one) >= revision).await;
+
+    // A rejection that names its resource: all else is accepted.
+    let path = format!("{VIRTUAL_SERVICES}/a");
+    let changed = virtual_service("a", "b.example.com");
+    let changed = admin.patch(&path, "merge-patch+json", &changed).await.body;
+    let rejected = [Rejected {
+        name: "shop/a".to_owned(),
+        reason: "VS001: no".to_owned(),
+    }];
+    let error = rejection("shop/a: VS001: no".to_owned(), &rejected);
+    stream.answer(Some(error)).await;
+    let one = proxy(&mut admin, "the NACK", |one| {
+        one["status"]["rejectedCount"] == 1
+    })
+    .await;
+    assert_eq!(applied(&one), revision_of(&changed));
+    let expected = json!({
+        "object": "VirtualService/shop/a", "lastGoodVersionInUse": true, "reasons": ["VS001: no"],
+    });
+    assert_eq!(one["status"]["rejected"][0], expected);
+
+    // One that names nothing: nothing tells what of the response is in effect.
+    let changed = virtual_service("a", "c.example.com");
+    let changed = admin.patch(&path, "merge-patch+json", &changed).await.body;
+    stream
+        .answer(Some(rejection("all wrong".to_owned(), &[])))
+        .await;
+    let one = proxy(&mut admin, "the second NACK", |one| {
+        one["status"]["rejected"][0]["reasons"] == json!(["all wrong"])
+    })
+    .await;
+    assert!(applied(&one) < revision_of(&changed), "{one}");
+
+    drop(stream);
+    let ended = Instant::now();
+    proxy(&mut admin, "it leaves", Value::is_null).await;
+    assert!(
+        ended.elapsed() < Duration::from_secs(20),
+        "long before 60 s"
+    );
+}
+
+/// A proxy of Strait reports what is in effect, which makes objects `Programmed`.
+async fn proxy_reports_what_is_in_effect(server: TestServer) {
+    let mut admin = server.admin().await;
+    let object = virtual_service("a", "a.example.com");
+    create(&mut admin, VIRTUAL_SERVICES, &object).await;
+    let mut followed = Followed::of(&server, "proxy");
+    followed
+        .until("the object", |found| hosts(&found.set) == ["a.example.com"])
+        .await;
+    let list = admin.get(VIRTUAL_SERVICES).await.body;
+    let revision = revision_of(&list);
+    let one = proxy(&mut admin, "its report", |one| applied(one) >= revision).await;
+    assert_eq!(one["metadata"]["name"], "edge-of-test");
+    assert_eq!(one["status"]["generation"], 7);
+    assert_eq!(one["status"]["upToDate"], true);
+    let path = format!("{VIRTUAL_SERVICES}/a");
+    let changed = virtual_service("a", "b.example.com");
+    let changed = admin.patch(&path, "merge-patch+json", &changed).await.body;
+    let revision = revision_of(&changed);
+    let one = proxy(&mut admin, "the change", |one| {
+        applied(one) >= revision && one["status"]["lastChangeSeconds"].is_number()
+    })
+    .await;
+    let took = one["status"]["lastChangeSeconds"].as_f64().unwrap();
+    assert!(took < 20.0, "{took}");
+
+    // The API refuses such an object: one of an older version of the server may be in the store all the same.
+    let mut bad = virtual_service("bad", "bad.example.com");
+    bad["spec"]["http"][0]["timeout"] = json!("-1s");
+    let key = "/networking.istio.io/virtualservices/shop/bad".to_owned();
+    let value = Some(bad.to_string().into());
+    let absent = config_server::store::Expected::Absent;
+    server.store.write(key, absent, value).await.unwrap();
+    let one = proxy(&mut admin, "the rejection", |one| {
+        one["status"]["rejectedCount"] == 1
+    })
+    .await;
+    let rejected = &one["status"]["rejected"][0];
+    assert_eq!(rejected["object"], "VirtualService/shop/bad");
+    let reason = rejected["reasons"][0].as_str().unwrap();
+    assert!(
+        reason.starts_with("VS") && reason.contains(": "),
+        "{reason}"
+    );
+    drop(followed);
+    proxy(&mut admin, "it leaves", Value::is_null).await;
+}
+
+on_each_store!(
+    answers_of_other_clients_are_its_report,
+    proxy_reports_what_is_in_effect,
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_programmed_at_proxies_over_xds() {
+    let server = TestServer::start_with(|_| {}).await;
+    let mut admin = server.admin().await;
+    let _followed = Followed::of(&server, "proxy");
+    let object = virtual_service("a", "a.example.com");
+    create(&mut admin, VIRTUAL_SERVICES, &object).await;
+    let programmed = wait(&server, &format!("{VIRTUAL_SERVICES}/a"), |object| {
+        condition(object, "Programmed")["status"] == "True"
+    })
+    .await;
+    let message = &condition(&programmed, "Programmed")["message"];
+    assert_eq!(message, "1 of 1 proxies");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_that_may_not_report_is_no_proxy() {
+    let server = TestServer::embedded().await;
+    let path = tokens::file_in(server.data.path());
+    let token = tokens::create(&path, "reader", Role::Reader, None).unwrap();
+    let mut stream = RawStream::open(&server, &token, node("reader"), TYPE).await;
+    stream.answer(None).await;
+    let mut admin = server.admin().await;
+    let object = virtual_service("a", "a.example.com");
+    create(&mut admin, VIRTUAL_SERVICES, &object).await;
+    stream.answer(None).await;
+    create(
+        &mut admin,
+        VIRTUAL_SERVICES,
+        &virtual_service("b", "b.example.com"),
+    )
+    .await;
+    // The answer before was taken in when this one comes.
+    stream.answer(None).await;
+    assert_eq!(admin.get(PROXIES).await.body["items"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stream_ends_when_its_token_is_revoked() {
+    let server = TestServer::embedded().await;
+    let path = tokens::file_in(server.data.path());
+    let token = tokens::create(&path, "one", Role::Proxy(Vec::new()), None).unwrap();
+    let mut stream = RawStream::open(&server, &token, node("web-1"), TYPE).await;
+    stream.answer(None).await;
+    tokens::revoke(&path, "one").unwrap();
+    let revoked = Instant::now();
+    let ended = stream.next().await.unwrap_err();
+    assert_eq!(ended.code(), tonic::Code::Unauthenticated, "{ended:?}");
+    assert!(revoked.elapsed() < Duration::from_secs(20));
+}

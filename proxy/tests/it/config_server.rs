@@ -11,7 +11,7 @@ use crate::support::{eventually, until};
 /// `strait control`, killed when this is dropped.
 pub(crate) struct Control {
     child: Child,
-    listen: String,
+    pub(crate) listen: String,
 }
 
 impl Control {
@@ -101,7 +101,7 @@ pub(crate) fn has_kubectl() -> bool {
 }
 
 /// How a proxy follows the config server: the arguments for it.
-fn by_kubernetes(control: &Control, data: &Path) -> Vec<String> {
+pub(crate) fn by_kubernetes(control: &Control, data: &Path) -> Vec<String> {
     let _ = control;
     let kubeconfig = data.join("proxy.kubeconfig");
     let kubeconfig = kubeconfig.to_str().unwrap();
@@ -111,7 +111,7 @@ fn by_kubernetes(control: &Control, data: &Path) -> Vec<String> {
 }
 
 /// The same over xDS, with the token of the same user.
-fn by_xds(control: &Control, data: &Path) -> Vec<String> {
+pub(crate) fn by_xds(control: &Control, data: &Path) -> Vec<String> {
     let kubeconfig = std::fs::read_to_string(data.join("proxy.kubeconfig")).unwrap();
     let mut lines = kubeconfig.lines();
     let token = lines.find_map(|line| line.trim().strip_prefix("token: "));

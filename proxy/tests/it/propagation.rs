@@ -5,24 +5,21 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::config_server::{Control, answers, apply, has_kubectl, kubectl, until_says};
+use crate::config_server::{
+    Control, answers, apply, by_kubernetes, by_xds, has_kubectl, kubectl, until_says,
+};
 use crate::support::eventually;
 use crate::support::mesh::gateway;
 use crate::support::proxy::{Proxy, Start, free_address};
 
-const SOURCE: (&str, &str) = ("source", "kubernetes://");
-
 /// A config server with one proxy that answers `one`.
-async fn follow(data: &Path) -> (Control, Proxy) {
+async fn follow(data: &Path, way: fn(&Control, &Path) -> Vec<String>) -> (Control, Proxy) {
     let control = Control::start(data, &free_address().to_string());
     let start = Start::new();
     apply(data, &gateway(&[start.edge()]));
     apply(data, &answers("one"));
-    let kubeconfig = data.join("proxy.kubeconfig");
-    let proxy = start
-        .args(["--control", "kubernetes://", "--kubeconfig"])
-        .args([kubeconfig.to_str().unwrap()])
-        .spawn();
+    let arguments = way(&control, data);
+    let proxy = start.args(&arguments).spawn();
     until_says(&proxy, "one").await;
     (control, proxy)
 }
@@ -52,9 +49,24 @@ async fn change_is_seen_from_the_write_to_the_proxy() {
         eprintln!("skipped: there is no kubectl");
         return;
     }
+    is_seen(by_kubernetes, |_| "kubernetes://".to_owned()).await;
+}
+
+#[tokio::test]
+async fn change_over_xds_is_seen_from_the_write_to_the_proxy() {
+    if !has_kubectl() {
+        eprintln!("skipped: there is no kubectl");
+        return;
+    }
+    is_seen(by_xds, |control| format!("xds://{}", control.listen)).await;
+}
+
+async fn is_seen(way: fn(&Control, &Path) -> Vec<String>, source: fn(&Control) -> String) {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let (_control, proxy) = follow(&data).await;
+    let (control, proxy) = follow(&data, way).await;
+    let source = source(&control);
+    let labels = [("source", &*source)];
     eventually("the proxy reports", || proxies(&data).len() == 1);
     apply(&data, &answers("two"));
     until_says(&proxy, "two").await;
@@ -90,16 +102,16 @@ async fn change_is_seen_from_the_write_to_the_proxy() {
     assert!(counted.unwrap().parse::<u64>().unwrap() > 0, "{metrics}");
     assert!(metrics.contains("strait_control_proxies 1\n"), "{metrics}");
 
-    assert!(proxy.metric("strait_config_propagation_seconds_count", &[SOURCE]) >= 2.0);
+    assert!(proxy.metric("strait_config_propagation_seconds_count", &labels) >= 2.0);
     let dump: Value = serde_json::from_str(&proxy.page("/config_dump")).unwrap();
     let sources = dump["sources"].as_array().unwrap();
     let mut sources = sources.iter();
-    let source = sources.find(|one| one["source"] == SOURCE.1).unwrap();
-    let revision: f64 = source["revision"].as_str().unwrap().parse().unwrap();
+    let found = sources.find(|one| one["source"] == source).unwrap();
+    let revision: f64 = found["revision"].as_str().unwrap().parse().unwrap();
     assert!(revision >= 2.0, "{dump}");
-    assert!(source["took_seconds"].as_f64().unwrap() < 10.0);
+    assert!(found["took_seconds"].as_f64().unwrap() < 10.0);
     assert_eq!(dump["rejected"], Value::Array(Vec::new()));
-    let shown = proxy.metric("strait_config_source_revision", &[SOURCE]);
+    let shown = proxy.metric("strait_config_source_revision", &labels);
     assert!(shown >= revision, "{shown} {revision}");
 }
 
@@ -111,7 +123,7 @@ async fn objects_say_whether_proxies_have_them_in_effect() {
     }
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let (_control, proxy) = follow(&data).await;
+    let (_control, proxy) = follow(&data, by_kubernetes).await;
     let wait = |condition: &str| {
         let condition = format!("--for=condition=Programmed={condition}");
         let waited = kubectl(

@@ -14,8 +14,8 @@ use crate::parse::FILE_BYTES_MAX;
 use crate::proxy_state::ProxyState;
 use crate::resource::ResourceSet;
 use crate::source::{
-    self, ControlSettings, FileEvent, FileSource, Follow, Look, Received, ServersFollowing, Source,
-    SourceRevision, WatchSettings,
+    self, ControlSettings, FileEvent, FileSource, Follow, Look, Received, ServerContext,
+    ServersFollowing, Source, SourceErrors, SourceRevision, WatchSettings,
 };
 use crate::store::{Change, Delta, Quarantined, Store, Update};
 use crate::validate::references::References;
@@ -153,6 +153,8 @@ pub struct Sources {
     pub control: Option<ControlSettings>,
     /// The state of the proxy as it changes, for servers that take reports; none if they are told nothing.
     pub states: Option<watch::Receiver<Option<Arc<ProxyState>>>>,
+    /// Counts what fails at servers.
+    pub errors: SourceErrors,
 }
 
 /// As [`watch()`], of all sources, and with findings for a proxy in this fleet, which is queried whenever they are looked at.
@@ -196,8 +198,12 @@ pub fn watch_for(
         watch.stop = Some(source::spawn(files, settings, follower)?);
     }
     if let Some(servers) = &sources.control {
-        let known = (check_object as fn(&str) -> _, sources.states.clone());
-        let followed = source::follow_servers(servers.clone(), known, Shared(following))?;
+        let context = ServerContext {
+            check: check_object,
+            states: sources.states.clone(),
+            errors: sources.errors.clone(),
+        };
+        let followed = source::follow_servers(servers.clone(), context, Shared(following))?;
         watch.servers = Some(followed);
     }
     Ok((loaded, watch))

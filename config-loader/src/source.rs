@@ -2,6 +2,7 @@
 //! kinds their names.
 
 mod debounce;
+mod errors;
 mod file;
 mod kubernetes;
 mod look;
@@ -13,12 +14,14 @@ mod stream;
 mod watch;
 mod xds;
 
+pub use errors::{SourceError, SourceErrors};
 pub(crate) use file::FileSource;
-#[cfg(test)]
-pub(crate) use kubernetes::Clients as KubernetesClients;
 pub use kubernetes::{ApiServer, KubernetesSettings};
+#[cfg(test)]
+pub(crate) use kubernetes::{Clients as KubernetesClients, Connected as KubernetesClient};
 pub(crate) use look::{FileEvent, Look, Source};
 pub use revision::{FILES, Received, SourceRevision};
+pub(crate) use servers::ServerContext;
 #[cfg(test)]
 pub(crate) use servers::follow as follow_servers_with;
 pub use servers::{

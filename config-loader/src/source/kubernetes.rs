@@ -12,9 +12,12 @@ mod reporting;
 mod seen;
 mod server;
 mod settings;
+mod throttle;
 mod watch;
 
 pub(crate) use client::Clients;
+#[cfg(test)]
+pub(crate) use client::Connected;
 pub(super) use client::connect;
 pub use settings::{ApiServer, KubernetesSettings};
 

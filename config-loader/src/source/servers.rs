@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use super::errors::SourceErrors;
 use super::kubernetes::{self, ApiServer, Clients, KubernetesSettings};
 use super::state::{self, StateFile};
 use super::stream::collect::collect;
@@ -88,14 +89,24 @@ impl Drop for Following {
     }
 }
 
-/// Follows the servers; `follower` gets every change. `check` finds what is wrong with one object by itself. Servers that take
-/// reports are told the `states` of the proxy.
+/// What servers are followed with, beside their settings.
+#[derive(Clone)]
+pub(crate) struct ServerContext {
+    /// Finds what is wrong with one object by itself.
+    pub(crate) check: CheckObject,
+    /// The states of the proxy, for servers that take reports.
+    pub(crate) states: Option<States>,
+    /// Counts what fails.
+    pub(crate) errors: SourceErrors,
+}
+
+/// Follows the servers; `follower` gets every change.
 ///
 /// # Errors
 /// If no thread or no runtime can be started, or the directory of the state cannot be made.
 pub(crate) fn spawn(
     settings: ControlSettings,
-    (check, states): (CheckObject, Option<States>),
+    context: ServerContext,
     follower: impl Follow + Send + 'static,
 ) -> io::Result<Following> {
     if let Some(directory) = &settings.state {
@@ -111,7 +122,7 @@ pub(crate) fn spawn(
             runtime.block_on(async {
                 tokio::select! {
                     _ = stopped => {}
-                    () = follow(settings, (Clients::Configured, check, states), follower) => {}
+                    () = follow(settings, (Clients::Configured, context), follower) => {}
                 }
             });
         })?;
@@ -124,9 +135,14 @@ pub(crate) fn spawn(
 /// Runs the tasks of all servers, and takes in what they report.
 pub(crate) async fn follow(
     settings: ControlSettings,
-    (clients, check, states): (Clients, CheckObject, Option<States>),
+    (clients, context): (Clients, ServerContext),
     follower: impl Follow,
 ) {
+    let ServerContext {
+        check,
+        states,
+        errors,
+    } = context;
     let origins = settings.origins();
     let files = settings.state_files();
     let first_xds = settings.kubernetes.servers.len();
@@ -142,5 +158,5 @@ pub(crate) async fn follow(
     if let Some(saving) = &saving {
         tasks.spawn(Arc::clone(saving).run());
     }
-    collect(&origins, saving, messages, follower).await;
+    collect((&origins, errors), saving, messages, follower).await;
 }

@@ -2,11 +2,13 @@
 //!
 //! - a `mirror` per resource turns what a server says into changes, so that a new list removes nothing by itself;
 //! - tasks report changes and problems (`report`);
+//! - `stall` notices a server that stops in the middle of a message; `load` reads what was saved of one;
 //! - `progress` knows what is still missing, and what is wrong;
 //! - `collect` gathers the changes of all servers and hands them on as one; `saving` writes them to files (`--state`).
 
 pub(super) mod causes;
 pub(super) mod collect;
+pub(super) mod load;
 pub(super) mod mirror;
 pub(super) mod pauses;
 pub(super) mod progress;
@@ -15,4 +17,5 @@ pub(super) mod report;
 mod restored;
 mod revisions;
 pub(super) mod saving;
+pub(super) mod stall;
 pub(super) mod text;

@@ -5,11 +5,13 @@
 //! - `reporting` says when the proxy reports what is in effect;
 //! - `types` knows the resources of each type, without I/O: it turns a response into changes and an ACK or a NACK.
 
+mod errors;
 mod problems;
 mod protocol;
 mod reporting;
 mod server;
 mod settings;
+mod stall;
 mod types;
 
 pub use settings::{XdsNode, XdsServer, XdsSettings};

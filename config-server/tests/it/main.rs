@@ -8,6 +8,7 @@ mod conditions;
 mod crash;
 mod disk;
 mod etcd;
+mod expired;
 mod imports;
 mod kubectl;
 mod load;

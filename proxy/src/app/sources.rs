@@ -1,7 +1,7 @@
 //! The sources of the configuration: resource files, API servers (`--control`), and the remote clusters file
 //! (`--clusters`). All are watched, and one channel reports their changes.
 
-use config_loader::{Diagnostic, Severity, Sources, Watch, WatchSettings};
+use config_loader::{Diagnostic, Severity, SourceErrors, Sources, Watch, WatchSettings};
 use tokio::sync::watch;
 
 use super::settings::Settings;
@@ -23,11 +23,11 @@ pub(super) type Followed = (
     ReportedState,
 );
 
-/// Loads all sources and follows them.
-pub(super) fn follow(settings: &Settings) -> Result<Followed, StartError> {
+/// Loads all sources and follows them. `errors` counts what fails.
+pub(super) fn follow(settings: &Settings, errors: &SourceErrors) -> Result<Followed, StartError> {
     let (sender, found) = watch::channel(Found::default());
     let (states, _) = watch::channel(None);
-    let resources = load(settings, &sender, &states)?;
+    let resources = load(settings, &sender, (&states, errors))?;
     let members = follow_members(settings, sender)?;
     let reported = ReportedState::new(settings.proxy_state(), states);
     Ok((found, (resources, members), reported))
@@ -38,7 +38,7 @@ pub(super) fn follow(settings: &Settings) -> Result<Followed, StartError> {
 fn load(
     settings: &Settings,
     sender: &watch::Sender<Found>,
-    states: &StateSender,
+    (states, errors): (&StateSender, &SourceErrors),
 ) -> Result<Watch, StartError> {
     let updates = sender.clone();
     let watching = WatchSettings {
@@ -51,6 +51,7 @@ fn load(
         paths: settings.paths.clone(),
         control: settings.control.clone(),
         states: settings.control.is_some().then(|| states.subscribe()),
+        errors: errors.clone(),
     };
     let (loaded, watch) = config_loader::watch_for(fleet, &sources, watching, move |update| {
         updates.send_modify(|found| found.absorb(update));

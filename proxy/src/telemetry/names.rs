@@ -82,6 +82,8 @@ families! {
     PROPAGATION "strait_config_propagation_seconds" "Seconds from the receipt of a change from its source to the configuration in effect.",
     /// Gauge: the applied revision of a server.
     SOURCE_REVISION "strait_config_source_revision" "Newest revision of the server that is in effect, by source.",
+    /// Counter: lists, watches and streams that failed.
+    SOURCE_ERRORS "strait_config_source_errors_total" "Lists, watches and streams of a source that failed, by source and reason.",
     /// Gauge: age of a state that was read from disk.
     STATE_AGE "strait_config_restored_state_age_seconds" "Age of the saved state that is in effect because the server has not answered yet.",
     /// Gauge: resources whose newest version is rejected.

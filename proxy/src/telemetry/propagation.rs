@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use config_loader::SourceErrors;
+
 /// Upper bounds of the buckets below `+Inf`, in seconds.
 pub(super) const BOUNDS: [f64; 15] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
@@ -31,6 +33,8 @@ pub struct AppliedSource {
 /// How far all sources are.
 #[derive(Debug, Default)]
 pub struct PropagationStats {
+    /// How often sources failed, counted by what follows them.
+    pub errors: SourceErrors,
     sources: Mutex<BTreeMap<Arc<str>, Tracked>>,
 }
 

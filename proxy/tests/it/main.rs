@@ -16,6 +16,7 @@ mod backend;
 mod balancing;
 mod checks;
 mod config_server;
+mod config_servers;
 mod connection_pools;
 mod cors;
 mod demo;

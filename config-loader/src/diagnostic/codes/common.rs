@@ -57,7 +57,7 @@ codes! {
     SRC006 Warning "a directory holds files of resources, standard input is not empty";
     SRC007 Error "a server of --control can be asked";
     SRC008 Error "a server of --control accepts the credentials, and lets the resources be read";
-    SRC009 Error "an API server serves what it served before";
+    SRC009 Error "an API server serves the resources that are read";
     SRC010 Error "the resources of an xDS server can be read";
     SRC011 Warning "the fields of resources of an xDS server are known";
 }

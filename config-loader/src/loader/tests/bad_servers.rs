@@ -7,12 +7,14 @@ use std::io;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, StreamBody};
-use kube::Client;
 use serde_json::{Value, json};
 
 use super::simulation::api::{Body, Query, document, failed, groups, resources};
 use super::*;
-use crate::source::{ControlSettings, KubernetesClients, KubernetesSettings, follow_servers_with};
+use crate::source::{
+    ControlSettings, KubernetesClient, KubernetesClients, KubernetesSettings, ServerContext,
+    SourceError, SourceErrors, follow_servers_with,
+};
 
 /// How long a test waits, by a clock that only stands still while something is done.
 const WAIT: Duration = Duration::from_secs(1_000);
@@ -77,6 +79,7 @@ struct Followed {
     loader: Loader,
     updates: usize,
     found: Vec<String>,
+    errors: SourceErrors,
 }
 
 impl Follow for Arc<Mutex<Followed>> {
@@ -138,6 +141,7 @@ fn follow(
         loader: Loader::default(),
         updates: 0,
         found: Vec::new(),
+        errors: SourceErrors::default(),
     }));
     let settings = ControlSettings {
         kubernetes: KubernetesSettings {
@@ -146,12 +150,13 @@ fn follow(
         },
         ..ControlSettings::default()
     };
-    let clients = KubernetesClients::Given([Client::new(service, "default")].into());
-    let following = follow_servers_with(
-        settings,
-        (clients, crate::check_object, None),
-        Arc::clone(&followed),
-    );
+    let clients = KubernetesClients::Given([KubernetesClient::to(service)].into());
+    let context = ServerContext {
+        check: crate::check_object,
+        states: None,
+        errors: followed.lock().unwrap().errors.clone(),
+    };
+    let following = follow_servers_with(settings, (clients, context), Arc::clone(&followed));
     (script, followed, following)
 }
 
@@ -382,4 +387,97 @@ async fn versions_that_repeat_or_go_backwards_end_with_what_is_listed() {
         [""; 0],
         "it passes by itself"
     );
+}
+
+impl Followed {
+    /// How often the server failed for a reason.
+    fn failures(&self, reason: SourceError) -> u64 {
+        let counts = self.errors.counts().into_iter();
+        let mut counts = counts.filter(|(_, known, _)| *known == reason);
+        counts.next().map_or(0, |(_, _, count)| count)
+    }
+}
+
+/// A server that is busy, and says for how long.
+fn busy(seconds: &'static str) -> Response<Body> {
+    let mut response = failed(429);
+    let value = http::HeaderValue::from_static(seconds);
+    response
+        .headers_mut()
+        .insert(http::header::RETRY_AFTER, value);
+    response
+}
+
+#[tokio::test(start_paused = true)]
+async fn busy_server_is_left_alone_for_as_long_as_it_asks() {
+    let (script, followed, following) = follow(
+        answers![busy("40"), busy("1"), list(&[entry("web", 5)], 5)],
+        answers![lines(&[])],
+    );
+    until(&followed, following, |followed| {
+        followed.hosts() == ["web-5"]
+    })
+    .await;
+    let asked = &script.lock().unwrap().asked;
+    let pauses: Vec<Duration> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses[0] >= Duration::from_secs(40), "{pauses:?}");
+    assert!(pauses[1] < Duration::from_secs(10), "{pauses:?}");
+    assert_eq!(followed.lock().unwrap().failures(SourceError::Throttled), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_that_stalls_within_an_event_is_begun_again() {
+    let half = event("MODIFIED", &entry("web", 7));
+    let half = half[..half.len() / 2].to_owned();
+    let (_script, followed, following) = follow(
+        answers![list(&[entry("web", 5)], 5)],
+        answers![
+            lines(std::slice::from_ref(&half)),
+            lines(&[event("MODIFIED", &entry("web", 7))])
+        ],
+    );
+    let begun = tokio::time::Instant::now();
+    until(&followed, following, |followed| {
+        followed.hosts() == ["web-7"]
+    })
+    .await;
+    let took = begun.elapsed();
+    assert!(
+        (Duration::from_secs(30)..Duration::from_secs(45)).contains(&took),
+        "{took:?}"
+    );
+    let followed = followed.lock().unwrap();
+    assert_eq!(followed.failures(SourceError::Stalled), 1);
+    assert_eq!(followed.found, [""; 0], "it passes by itself");
+}
+
+/// The beginning of a list, and then nothing more.
+fn half_a_list() -> Response<Body> {
+    lines(&["{\"kind\": \"List\", \"items\": [".to_owned()])
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_stalls_is_asked_for_again_and_reported_if_it_goes_on() {
+    let (script, followed, following) = follow(
+        answers![
+            half_a_list(),
+            half_a_list(),
+            half_a_list(),
+            half_a_list(),
+            list(&[entry("web", 5)], 5)
+        ],
+        answers![lines(&[])],
+    );
+    until(&followed, following, |followed| {
+        followed.hosts() == ["web-5"] && followed.problems().is_empty()
+    })
+    .await;
+    let followed = followed.lock().unwrap();
+    assert_eq!(followed.failures(SourceError::Stalled), 4);
+    let about = followed.found.iter();
+    let about = about.filter(|found| found.contains("stalled in the middle of a message"));
+    assert_eq!(about.count(), 1, "{:?}", followed.found);
+    let asked = &script.lock().unwrap().asked;
+    let first = asked[1] - asked[0];
+    assert!(first < Duration::from_secs(40), "{first:?}");
 }

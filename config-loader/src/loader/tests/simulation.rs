@@ -17,7 +17,8 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::resource::{Objects, Spec};
 use crate::source::{
-    ApiServer, ControlSettings, KubernetesClients, KubernetesSettings, follow_servers_with,
+    ApiServer, ControlSettings, KubernetesClients, KubernetesSettings, ServerContext, SourceErrors,
+    follow_servers_with,
 };
 
 pub(super) mod api;
@@ -333,11 +334,12 @@ fn start(
         ..ControlSettings::default()
     };
     let clients = KubernetesClients::Given(servers.iter().map(Api::client).collect());
-    let following = follow_servers_with(
-        settings,
-        (clients, crate::check_object, None),
-        Shown(Arc::clone(&view)),
-    );
+    let context = ServerContext {
+        check: crate::check_object,
+        states: None,
+        errors: SourceErrors::default(),
+    };
+    let following = follow_servers_with(settings, (clients, context), Shown(Arc::clone(&view)));
     (view, tokio::spawn(following))
 }
 

@@ -1,6 +1,7 @@
-//! Bounds what a server may send: the client library reads a line of a watch, and the body of a list, however long it is.
+//! Bounds what a server may send: the client library reads a line of a watch, and the body of a list, however long it is, and
+//! waits for the rest of it for ever.
 
-use std::io;
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -12,6 +13,9 @@ use http_body::{Body, Frame, SizeHint};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use super::throttle::Throttle;
+use crate::source::stream::stall::StallTimer;
+
 /// The longest line of a watch, which is one event. An API server stores objects of at most 1.5 MiB (etcd) or a few times that.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
@@ -20,15 +24,44 @@ const BODY_BYTES_MAX: usize = 512 << 20;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Ends responses that are larger than anything that an API server sends.
+/// A response, or an event of a watch, is larger than what is read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BoundedLayer;
+pub(super) struct TooLarge {
+    what: &'static str,
+    max: usize,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooLarge { what, max } = self;
+        write!(f, "the API server sent {what} of more than {max} bytes")
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+/// Ends responses that are larger than anything that an API server sends, or that stop in the middle, and notes how long the
+/// server asks to be left alone.
+#[derive(Clone, Debug)]
+pub(super) struct BoundedLayer {
+    throttle: Throttle,
+}
+
+impl BoundedLayer {
+    /// With what is noted.
+    pub(super) fn new(throttle: Throttle) -> BoundedLayer {
+        BoundedLayer { throttle }
+    }
+}
 
 impl<S> Layer<S> for BoundedLayer {
     type Service = Bounded<S>;
 
     fn layer(&self, inner: S) -> Bounded<S> {
-        Bounded { inner }
+        Bounded {
+            inner,
+            throttle: self.throttle.clone(),
+        }
     }
 }
 
@@ -36,6 +69,7 @@ impl<S> Layer<S> for BoundedLayer {
 #[derive(Clone, Debug)]
 pub(super) struct Bounded<S> {
     inner: S,
+    throttle: Throttle,
 }
 
 impl<S, Q, B> Service<Request<Q>> for Bounded<S>
@@ -52,8 +86,11 @@ where
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
         let is_watch = is_watch(request.uri().query().unwrap_or(""));
-        let bound =
-            move |response: Response<B>| response.map(|body| BoundedBody::new(body, is_watch));
+        let throttle = self.throttle.clone();
+        let bound = move |response: Response<B>| {
+            throttle.note(response.status(), response.headers());
+            response.map(|body| BoundedBody::new(body, is_watch))
+        };
         self.inner.call(request).map_ok(Box::new(bound))
     }
 }
@@ -64,13 +101,14 @@ fn is_watch(query: &str) -> bool {
         .any(|pair| matches!(pair, "watch=true" | "watch=1"))
 }
 
-/// A body that fails when it, or a line of it, is too long.
+/// A body that fails when it, or a line of it, is too long, or stops in the middle.
 #[derive(Debug)]
 pub(super) struct BoundedBody<B> {
     inner: B,
     is_watch: bool,
     /// The bytes of the line so far, or of the body.
     length: usize,
+    timer: StallTimer,
 }
 
 impl<B> BoundedBody<B> {
@@ -79,11 +117,17 @@ impl<B> BoundedBody<B> {
             inner,
             is_watch,
             length: 0,
+            timer: StallTimer::default(),
         }
     }
 
+    /// Whether more has to come: a watch is silent between its lines.
+    fn is_in_message(&self) -> bool {
+        !self.is_watch || self.length > 0
+    }
+
     /// Counts bytes.
-    fn take(&mut self, data: &[u8]) -> io::Result<()> {
+    fn take(&mut self, data: &[u8]) -> Result<(), TooLarge> {
         let (max, what) = match self.is_watch {
             true => (LINE_BYTES_MAX, "an event of a watch"),
             false => (BODY_BYTES_MAX, "a response"),
@@ -94,8 +138,7 @@ impl<B> BoundedBody<B> {
         while let Some(piece) = pieces.next() {
             self.length += piece.len();
             if self.length > max {
-                let message = format!("the API server sent {what} of more than {max} bytes");
-                return Err(io::Error::other(message));
+                return Err(TooLarge { what, max });
             }
             if pieces.peek().is_some() {
                 self.length = 0;
@@ -118,8 +161,11 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) else {
-            return Poll::Pending;
+            let is_in_message = self.is_in_message();
+            let stalled = self.timer.poll(is_in_message, cx);
+            return stalled.map(|stalled| Some(Err(stalled.into())));
         };
+        self.timer.reset();
         Poll::Ready(frame.map(|frame| {
             let frame = frame.map_err(Into::into)?;
             if let Some(data) = frame.data_ref() {

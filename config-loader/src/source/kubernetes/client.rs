@@ -9,6 +9,7 @@ use kube::{Client, Config};
 
 use super::bounded::BoundedLayer;
 use super::settings::{ApiServer, KubernetesSettings};
+use super::throttle::Throttle;
 use crate::source::stream::causes;
 
 /// How long a connection may take to be made.
@@ -17,6 +18,38 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How long a server may take to answer a question about what it serves.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
 
+/// A client of a server, and how long the server asked to be left alone.
+#[derive(Clone)]
+pub(crate) struct Connected {
+    pub(super) client: Client,
+    pub(super) throttle: Throttle,
+}
+
+#[cfg(test)]
+impl Connected {
+    /// Over a service that stands for the server, with the bounds of a real one.
+    pub(crate) fn to<S, B>(service: S) -> Connected
+    where
+        S: tower_service::Service<
+                http::Request<kube::client::Body>,
+                Response = http::Response<B>,
+                Error = std::io::Error,
+            > + Send
+            + 'static,
+        S::Future: Send + 'static,
+        B: http_body::Body<Data = bytes::Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        use tower_layer::Layer;
+        let throttle = Throttle::default();
+        let layer = BoundedLayer::new(throttle.clone());
+        Connected {
+            client: Client::new(layer.layer(service), "default"),
+            throttle,
+        }
+    }
+}
+
 /// Where the clients of servers come from.
 #[derive(Clone)]
 pub(crate) enum Clients {
@@ -24,7 +57,7 @@ pub(crate) enum Clients {
     Configured,
     /// A test, which has one for each server.
     #[cfg(test)]
-    Given(std::sync::Arc<[Client]>),
+    Given(std::sync::Arc<[Connected]>),
 }
 
 impl Clients {
@@ -33,11 +66,11 @@ impl Clients {
         &self,
         settings: &KubernetesSettings,
         number: usize,
-    ) -> Result<Client, String> {
+    ) -> Result<Connected, String> {
         match self {
             Clients::Configured => {
                 let kubeconfig = settings.kubeconfig.as_deref();
-                connect(&settings.servers[number], kubeconfig).await
+                open(&settings.servers[number], kubeconfig).await
             }
             #[cfg(test)]
             Clients::Given(clients) => Ok(clients[number].clone()),
@@ -51,12 +84,21 @@ pub(in crate::source) async fn connect(
     server: &ApiServer,
     kubeconfig: Option<&Path>,
 ) -> Result<Client, String> {
+    Ok(open(server, kubeconfig).await?.client)
+}
+
+async fn open(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Connected, String> {
     let mut config = configure(server, kubeconfig).await?;
     config.connect_timeout = Some(CONNECT_MAX);
     // Watches have a back-off of their own.
     config.default_retry = false;
     let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
-    Ok(builder.with_layer(&BoundedLayer).build())
+    let throttle = Throttle::default();
+    let layer = BoundedLayer::new(throttle.clone());
+    Ok(Connected {
+        client: builder.with_layer(&layer).build(),
+        throttle,
+    })
 }
 
 async fn configure(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Config, String> {

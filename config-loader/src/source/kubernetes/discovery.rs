@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource};
 use kube::Client;
 use kube::api::ApiResource;
 
-use super::problems::{Refusal, refusal};
+use super::problems::{Late, Refusal, refusal};
 use crate::kind::Kind;
 use crate::kinds::{self, Row};
 use crate::proxy_state::REPORT_GROUP;
@@ -71,6 +71,19 @@ pub(super) struct Discovered {
     pub(super) resources: Vec<Resource>,
     /// Whether it takes reports of proxies.
     pub(super) takes_reports: bool,
+    /// Groups with kinds that are read, none of whose versions is, such as `discovery.k8s.io` at `v1beta1` only.
+    pub(super) unread: Vec<UnreadGroup>,
+}
+
+/// A group at other versions than those that are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UnreadGroup {
+    /// Its name.
+    pub(super) name: String,
+    /// The versions that are served.
+    pub(super) served: Vec<String>,
+    /// The versions that are read.
+    pub(super) read: Vec<String>,
 }
 
 /// Asks `client` for what it serves of `only`.
@@ -83,16 +96,21 @@ pub(super) async fn discover(
     answer_max: Duration,
 ) -> Result<Discovered, kube::Error> {
     let asked = tokio::time::timeout(answer_max, ask(client, only)).await;
-    let late = || kube::Error::Service("it does not answer in time".into());
-    let (served, takes_reports) = asked.map_err(|_| late())??;
+    let late = || kube::Error::Service(Box::new(Late));
+    let (served, groups) = asked.map_err(|_| late())??;
+    let mut all = groups.iter();
     Ok(Discovered {
         resources: choose(&served, only),
-        takes_reports,
+        takes_reports: all.any(|group| group.name == REPORT_GROUP),
+        unread: unread(&groups, only),
     })
 }
 
-/// Asks for resources, and whether there is the group of reports.
-async fn ask(client: &Client, only: Selection<'_>) -> Result<(Served, bool), kube::Error> {
+/// Asks for resources, and for the groups that there are.
+async fn ask(
+    client: &Client,
+    only: Selection<'_>,
+) -> Result<(Served, Vec<APIGroup>), kube::Error> {
     let mut served = Served::new();
     let groups = client.list_api_groups().await?;
     let versions = only.versions();
@@ -115,9 +133,31 @@ async fn ask(client: &Client, only: Selection<'_>) -> Result<(Served, bool), kub
             }
         }
     }
-    let mut all = groups.groups.iter();
-    let takes_reports = all.any(|group| group.name == REPORT_GROUP);
-    Ok((served, takes_reports))
+    Ok((served, groups.groups))
+}
+
+/// The groups with kinds that are read, but at other versions.
+fn unread(groups: &[APIGroup], only: Selection<'_>) -> Vec<UnreadGroup> {
+    let mut read: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (_, full) in only.versions() {
+        let version = full.rsplit('/').next().unwrap_or(full);
+        let known = read.entry(kinds::group(full)).or_default();
+        if !known.iter().any(|known| known == version) {
+            known.push(version.to_owned());
+        }
+    }
+    let unread = groups.iter().filter_map(|group| {
+        let read = read.get(&*group.name)?;
+        let versions = group.versions.iter();
+        let served: Vec<String> = versions.map(|one| one.version.clone()).collect();
+        let is_read = served.iter().any(|version| read.contains(version));
+        (!is_read).then(|| UnreadGroup {
+            name: group.name.clone(),
+            served,
+            read: read.clone(),
+        })
+    });
+    unread.collect()
 }
 
 /// Of each kind and group the version that is read and served, the preferred one first.
@@ -163,6 +203,8 @@ fn resource(found: &APIResource, kind: Kind, api_version: &str) -> Resource {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::GroupVersionForDiscovery;
+
     use super::*;
 
     fn served(of: &[(&str, &[(&str, &str)])]) -> Served {
@@ -240,6 +282,34 @@ mod tests {
             "v1 services",
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn group_at_other_versions_only_is_named() {
+        let group = |name: &str, versions: &[&str]| {
+            let version = |version: &&str| GroupVersionForDiscovery {
+                group_version: format!("{name}/{version}"),
+                version: (*version).to_owned(),
+            };
+            APIGroup {
+                name: name.to_owned(),
+                versions: versions.iter().map(version).collect(),
+                ..APIGroup::default()
+            }
+        };
+        let old = group("discovery.k8s.io", &["v1beta1"]);
+        let groups = [
+            old.clone(),
+            group("networking.istio.io", &["v2", "v1"]),
+            group("example.com", &["v7"]),
+        ];
+        let expected = UnreadGroup {
+            name: "discovery.k8s.io".to_owned(),
+            served: vec!["v1beta1".to_owned()],
+            read: vec!["v1".to_owned()],
+        };
+        assert_eq!(unread(&groups, Selection::All), [expected]);
+        assert_eq!(unread(&[old], Selection::Kinds(&[Kind::Service])), []);
     }
 
     #[test]

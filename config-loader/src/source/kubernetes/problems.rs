@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use kube::runtime::watcher;
 
+use super::bounded::TooLarge;
 use super::settings::ApiServer;
 use crate::diagnostic::codes::common::{SRC007, SRC008, SRC009};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::source::stream::causes::with_causes;
+use crate::source::errors::SourceError;
+use crate::source::stream::causes::{certificate_help, with_causes};
+use crate::source::stream::stall::{Stalled, is_caused_by};
 
 /// What an answer of a server means for what asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,42 @@ pub(super) fn refusal(error: &kube::Error) -> Option<Refusal> {
     }
 }
 
+/// What an error is counted as.
+pub(super) fn reason(error: &kube::Error) -> SourceError {
+    match error {
+        kube::Error::Api(status) => SourceError::of_status(status.code),
+        error if is_caused_by::<Stalled>(error) => SourceError::Stalled,
+        error if is_caused_by::<TooLarge>(error) => SourceError::TooLarge,
+        error if is_caused_by::<Late>(error) => SourceError::Timeout,
+        kube::Error::SerdeError(_) => SourceError::Malformed,
+        kube::Error::ReadEvents(_) => SourceError::Other,
+        _ => SourceError::Unreachable,
+    }
+}
+
+/// What an error of a watch is counted as.
+pub(super) fn watch_reason(error: &watcher::Error) -> SourceError {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => reason(error),
+        watcher::Error::WatchError(status) => SourceError::of_status(status.code),
+        watcher::Error::NoResourceVersion => SourceError::NotServed,
+    }
+}
+
+/// A server does not answer in time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Late;
+
+impl std::fmt::Display for Late {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it does not answer in time")
+    }
+}
+
+impl std::error::Error for Late {}
+
 /// The refusal of a watch.
 pub(super) fn watch_refusal(error: &watcher::Error) -> Option<Refusal> {
     match error {
@@ -54,12 +93,13 @@ pub(super) fn watch_refusal(error: &watcher::Error) -> Option<Refusal> {
 pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) -> Diagnostic {
     let message = format!("the API server cannot be asked: {reason}");
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
-    found.help(match is_settled {
+    let fallback = match is_settled {
         true => "what it said last stays in effect; it is asked again, at least every 5 s",
         false => {
             "check --kubeconfig, the context and the network; it is asked again, at least every 5 s"
         }
-    });
+    };
+    found.help(certificate_help(reason).unwrap_or(fallback));
     found
 }
 
@@ -108,6 +148,17 @@ pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> D
     };
     let mut found = Diagnostic::about_file(Severity::Error, code, name(server), message);
     found.help(help);
+    found
+}
+
+/// That a group is served at versions only that are not read. `versions` are those that are served, and those that are read.
+pub(super) fn unread(server: &ApiServer, group: &str, versions: [&[String]; 2]) -> Diagnostic {
+    let [served, read] = versions.map(|versions| versions.join(", "));
+    let message = format!(
+        "{group} is served at {served} only, and {read} is read: its resources are missing"
+    );
+    let mut found = Diagnostic::about_file(Severity::Error, SRC009, name(server), message);
+    found.help("upgrade the cluster, or its CustomResourceDefinitions, so that this version is served; the server is asked every 30 s");
     found
 }
 

@@ -5,26 +5,28 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use kube::Client;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::client::{self, Clients};
-use super::discovery::{Resource, Selection, discover};
+use super::client::{self, Clients, Connected};
+use super::discovery::{Resource, Selection, UnreadGroup, discover};
 use super::problems::{self, Refusal};
 use super::reporting;
 use super::settings::{ApiServer, KubernetesSettings};
-use super::watch::{Known, Watch};
+use super::throttle::Throttle;
+use super::watch::{Alarms, Known, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
+use crate::source::errors::SourceError;
 use crate::source::state::StateFile;
 use crate::source::stream::report::{Key, Message, Report, Restored, States};
-use crate::source::stream::{causes, pauses};
+use crate::source::stream::{causes, load, pauses};
 
 /// How often a server is asked what it serves: definitions of resources may be installed later.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How often a server that cannot be reached is asked.
+/// How often a server that cannot be reached is asked, and one of which a connection was lost.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long a resource may take to be listed at the start, if objects of it were saved.
@@ -54,6 +56,8 @@ pub(super) struct Server {
     restore_at: Instant,
     /// Since when it cannot be reached.
     lost: Option<Instant>,
+    /// Groups that are served at other versions only.
+    unread: Vec<UnreadGroup>,
     /// How many EndpointSlices left because it could not be reached for too long.
     expired: Option<usize>,
 }
@@ -86,6 +90,7 @@ impl Server {
             saved_at: None,
             restore_at: Instant::now() + LIST_MAX,
             lost: None,
+            unread: Vec::new(),
             expired: None,
         }
     }
@@ -100,11 +105,12 @@ impl Server {
         let mut pauses = pauses::pauses();
         loop {
             match self.clients.connect(&self.settings, self.number).await {
-                Ok(client) => match self.follow(client).await {
+                Ok(connected) => match self.follow(connected).await {
                     End::Reconnect => {}
                     End::Stop => return,
                 },
                 Err(reason) => {
+                    self.report(Report::Failed(SourceError::Other)).await;
                     let found = self.missed(Some(&reason)).await;
                     if !self.report(Report::ServerTrouble(Some(found))).await {
                         return;
@@ -116,8 +122,9 @@ impl Server {
     }
 
     /// Follows it with one client.
-    async fn follow(&mut self, client: Client) -> End {
-        let unauthorized = Arc::new(Notify::new());
+    async fn follow(&mut self, connected: Connected) -> End {
+        let client = connected.client.clone();
+        let alarms = Alarms::default();
         let mut watches = Watches::default();
         loop {
             let only = match &self.server().cluster {
@@ -132,8 +139,9 @@ impl Server {
                     }
                     self.lost = None;
                     self.is_settled = true;
+                    self.report_unread(found.unread).await;
                     if !self
-                        .watch(found.resources, &client, &mut watches, &unauthorized)
+                        .watch(found.resources, &connected, &mut watches, &alarms)
                         .await
                     {
                         return End::Stop;
@@ -142,11 +150,14 @@ impl Server {
                     DISCOVERY_INTERVAL
                 }
                 Err(error) if problems::refusal(&error) == Some(Refusal::Unauthorized) => {
+                    self.report(Report::Failed(SourceError::Unauthorized)).await;
                     let found = self.missed(None).await;
                     self.report(Report::ServerTrouble(Some(found))).await;
                     return End::Reconnect;
                 }
                 Err(error) => {
+                    let reason = problems::reason(&error);
+                    self.report(Report::Failed(reason)).await;
                     let found = self.missed(Some(&causes::with_causes(&error))).await;
                     if self.expired.is_some() {
                         watches = Watches::default();
@@ -154,18 +165,33 @@ impl Server {
                     if !self.report(Report::ServerTrouble(Some(found))).await {
                         return End::Stop;
                     }
-                    RETRY_INTERVAL
+                    RETRY_INTERVAL.max(connected.throttle.left())
                 }
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = unauthorized.notified() => {
+                // Whether the server is away, or one of its connections broke.
+                () = after(RETRY_INTERVAL, alarms.interrupted.notified()) => {}
+                () = alarms.unauthorized.notified() => {
                     let found = self.missed(None).await;
                     self.report(Report::ServerTrouble(Some(found))).await;
                     return End::Reconnect;
                 }
             }
         }
+    }
+
+    /// Reports groups that are served at other versions only, if they are not the same as before.
+    async fn report_unread(&mut self, unread: Vec<UnreadGroup>) {
+        let key = |group: &UnreadGroup| Key::from(format!("group {}", group.name));
+        for gone in self.unread.iter().filter(|known| !unread.contains(known)) {
+            self.report(Report::Trouble(key(gone), None)).await;
+        }
+        for new in unread.iter().filter(|found| !self.unread.contains(found)) {
+            let found = problems::unread(self.server(), &new.name, [&new.served, &new.read]);
+            self.report(Report::Trouble(key(new), Some(found))).await;
+        }
+        self.unread = unread;
     }
 
     /// Begins to report to a server that takes reports.
@@ -184,14 +210,15 @@ impl Server {
     async fn watch(
         &mut self,
         resources: Vec<Resource>,
-        client: &Client,
+        connected: &Connected,
         watches: &mut Watches,
-        unauthorized: &Arc<Notify>,
+        alarms: &Alarms,
     ) -> bool {
         let mut fresh: Vec<Watch> = Vec::new();
         for resource in resources {
             for namespace in self.namespaces(&resource) {
-                let watch = self.prepare(resource.clone(), namespace, unauthorized);
+                let one = (resource.clone(), namespace);
+                let watch = self.prepare(one, &connected.throttle, alarms);
                 if !watches.keys.contains(&watch.key()) {
                     fresh.push(watch);
                 }
@@ -205,16 +232,16 @@ impl Server {
             self.let_go_unserved(watches).await;
         }
         for watch in fresh {
-            watches.tasks.spawn(watch.run(client.clone()));
+            watches.tasks.spawn(watch.run(connected.client.clone()));
         }
         is_heard
     }
 
     fn prepare(
         &mut self,
-        resource: Resource,
-        namespace: Option<String>,
-        unauthorized: &Arc<Notify>,
+        (resource, namespace): (Resource, Option<String>),
+        throttle: &Throttle,
+        alarms: &Alarms,
     ) -> Watch {
         let is_selected = !UNSELECTED.contains(&resource.kind);
         let mut watch = Watch {
@@ -227,7 +254,8 @@ impl Server {
             saved_at: self.saved_at,
             restore_at: self.restore_at,
             reports: self.reports.clone(),
-            unauthorized: Arc::clone(unauthorized),
+            throttle: throttle.clone(),
+            alarms: alarms.clone(),
         };
         let known = self.known.entry(watch.key()).or_default();
         watch.known = Arc::clone(known);
@@ -267,18 +295,8 @@ impl Server {
 
     /// Reads what was saved of it, for the case that it says nothing.
     async fn load(&mut self) {
-        let Some(file) = self.file.clone() else {
+        let Some(saved) = load::load(self.file.as_ref(), "API server").await else {
             return;
-        };
-        let path = file.path().display().to_string();
-        let read = tokio::task::spawn_blocking(move || file.read()).await;
-        let saved = match read.unwrap_or_else(|panic| Err(std::io::Error::other(panic))) {
-            Ok(Some(saved)) => saved,
-            Ok(None) => return,
-            Err(error) => {
-                tracing::warn!(file = path, %error, "--state: file is not used, and is replaced when the API server has answered");
-                return;
-            }
         };
         self.saved_at = Some(saved.at);
         for (name, text) in saved.objects {
@@ -357,6 +375,12 @@ impl Server {
     async fn report(&self, report: Report) -> bool {
         self.reports.send((self.number, report)).await.is_ok()
     }
+}
+
+/// Waits for something, and at least so long.
+async fn after(pause: Duration, event: impl Future<Output = ()>) {
+    tokio::time::sleep(pause).await;
+    event.await;
 }
 
 /// What is watched with one client. The tasks end when this is dropped.

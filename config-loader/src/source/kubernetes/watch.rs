@@ -18,6 +18,8 @@ use super::document;
 use super::problems::{self, Refusal};
 use super::seen::Seen;
 use super::settings::ApiServer;
+use super::throttle::Throttle;
+use crate::source::errors::SourceError;
 use crate::source::stream::mirror::{Became, Item, Mirror};
 use crate::source::stream::pauses;
 use crate::source::stream::report::{Change, Key, Message, Report, Restored};
@@ -47,6 +49,15 @@ const CHANGES_MAX: usize = 1_000;
 /// What is known of the objects of a resource: it outlives the connection.
 pub(super) type Known = Arc<Mutex<Mirror<DynamicObject>>>;
 
+/// What watches notice of the server as a whole.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Alarms {
+    /// The credentials do not count any more.
+    pub(super) unauthorized: Arc<Notify>,
+    /// A connection was lost.
+    pub(super) interrupted: Arc<Notify>,
+}
+
 /// What a watch of one resource is about.
 pub(super) struct Watch {
     /// The server's number.
@@ -63,8 +74,10 @@ pub(super) struct Watch {
     /// When it takes the place of a list that does not come.
     pub(super) restore_at: Instant,
     pub(super) reports: mpsc::Sender<Message>,
-    /// Notified when the credentials do not count any more.
-    pub(super) unauthorized: Arc<Notify>,
+    /// How long the server asked to be left alone.
+    pub(super) throttle: Throttle,
+    /// What the server as a whole is looked at for.
+    pub(super) alarms: Alarms,
 }
 
 impl Watch {
@@ -85,13 +98,14 @@ impl Watch {
             };
             let found = problems::refused(&self.server, &self.key(), refusal);
             if refusal == Refusal::Unauthorized {
-                self.unauthorized.notify_one();
+                self.alarms.unauthorized.notify_one();
             } else if !self.report(Report::Trouble(self.key(), Some(found))).await {
                 return;
             }
             // What cannot be listed is not waited for.
             self.report(Report::Settled(self.key())).await;
-            tokio::time::sleep(pauses.next().unwrap_or(REFUSED_PAUSE)).await;
+            let pause = pauses.next().unwrap_or(REFUSED_PAUSE);
+            tokio::time::sleep(pause.max(self.throttle.left())).await;
         }
     }
 
@@ -151,6 +165,15 @@ impl Watch {
                 }
                 Err(error) => {
                     tracing::debug!(server = self.server.name(), resource = &*self.key(), %error, "watch interrupted");
+                    let reason = problems::watch_reason(&error);
+                    if reason == SourceError::Stalled {
+                        let (server, resource) = (self.server.name(), self.key());
+                        tracing::warn!(server, resource = &*resource, %error, "watch stalled, and is begun again");
+                    }
+                    self.report(Report::Failed(reason)).await;
+                    if matches!(reason, SourceError::Other | SourceError::Unreachable) {
+                        self.alarms.interrupted.notify_one();
+                    }
                     if let Some(refusal) = problems::watch_refusal(&error) {
                         return Some(refusal);
                     }
@@ -159,7 +182,8 @@ impl Watch {
                         let found = problems::interrupted(&self.server, &self.key(), &error);
                         self.report(Report::Trouble(self.key(), Some(found))).await;
                     }
-                    tokio::time::sleep(pauses.next().unwrap_or(REFUSED_PAUSE)).await;
+                    let pause = pauses.next().unwrap_or(REFUSED_PAUSE);
+                    tokio::time::sleep(pause.max(self.throttle.left())).await;
                 }
             }
         }

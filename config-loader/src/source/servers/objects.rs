@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use kube::Client;
 
-use super::{ControlSettings, Following, spawn};
+use super::{ControlSettings, Following, ServerContext, spawn};
 use crate::diagnostic::Diagnostic;
+use crate::source::errors::SourceErrors;
 use crate::source::kubernetes::{self, ApiServer};
 use crate::source::look::{FileEvent, Look};
 use crate::source::watch::Follow;
@@ -39,8 +40,13 @@ pub fn follow_objects(
     settings: ControlSettings,
     on_change: impl FnMut(ObjectChanges) + Send + 'static,
 ) -> io::Result<FollowedObjects> {
+    let context = ServerContext {
+        check: |_| Vec::new(),
+        states: None,
+        errors: SourceErrors::default(),
+    };
     Ok(FollowedObjects {
-        _following: spawn(settings, (|_| Vec::new(), None), HandOn(on_change))?,
+        _following: spawn(settings, context, HandOn(on_change))?,
     })
 }
 

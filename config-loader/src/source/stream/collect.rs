@@ -15,6 +15,7 @@ use super::report::{Change, MESSAGES_MAX, Message, Origin, Report, Restored};
 use super::revisions::Revisions;
 use super::saving::Saving;
 use crate::parse::FILE_BYTES_MAX;
+use crate::source::errors::SourceErrors;
 use crate::source::look::{FileEvent, Look, Source};
 use crate::source::watch::Follow;
 
@@ -28,12 +29,14 @@ const DELAY_MAX: Duration = Duration::from_millis(50);
 ///
 /// What servers say goes to `saving`, too, once it is handed on: what is rejected is not saved.
 pub(in crate::source) async fn collect(
-    servers: &[Origin],
+    (servers, errors): (&[Origin], SourceErrors),
     saving: Option<Arc<Saving>>,
     mut messages: mpsc::Receiver<Message>,
     mut follower: impl Follow,
 ) {
     let mut gathered = Gathered::new(servers);
+    let names = servers.iter().map(|server| server.name.as_str().into());
+    let names: Vec<Arc<str>> = names.collect();
     let mut received = Vec::new();
     loop {
         let due = gathered.due();
@@ -45,6 +48,9 @@ pub(in crate::source) async fn collect(
                     return;
                 }
                 for (number, report) in received.drain(..) {
+                    if let (Some(name), Report::Failed(error)) = (names.get(number), &report) {
+                        errors.count(name, *error);
+                    }
                     if let (Some(saving), Report::Changes(changes)) = (&saving, &report) {
                         saving.note(number, changes);
                     }

@@ -82,7 +82,7 @@ impl Progress {
                 differs
             }
             Report::Restored(restored) => server.note_restored(restored),
-            Report::Changes(_) | Report::Seen(..) => false,
+            Report::Changes(_) | Report::Failed(_) | Report::Seen(..) => false,
         }
     }
 

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::diagnostic::Diagnostic;
 use crate::proxy_state::ProxyState;
+use crate::source::errors::SourceError;
 
 /// A server whose objects are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub(in crate::source) enum Report {
     Listed(Key),
     /// There is a complete list of this resource, or there cannot be one for now.
     Settled(Key),
+    /// A list, a watch or the stream failed, which is counted.
+    Failed(SourceError),
     /// What is wrong with a resource, or no longer.
     Trouble(Key, Option<Diagnostic>),
     /// What is wrong with the server as a whole, or no longer.

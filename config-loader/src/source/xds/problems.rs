@@ -4,14 +4,33 @@ use tonic::{Code, Status};
 
 use crate::diagnostic::codes::common::{SRC007, SRC008, SRC010, SRC011};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::source::stream::causes::with_causes;
+use crate::source::errors::SourceError;
+use crate::source::stream::causes::{certificate_help, with_causes};
 use crate::source::stream::report::Key;
+use crate::source::stream::stall::{Stalled, is_caused_by};
 
 /// That a stream ended, or that there is none.
 pub(super) fn ended(server: &str, status: &Status, is_settled: bool) -> Diagnostic {
     match status.code() {
         Code::Unauthenticated | Code::PermissionDenied => unauthorized(server, status),
         _ => unreachable(server, &in_words(status), is_settled),
+    }
+}
+
+/// What the end of a stream is counted as.
+pub(super) fn reason(status: &Status) -> SourceError {
+    match status.code() {
+        _ if is_caused_by::<Stalled>(status) => SourceError::Stalled,
+        Code::Unauthenticated => SourceError::Unauthorized,
+        Code::PermissionDenied => SourceError::Forbidden,
+        Code::Unimplemented => SourceError::NotServed,
+        Code::DeadlineExceeded => SourceError::Timeout,
+        Code::ResourceExhausted => SourceError::Throttled,
+        Code::OutOfRange => SourceError::TooLarge,
+        Code::Aborted => SourceError::Expired,
+        Code::Unavailable => SourceError::Unreachable,
+        Code::Internal => SourceError::ServerError,
+        _ => SourceError::Other,
     }
 }
 
@@ -28,12 +47,13 @@ fn in_words(status: &Status) -> String {
 pub(super) fn unreachable(server: &str, reason: &str, is_settled: bool) -> Diagnostic {
     let message = format!("the xDS server cannot be followed: {reason}");
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, server.into(), message);
-    found.help(match is_settled {
+    let fallback = match is_settled {
         true => "what it sent last stays in effect; it is connected to again, at least every 5 s",
         false => {
             "check the address, --control-ca and the network; it is connected to again, at least every 5 s"
         }
-    });
+    };
+    found.help(certificate_help(reason).unwrap_or(fallback));
     found
 }
 

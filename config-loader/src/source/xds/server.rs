@@ -16,11 +16,12 @@ use super::problems;
 use super::protocol::{Incremental, Protocol, Received, StateOfTheWorld};
 use super::reporting::Reporting;
 use super::settings::{XdsServer, XdsSettings};
+use super::stall::Watched;
 use super::types::Types;
 use crate::grpc;
 use crate::source::state::StateFile;
 use crate::source::stream::report::{Change, Message, Report, States};
-use crate::source::stream::{causes, pauses};
+use crate::source::stream::{causes, load, pauses};
 use crate::xds::{report_node, takes_reports};
 
 /// How long a server may take to open a stream.
@@ -225,8 +226,8 @@ impl Server {
             }
         };
         let channel = grpc::channel(&self.server.host, self.server.port, tls.as_ref());
-        let mut grpc =
-            Grpc::new(channel.map_err(unavailable)?).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let channel = Watched(channel.map_err(unavailable)?);
+        let mut grpc = Grpc::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let subscriptions = self.types.subscribe(self.settings.node.message());
         let (answers, waiting) = mpsc::channel(ANSWERS_MAX + subscriptions.len());
         for subscription in subscriptions {
@@ -357,6 +358,8 @@ impl Server {
             let restored = self.types.restore_all(at);
             self.reporter.report(Report::Restored(restored)).await;
         }
+        let reason = problems::reason(status);
+        self.reporter.report(Report::Failed(reason)).await;
         let found = problems::ended(&self.server.name(), status, self.is_settled);
         self.reporter
             .report(Report::ServerTrouble(Some(found)))
@@ -365,22 +368,12 @@ impl Server {
 
     /// Reads the saved state, which is used if the server does not respond.
     async fn load(&mut self) {
-        let Some(file) = self.file.clone() else {
+        let Some(saved) = load::load(self.file.as_ref(), "xDS server").await else {
             return;
         };
-        let path = file.path().display().to_string();
-        let read = tokio::task::spawn_blocking(move || file.read()).await;
-        match read.unwrap_or_else(|panic| Err(std::io::Error::other(panic))) {
-            Ok(Some(saved)) => {
-                self.saved_at = Some(saved.at);
-                for (name, text) in saved.objects {
-                    self.types.save(name, text);
-                }
-            }
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(file = path, %error, "--state: file is not used, and is replaced when the xDS server has answered");
-            }
+        self.saved_at = Some(saved.at);
+        for (name, text) in saved.objects {
+            self.types.save(name, text);
         }
     }
 }

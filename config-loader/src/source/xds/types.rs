@@ -11,6 +11,7 @@ use kube::runtime::watcher::Event;
 use prost::Message;
 use twox_hash::XxHash64;
 
+use super::errors::{Errors, NAMED_MAX, NAMELESS};
 use super::problems;
 use super::protocol::{Answer, Received, ReceivedResource, Subscription};
 use super::settings::XdsSettings;
@@ -20,17 +21,11 @@ use crate::source::stream::mirror::{Became, Item, Mirror};
 use crate::source::stream::report::{Change, Key, Restored};
 use crate::source::stream::text;
 use crate::xds::{
-    MCP_RESOURCE, McpResource, Node, Rejected, Resource, ResourceType, object_of, resource_types,
+    MCP_RESOURCE, McpResource, Node, Resource, ResourceType, object_of, resource_types,
 };
 
 /// The type URL of the wrapper that names a resource.
 const NAMED_RESOURCE: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
-
-/// How many resources a message names.
-const NAMED_MAX: usize = 20;
-
-/// What stands for the name of a resource that has none.
-const NAMELESS: &str = "a resource without a name";
 
 /// Checks the text of one object by itself.
 pub(crate) type CheckObject = fn(&str) -> Vec<Diagnostic>;
@@ -94,33 +89,6 @@ struct Read {
 struct Unreadable {
     name: Option<String>,
     reason: String,
-}
-
-/// What is wrong with resources of a response.
-#[derive(Debug, Default)]
-struct Errors {
-    /// For people; at most [`NAMED_MAX`].
-    texts: Vec<String>,
-    /// The same for the server, as far as resources have a name.
-    rejected: Vec<Rejected>,
-}
-
-impl Errors {
-    fn add(&mut self, name: Option<&str>, reason: &str) {
-        if self.texts.len() == NAMED_MAX {
-            return;
-        }
-        self.texts
-            .push(format!("{}: {reason}", name.unwrap_or(NAMELESS)));
-        self.rejected.extend(name.map(|name| Rejected {
-            name: name.to_owned(),
-            reason: reason.to_owned(),
-        }));
-    }
-
-    fn text(&self) -> Option<String> {
-        (!self.texts.is_empty()).then(|| self.texts.join("; "))
-    }
 }
 
 /// What could be read of a response.
@@ -238,7 +206,7 @@ impl Types {
         state
             .versions
             .extend(named.map(|name| (name, String::new())));
-        if errors.texts.is_empty() {
+        if errors.is_empty() {
             state.accepted.clone_from(&received.version);
         }
         let taken = Taken {
@@ -515,5 +483,7 @@ fn hash(text: &str) -> String {
     format!("{:016x}", hasher.finish())
 }
 
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;

@@ -282,7 +282,7 @@ pub(super) fn access_log(totals: AccessLogTotals) -> impl Iterator<Item = Metric
     .map(|(family, count)| counter_family(family, [(Vec::new(), count)]))
 }
 
-fn counter_family(
+pub(super) fn counter_family(
     family: Family,
     values: impl IntoIterator<Item = (Vec<LabelPair>, u64)>,
 ) -> MetricFamily {

@@ -6,10 +6,10 @@ use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, Metr
 
 use super::super::names::{self, label};
 use super::super::propagation::{BOUNDS, PropagationStats, Tracked};
-use super::families::{family_of, gauge_family, pair};
+use super::families::{counter_family, family_of, gauge_family, pair};
 
 /// The families of all sources.
-pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 3] {
+pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 4] {
     let tracked = stats.tracked();
     let now = SystemTime::now();
     let histograms = tracked.iter().map(histogram).collect();
@@ -21,10 +21,19 @@ pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 3] {
         let age = now.duration_since(one.last.restored?).unwrap_or_default();
         Some((labels(one), age.as_secs_f64()))
     });
+    let errors = stats.errors.counts().into_iter();
+    let errors = errors.map(|(source, error, count)| {
+        let labels = vec![
+            pair(label::CONFIG_SOURCE, &source),
+            pair(label::REASON, error.as_str()),
+        ];
+        (labels, count)
+    });
     [
         family_of(names::PROPAGATION, MetricType::HISTOGRAM, histograms),
         gauge_family(names::SOURCE_REVISION, revisions),
         gauge_family(names::STATE_AGE, ages),
+        counter_family(names::SOURCE_ERRORS, errors),
     ]
 }
 

@@ -10,11 +10,12 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
-use kube::Client;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+
+use crate::source::KubernetesClient;
 
 pub(in crate::loader::tests) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
@@ -86,13 +87,13 @@ impl Api {
         }))
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(super) fn client(&self) -> KubernetesClient {
         let api = self.clone();
         let service = tower::service_fn(move |request| {
             let api = api.clone();
             async move { api.answer(request).await }
         });
-        Client::new(service, "default")
+        KubernetesClient::to(service)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -9,9 +9,9 @@ const VIRTUAL_SERVICES: &str = "networking.istio.io/v1/VirtualService";
 const DOCUMENTS: &str = "xds://s:1/shop/virtualservices.networking.istio.io";
 
 /// Objects with this host are rejected.
-const REJECTED_HOST: &str = "rejected";
+pub(super) const REJECTED_HOST: &str = "rejected";
 
-fn check(text: &str) -> Vec<Diagnostic> {
+pub(super) fn check(text: &str) -> Vec<Diagnostic> {
     let message = || "wrong".to_owned();
     let is_rejected = text.contains(REJECTED_HOST);
     let found = || Diagnostic::about_file(Severity::Error, SRC001, "object".into(), message());

@@ -1,0 +1,88 @@
+//! A server that stops in the middle of a message, while its connection looks alive.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep};
+
+/// How long a message that has begun may make no progress.
+pub(in crate::source) const STALL_MAX: Duration = Duration::from_secs(30);
+
+/// Nothing more of a message came for [`STALL_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::source) struct Stalled;
+
+impl fmt::Display for Stalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = STALL_MAX.as_secs();
+        write!(
+            f,
+            "the server stalled in the middle of a message: nothing more came for {seconds} s"
+        )
+    }
+}
+
+impl Error for Stalled {}
+
+/// Whether an error is one of a type, or was caused by one.
+pub(in crate::source) fn is_caused_by<E: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<E>() {
+            return true;
+        }
+        // The source of an I/O error is that of the error in it.
+        let inside = error
+            .downcast_ref::<io::Error>()
+            .and_then(|io| io.get_ref());
+        next = match inside {
+            Some(inside) => Some(inside),
+            None => error.source(),
+        };
+    }
+    false
+}
+
+/// Measures how long a message makes no progress.
+#[derive(Debug, Default)]
+pub(in crate::source) struct StallTimer(Option<Pin<Box<Sleep>>>);
+
+impl StallTimer {
+    /// Something came.
+    pub(in crate::source) fn reset(&mut self) {
+        self.0 = None;
+    }
+
+    /// Nothing is there. Ready once that has lasted for [`STALL_MAX`] in the middle of a message.
+    pub(in crate::source) fn poll(
+        &mut self,
+        is_in_message: bool,
+        cx: &mut Context<'_>,
+    ) -> Poll<Stalled> {
+        if !is_in_message {
+            self.0 = None;
+            return Poll::Pending;
+        }
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep(STALL_MAX)));
+        sleep.as_mut().poll(cx).map(|()| Stalled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cause_is_found_behind_other_errors() {
+        let error = io::Error::other(io::Error::other(Stalled));
+        assert!(is_caused_by::<Stalled>(&error));
+        assert!(!is_caused_by::<Stalled>(&io::Error::other("other")));
+        let status = tonic::Status::from_error(Box::new(error));
+        assert!(is_caused_by::<Stalled>(&status));
+    }
+}

@@ -4,12 +4,13 @@
 //! that is silent for [`TTL`] is forgotten, and so is, soon, one whose stream or connection ended. Times are measured by the clock of this server alone: from a write to the report that has its revision. Every
 //! stream to proxies reports here, whatever its protocol.
 
+mod changes;
 mod histogram;
 mod report;
 mod sharing;
 mod writes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -18,6 +19,7 @@ use config_loader::proxy_state::{ProxySpec, ProxyStatus};
 use tokio::sync::watch;
 
 use crate::store::{Event, Revision, Store};
+use changes::{Changes, Key};
 pub use histogram::Histogram;
 pub use report::{REPORT_BYTES_MAX, read, to_json};
 pub use sharing::share;
@@ -97,6 +99,7 @@ struct Known {
     remote: BTreeMap<(String, String), ProxyView>,
     writes: Writes,
     times: Histogram,
+    changes: Changes,
 }
 
 #[derive(Debug)]
@@ -169,9 +172,9 @@ impl Proxies {
         proxy.report = report;
         (proxy.seen, proxy.seen_at) = (now, SystemTime::now());
         let view = view(proxy, writes);
-        drop(known);
         if differs {
-            self.changed();
+            let key = (view.report.namespace.clone(), view.report.name.clone());
+            self.changed(&mut known, [key]);
         }
         Ok(view)
     }
@@ -182,8 +185,7 @@ impl Proxies {
         let key = (namespace.to_owned(), name.to_owned());
         let removed = known.proxies.remove(&key)?;
         let view = view(&removed, &known.writes);
-        drop(known);
-        self.changed();
+        self.changed(&mut known, [key]);
         Some(view)
     }
 
@@ -199,16 +201,16 @@ impl Proxies {
     /// Forgets proxies that have been silent for too long, or whose reporter has ended.
     pub fn sweep(&self, now: Instant) {
         let mut known = self.lock();
-        let before = known.proxies.len();
-        known.proxies.retain(|_, proxy| {
+        let mut gone = Vec::new();
+        known.proxies.retain(|key, proxy| {
             let is_silent = now.saturating_duration_since(proxy.seen) >= TTL;
-            !is_silent && proxy.leaves.is_none_or(|at| now < at)
+            let stays = !is_silent && proxy.leaves.is_none_or(|at| now < at);
+            if !stays {
+                gone.push(key.clone());
+            }
+            stays
         });
-        let differs = known.proxies.len() != before;
-        drop(known);
-        if differs {
-            self.changed();
-        }
+        self.changed(&mut known, gone);
     }
 
     /// The proxies of a namespace, or all, by name.
@@ -248,16 +250,16 @@ impl Proxies {
         let remote: BTreeMap<_, _> = keyed.collect();
         let mut known = self.lock();
         let before = std::mem::replace(&mut known.remote, remote);
-        let reports = |of: &BTreeMap<(String, String), ProxyView>| {
-            of.values()
-                .map(|view| view.report.clone())
-                .collect::<Vec<_>>()
+        let report = |of: &BTreeMap<Key, ProxyView>, key: &Key| {
+            let view = of.get(key)?;
+            Some(view.report.clone())
         };
-        let differs = reports(&before) != reports(&known.remote);
-        drop(known);
-        if differs {
-            self.changed();
-        }
+        let keys: BTreeSet<Key> = before.keys().chain(known.remote.keys()).cloned().collect();
+        let differs = keys
+            .into_iter()
+            .filter(|key| report(&before, key) != report(&known.remote, key));
+        let changed: Vec<Key> = differs.collect();
+        self.changed(&mut known, changed);
     }
 
     /// One proxy.
@@ -287,8 +289,24 @@ impl Proxies {
         self.changes.subscribe()
     }
 
-    fn changed(&self) {
-        self.changes.send_modify(|count| *count += 1);
+    /// The revision of the table: it is higher after each change, and after each start of the server.
+    pub fn revision(&self) -> u64 {
+        self.lock().changes.revision()
+    }
+
+    /// The proxies that came, changed or went after a revision, by namespace and name, and the revision of now. None if that
+    /// revision is forgotten, or of another server.
+    pub fn changed_after(&self, revision: u64) -> Option<(u64, BTreeSet<(String, String)>)> {
+        let known = self.lock();
+        Some((known.changes.revision(), known.changes.after(revision)?))
+    }
+
+    fn changed(&self, known: &mut Known, keys: impl IntoIterator<Item = Key>) {
+        let before = known.changes.revision();
+        keys.into_iter().for_each(|key| known.changes.push(key));
+        if known.changes.revision() != before {
+            self.changes.send_modify(|count| *count += 1);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

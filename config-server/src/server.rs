@@ -2,13 +2,14 @@
 
 mod accept;
 mod dispatch;
+mod report_watch;
 mod reports;
 mod reviews;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -25,11 +26,13 @@ use crate::access::{User, pki};
 use crate::api::Api;
 use crate::audit::Audit;
 use crate::metrics::Metrics;
-use crate::proxies::Proxies;
+use crate::proxies::{Proxies, Reporter};
 use crate::xds::Streams;
 
 /// How long a client may take for its TLS handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// After the connection of its reports ended, a proxy may report again for so long before it is forgotten: it reports every 20 s.
+const LEAVES_AFTER: Duration = Duration::from_secs(25);
 /// The most connections at once.
 const CONNECTIONS_MAX: usize = 20_000;
 
@@ -54,6 +57,8 @@ struct Peer {
     address: SocketAddr,
     /// The user of its client certificate.
     user: Option<User>,
+    /// What reports of proxies come by.
+    reporter: Reporter,
 }
 
 impl Server {
@@ -91,7 +96,13 @@ impl Server {
         };
         let certificates = stream.get_ref().1.peer_certificates();
         let user = certificates.and_then(|chain| pki::user_of(chain.first()?));
-        let peer = Peer { address, user };
+        let reporter = self.proxies.reporter();
+        let peer = Peer {
+            address,
+            user,
+            reporter,
+        };
+        let proxies = Arc::clone(&self.proxies);
         let service = service_fn(move |request| {
             let (server, peer) = (self.clone(), peer.clone());
             async move { Ok::<_, std::convert::Infallible>(server.handle(&peer, request).await) }
@@ -110,5 +121,6 @@ impl Server {
         let _ = builder
             .serve_connection(TokioIo::new(stream), service)
             .await;
+        proxies.ended(reporter, Instant::now() + LEAVES_AFTER);
     }
 }

@@ -17,8 +17,10 @@ pub const VERBS: [&str; 8] = [
     "update",
     "watch",
 ];
-/// What can be done with reports of proxies. They are not watched: they change too often.
-const REPORT_VERBS: [&str; 6] = ["create", "delete", "get", "list", "patch", "update"];
+/// What can be done with reports of proxies.
+const REPORT_VERBS: [&str; 7] = [
+    "create", "delete", "get", "list", "patch", "update", "watch",
+];
 /// What can be done with the status of objects.
 pub const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 

@@ -28,17 +28,20 @@ pub enum Form {
 
 /// In which of all ways an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Encoding {
-    pub(super) resource: &'static Resource,
-    pub(super) version: &'static str,
-    pub(super) form: Form,
+pub struct Encoding {
+    /// The resource of the object.
+    pub resource: &'static Resource,
+    /// The version at which it is shown.
+    pub version: &'static str,
+    /// The form.
+    pub form: Form,
     /// Whether a table names its columns.
-    pub(super) has_columns: bool,
+    pub has_columns: bool,
 }
 
 impl Encoding {
     /// The line of an event of that type.
-    pub(super) fn line(&self, kind: &str, mut object: Value) -> Bytes {
+    pub fn line(&self, kind: &str, mut object: Value) -> Bytes {
         object["apiVersion"] = self.resource.api_version(self.version).into();
         let object = match self.form {
             Form::Object => object,
@@ -59,7 +62,7 @@ pub fn metadata_only(object: &Value) -> Value {
 }
 
 /// One line of a watch.
-pub(super) fn line(kind: &str, object: &Value) -> Bytes {
+pub fn line(kind: &str, object: &Value) -> Bytes {
     let mut line = json!({"type": kind}).to_string();
     line.pop();
     line.push_str(",\"object\":");

@@ -53,7 +53,8 @@ struct Watch {
 }
 
 /// Where a watch begins.
-enum Start {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
     /// With the state; the flag says whether a bookmark ends it.
     State {
         /// At least as new as this.
@@ -84,10 +85,6 @@ impl Api {
             at_least: revision, ..
         }) = start;
         self.reach(revision).await?;
-        let seconds = match params.number("timeoutSeconds")? {
-            Some(seconds) if seconds > 0 => seconds.min(86_400),
-            _ => rand::rng().random_range(1_800..3_600),
-        };
         let (lines, received) = mpsc::channel(QUEUE_MAX);
         let watch = Watch {
             api: self.clone(),
@@ -96,7 +93,7 @@ impl Api {
             form,
             start,
             has_bookmarks: params.flag("allowWatchBookmarks")?,
-            deadline: Instant::now() + Duration::from_secs(seconds),
+            deadline: Instant::now() + lifetime(params)?,
             has_named: false,
             guard,
             lines,
@@ -111,8 +108,23 @@ impl Api {
     }
 }
 
+/// How long a watch runs.
+///
+/// # Errors
+/// If the client asks for something that is no number.
+pub fn lifetime(params: &Params) -> Result<Duration, Failure> {
+    let seconds = match params.number("timeoutSeconds")? {
+        Some(seconds) if seconds > 0 => seconds.min(86_400),
+        _ => rand::rng().random_range(1_800..3_600),
+    };
+    Ok(Duration::from_secs(seconds))
+}
+
 /// Reads where a watch begins.
-fn start(params: &Params) -> Result<Start, Failure> {
+///
+/// # Errors
+/// As Kubernetes does.
+pub fn start(params: &Params) -> Result<Start, Failure> {
     let invalid = |field: &str, message: &str| {
         Err(Failure::invalid_options(
             "ListOptions",

@@ -163,3 +163,32 @@ fn thousand_proxies_are_cheap() {
     );
     assert_eq!(proxies.times().count(), 9_000);
 }
+
+#[test]
+fn proxy_leaves_soon_after_its_stream_unless_it_comes_back() {
+    let proxies = Proxies::default();
+    let start = Instant::now();
+    let after = |seconds| start + Duration::from_secs(seconds);
+    let [first, second] = [proxies.reporter(), proxies.reporter()];
+    for name in ["a", "b"] {
+        let taken = proxies.report_by(report(name, "1"), Some(first), start);
+        taken.unwrap();
+    }
+    // It came back before its first stream ended, and so its end says nothing.
+    let taken = proxies.report_by(report("a", "1"), Some(second), after(1));
+    taken.unwrap();
+    proxies.ended(first, after(7));
+    proxies.sweep(after(6));
+    assert_eq!(proxies.list(None).len(), 2);
+    proxies.sweep(after(7));
+    let left: Vec<String> = proxies
+        .list(None)
+        .into_iter()
+        .map(|view| view.report.name)
+        .collect();
+    assert_eq!(left, ["a"]);
+    proxies.ended(second, after(9));
+    proxies.report(report("a", "1"), after(8)).unwrap();
+    proxies.sweep(after(60));
+    assert_eq!(proxies.list(None).len(), 1, "it reports by another way");
+}

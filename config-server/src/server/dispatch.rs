@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::accept::{Accepted, accepted};
-use super::{PATIENCE, Peer, Server, reviews};
+use super::{PATIENCE, Peer, Server, report_watch, reviews};
 use crate::access::pki::Authority;
 use crate::access::{Guard, Role, User};
 use crate::api::lines::{Form, metadata_only};
@@ -19,6 +19,7 @@ use crate::api::params::Params;
 use crate::api::respond::{self, Answer, Body};
 use crate::api::route::{Route, Target, route};
 use crate::api::{Call, decode, discovery, openapi, table};
+use crate::proxies::Reporter;
 use crate::resources::Resource;
 use crate::status::Failure;
 use crate::transfer::backup::Backup;
@@ -26,6 +27,13 @@ use crate::xds;
 
 /// The largest body of a request.
 const BODY_BYTES_MAX: usize = 3 << 20;
+
+/// Who sent a request for objects.
+struct Caller {
+    user: User,
+    guard: Guard,
+    reporter: Reporter,
+}
 
 impl Server {
     /// Answers a request.
@@ -65,8 +73,12 @@ impl Server {
                 };
                 self.check(&user, &call)?;
                 call.body = read_body(body).await?;
-                let guard = self.guard(&head.headers, &user);
-                self.objects(&user, &call, &accepted, guard).await
+                let caller = Caller {
+                    guard: self.guard(&head.headers, &user),
+                    user,
+                    reporter: peer.reporter,
+                };
+                self.objects(caller, &call, &accepted).await
             }
             Route::Review(review) if head.method == Method::POST => {
                 let object = decode::body(&text(CONTENT_TYPE), &read_body(body).await?)?;
@@ -174,19 +186,30 @@ impl Server {
 
     async fn objects(
         &self,
-        user: &User,
+        caller: Caller,
         call: &Call,
         accepted: &Accepted,
-        guard: Guard,
     ) -> Result<Response<Body>, Failure> {
         let form = match accepted {
             Accepted::Json(form) => *form,
             Accepted::Discovery(_) => Form::Object,
         };
         let is_pretty = call.params.get("pretty") == "true";
+        let Caller {
+            user,
+            guard,
+            reporter,
+        } = caller;
+        let is_watch = call.method == Method::GET && call.params.flag("watch")?;
         let answer = match (&call.method, &call.target.name) {
-            _ if call.target.resource.is_report() => Answer::ok(self.reports(call, form)?),
-            (&Method::GET, _) if call.params.flag("watch")? => {
+            _ if is_watch && call.target.resource.is_report() => {
+                let body = report_watch::watch(&self.proxies, call, form, guard)?;
+                return Ok(stream(self.metrics.watch(body)));
+            }
+            _ if call.target.resource.is_report() => {
+                Answer::ok(self.reports(call, form, reporter)?)
+            }
+            _ if is_watch => {
                 let body = self.api.watch(call, form, guard).await?;
                 return Ok(stream(self.metrics.watch(body)));
             }
@@ -196,7 +219,7 @@ impl Server {
             (&Method::GET, None) => Answer::ok(self.list(call, form).await?),
             _ => {
                 let outcome = self.api.change(call).await;
-                self.audit.record(user, call, &outcome);
+                self.audit.record(&user, call, &outcome);
                 if outcome.as_ref().is_ok_and(|change| change.after.is_some()) {
                     self.metrics.write();
                 }
@@ -211,11 +234,11 @@ impl Server {
     }
 
     /// Reports of proxies, in the form that is accepted.
-    fn reports(&self, call: &Call, form: Form) -> Result<Value, Failure> {
+    fn reports(&self, call: &Call, form: Form, reporter: Reporter) -> Result<Value, Failure> {
         let resource = call.target.resource;
         let object = match call.method {
             Method::GET => self.read_reports(call)?,
-            _ => self.write_report(call)?,
+            _ => self.write_report(call, reporter)?,
         };
         let Value::Array(items) = &object["items"] else {
             let is_one = object["kind"] == resource.kind;

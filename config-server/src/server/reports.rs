@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Server;
 use crate::api::route::Target;
 use crate::api::{Call, decode};
-use crate::proxies::{self, ProxyView, REPORT_BYTES_MAX};
+use crate::proxies::{self, ProxyView, REPORT_BYTES_MAX, Reporter};
 use crate::selector::Selector;
 use crate::status::{Cause, Failure};
 
@@ -16,15 +16,12 @@ impl Server {
     /// One report, or a list of them.
     pub(super) fn read_reports(&self, call: &Call) -> Result<Value, Failure> {
         let target = &call.target;
-        let revision = self.api.store.history().latest();
+        let revision = self.proxies.revision();
         let namespace = target.namespace.as_deref();
         if let Some(name) = &target.name {
             let found = namespace.and_then(|namespace| self.proxies.get(namespace, name));
             let found = found.ok_or_else(|| Failure::not_found(target.resource, name))?;
             return Ok(proxies::to_json(&found, revision));
-        }
-        if call.params.flag("watch")? {
-            return Err(Failure::method_not_allowed());
         }
         let params = &call.params;
         let selector = Selector::read(params.get("labelSelector"), params.get("fieldSelector"))?;
@@ -38,7 +35,7 @@ impl Server {
     }
 
     /// Takes a report, or forgets a proxy.
-    pub(super) fn write_report(&self, call: &Call) -> Result<Value, Failure> {
+    pub(super) fn write_report(&self, call: &Call, reporter: Reporter) -> Result<Value, Failure> {
         let target = &call.target;
         if target.namespace.is_none() {
             return Err(Failure::method_not_allowed());
@@ -47,14 +44,19 @@ impl Server {
         let view = match (&call.method, &target.name) {
             (&Method::DELETE, Some(name)) => return self.forget(target, name, is_dry_run),
             (&Method::PUT | &Method::PATCH, Some(_)) | (&Method::POST, None) => {
-                self.take_report(call, is_dry_run)?
+                self.take_report(call, is_dry_run, reporter)?
             }
             _ => return Err(Failure::method_not_allowed()),
         };
-        Ok(proxies::to_json(&view, self.api.store.history().latest()))
+        Ok(proxies::to_json(&view, self.proxies.revision()))
     }
 
-    fn take_report(&self, call: &Call, is_dry_run: bool) -> Result<ProxyView, Failure> {
+    fn take_report(
+        &self,
+        call: &Call,
+        is_dry_run: bool,
+        reporter: Reporter,
+    ) -> Result<ProxyView, Failure> {
         let target = &call.target;
         if call.body.len() > REPORT_BYTES_MAX {
             let message = format!("Request entity too large: limit is {REPORT_BYTES_MAX} bytes");
@@ -82,7 +84,8 @@ impl Server {
                 .map_err(|_| full());
         }
         self.metrics.report();
-        self.proxies.report(report, now).map_err(|_| full())
+        let taken = self.proxies.report_by(report, Some(reporter), now);
+        taken.map_err(|_| full())
     }
 
     fn forget(&self, target: &Target, name: &str, is_dry_run: bool) -> Result<Value, Failure> {

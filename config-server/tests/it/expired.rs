@@ -113,13 +113,24 @@ async fn expired_certificate_of_a_server_is_named_with_the_fix() {
                 }
             }
         };
-        let found = tokio::time::timeout(PATIENCE, search).await.expect(&control);
-        assert!(found.message.contains("certificate expired"), "{}", found.message);
+        let found = tokio::time::timeout(PATIENCE, search)
+            .await
+            .expect(&control);
+        assert!(
+            found.message.contains("certificate expired"),
+            "{}",
+            found.message
+        );
         let help = format!("{:?}", found.help);
-        assert!(help.contains("renew the certificate of the server"), "{help}");
+        assert!(
+            help.contains("renew the certificate of the server"),
+            "{help}"
+        );
         let counts = errors.counts();
         assert!(
-            counts.iter().all(|(_, reason, _)| reason.as_str() == "unreachable"),
+            counts
+                .iter()
+                .all(|(_, reason, _)| reason.as_str() == "unreachable"),
             "{counts:?}"
         );
         assert!(!counts.is_empty());

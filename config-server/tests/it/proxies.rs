@@ -9,6 +9,7 @@ use crate::support::{TestServer, on_each_store};
 on_each_store!(
     proxies_report_and_others_read,
     malformed_reports_are_refused,
+    reports_are_watched,
     time_from_write_to_report_is_measured,
 );
 
@@ -57,15 +58,62 @@ async fn proxies_report_and_others_read(server: TestServer) {
     let resources = admin.get("/apis/strait.io/v1alpha1").await.body;
     assert_eq!(resources["resources"][0]["shortNames"], json!(["px"]));
     let verbs = resources["resources"][0]["verbs"].as_array().unwrap();
-    assert!(!verbs.contains(&json!("watch")));
-    let watch = admin.get(&format!("{PROXIES}?watch=1")).await;
-    assert_eq!(watch.code, 405);
+    assert!(verbs.contains(&json!("watch")));
 
     let gone = proxy
         .send(Method::DELETE, &path, "application/json", String::new())
         .await;
     assert_eq!(gone.code, 200, "{gone:?}");
     assert_eq!(admin.get(&path).await.code, 404);
+}
+
+async fn reports_are_watched(server: TestServer) {
+    let mut proxy = server.client(Some(&server.token("proxy"))).await;
+    let mut admin = server.admin().await;
+    let put = |name: &str, revision: &str| {
+        let mut report = report(revision);
+        report["metadata"]["name"] = json!(name);
+        (format!("{PROXIES}/{name}"), report)
+    };
+    for (name, revision) in [("a", "1"), ("b", "1")] {
+        let (path, report) = put(name, revision);
+        assert_eq!(proxy.put(&path, &report).await.code, 200);
+    }
+    let list = admin.get(PROXIES).await.body;
+    let listed = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let (path, report) = put("a", "2");
+    proxy.put(&path, &report).await;
+    // What changed after the list comes, and nothing else of it.
+    let after = format!("{PROXIES}?watch=1&resourceVersion={listed}");
+    let mut after = server.admin().await.watch(&after).await;
+    assert_eq!(after.step().await, "MODIFIED a");
+    let mut all = server
+        .admin()
+        .await
+        .watch(&format!("{PROXIES}?watch=1"))
+        .await;
+    assert_eq!(all.step().await, "ADDED a");
+    assert_eq!(all.step().await, "ADDED b");
+    let (path, _) = put("b", "1");
+    assert_eq!(proxy.delete(&path).await.code, 200);
+    let (path, report) = put("c", "2");
+    proxy.put(&path, &report).await;
+    for watch in [&mut after, &mut all] {
+        let mut steps = [watch.step().await, watch.step().await];
+        steps.sort();
+        assert_eq!(steps, ["ADDED c", "DELETED b"]);
+    }
+    let old = format!("{PROXIES}?watch=1&resourceVersion=7");
+    let mut old = server.admin().await.watch(&old).await;
+    let expired = old.next().await.unwrap();
+    assert_eq!(expired["type"], "ERROR");
+    assert_eq!(
+        expired["object"]["code"], 410,
+        "of another server: {expired}"
+    );
+    let other = "/apis/strait.io/v1alpha1/namespaces/other/proxies?watch=1&timeoutSeconds=1";
+    let mut other = server.admin().await.watch(other).await;
+    assert_eq!(other.next().await, None, "there is none in this namespace");
 }
 
 async fn malformed_reports_are_refused(server: TestServer) {

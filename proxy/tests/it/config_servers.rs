@@ -53,9 +53,17 @@ fn merged(east: &Path, west: &Path) -> String {
             let entry = json!({"name": name, key: value});
             all[list].as_array_mut().unwrap().push(entry);
         };
-        part("clusters", "cluster", read["clusters"][0]["cluster"].clone());
+        part(
+            "clusters",
+            "cluster",
+            read["clusters"][0]["cluster"].clone(),
+        );
         part("users", "user", read["users"][0]["user"].clone());
-        part("contexts", "context", json!({"cluster": name, "user": name}));
+        part(
+            "contexts",
+            "context",
+            json!({"cluster": name, "user": name}),
+        );
     }
     all.to_string()
 }
@@ -89,14 +97,20 @@ async fn cluster_whose_config_server_is_away_keeps_its_endpoints_until_their_tim
     let (here, there) = (named("here"), named("there"));
     let start = Start::new();
     apply(&east, &gateway(&[start.edge()]));
-    apply(&east, &routes("web", "[\"*\"]", "- route: [{destination: {host: web}}]\n"));
+    apply(
+        &east,
+        &routes("web", "[\"*\"]", "- route: [{destination: {host: web}}]\n"),
+    );
     apply(&east, &service(here.address));
     apply(&west, &service(there.address));
     let ttl = format!("{}s", TTL.as_secs());
     let proxy = start
         .file("kubeconfig", merged(&east, &west))
         .args(["--kubeconfig", "mesh/kubeconfig", "--endpoint-ttl", &ttl])
-        .args(["--control", "kubernetes://east,kubernetes://west=eu/eu-1/default/west"])
+        .args([
+            "--control",
+            "kubernetes://east,kubernetes://west=eu/eu-1/default/west",
+        ])
         .spawn();
     until_says(&proxy, "here").await;
     // Without an endpoint of its own cluster, the other one has the traffic.
@@ -107,16 +121,24 @@ async fn cluster_whose_config_server_is_away_keeps_its_endpoints_until_their_tim
     drop(west_server);
     let away = Instant::now();
     while away.elapsed() < TTL / 2 {
-        assert_eq!(answer(&proxy).await, (200, "there".to_owned()), "the last state stays");
+        assert_eq!(
+            answer(&proxy).await,
+            (200, "there".to_owned()),
+            "the last state stays"
+        );
     }
     let expired = "longer than --endpoint-ttl: its 1 EndpointSlices are not used";
     patiently("its endpoints leave", || proxy.stderr().contains(expired));
     assert!(away.elapsed() >= TTL);
     let address = there.address.to_string();
-    patiently("no cluster has them", || !proxy.page("/clusters").contains(&address));
+    patiently("no cluster has them", || {
+        !proxy.page("/clusters").contains(&address)
+    });
     assert_eq!(answer(&proxy).await.0, 503);
 
     let _west = Control::start(&west, &listen);
-    patiently("they are back", || proxy.page("/clusters").contains(&address));
+    patiently("they are back", || {
+        proxy.page("/clusters").contains(&address)
+    });
     until_says(&proxy, "there").await;
 }

@@ -320,7 +320,8 @@ async fn malformed_and_torn_messages_leave_the_last_state_in_effect() {
 #[tokio::test(start_paused = true)]
 async fn object_that_is_too_large_is_rejected_and_its_last_version_stays() {
     let mut large = entry("web", 6);
-    large["metadata"]["annotations"]["filler"] = json!("x".repeat(FILE_BYTES_MAX as usize + 1));
+    // Small enough for an event, and too large as the text of an object, in which each number has a line.
+    large["spec"]["filler"] = json!(vec![0; FILE_BYTES_MAX as usize / 8]);
     let (_script, followed, following) = follow(
         answers![list(&[entry("web", 5)], 5)],
         answers![

@@ -1,0 +1,83 @@
+//! The last changes of the table of proxies, for watches.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::clock;
+
+/// How many changes are remembered. A watch that is further behind begins anew.
+const CHANGES_MAX: usize = 10_000;
+
+/// Revisions between two starts of a server: fewer changes than seconds times this.
+const PER_SECOND: u64 = 1_000_000;
+
+/// The namespace and name of a proxy.
+pub(super) type Key = (String, String);
+
+/// The last changes, by the revision of the table that they made.
+#[derive(Debug)]
+pub(super) struct Changes {
+    /// The revision of the last change that is forgotten.
+    floor: u64,
+    kept: VecDeque<Key>,
+}
+
+impl Default for Changes {
+    fn default() -> Changes {
+        Changes {
+            // Those of an earlier process are lower.
+            floor: clock::seconds_now() * PER_SECOND,
+            kept: VecDeque::new(),
+        }
+    }
+}
+
+impl Changes {
+    /// Notes that a proxy came, changed or went.
+    pub(super) fn push(&mut self, key: Key) {
+        if self.kept.len() >= CHANGES_MAX {
+            self.kept.pop_front();
+            self.floor += 1;
+        }
+        self.kept.push_back(key);
+    }
+
+    /// The revision of now.
+    pub(super) fn revision(&self) -> u64 {
+        self.floor + self.kept.len() as u64
+    }
+
+    /// The proxies that changed after a revision; none if that is not known.
+    pub(super) fn after(&self, revision: u64) -> Option<BTreeSet<Key>> {
+        let known = usize::try_from(revision.checked_sub(self.floor)?).ok()?;
+        (known <= self.kept.len()).then(|| self.kept.range(known..).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_known_as_long_as_they_are_remembered() {
+        let mut changes = Changes::default();
+        let key = |name: &str| ("edge".to_owned(), name.to_owned());
+        let start = changes.revision();
+        for name in ["a", "b", "a"] {
+            changes.push(key(name));
+        }
+        let all = changes.after(start).unwrap();
+        assert_eq!(all, BTreeSet::from([key("a"), key("b")]));
+        assert_eq!(
+            changes.after(start + 2).unwrap(),
+            BTreeSet::from([key("a")])
+        );
+        assert_eq!(changes.after(start + 3), Some(BTreeSet::new()));
+        assert_eq!(changes.after(start + 4), None, "of another server");
+        assert_eq!(changes.after(start - 1), None);
+        for _ in 0..CHANGES_MAX {
+            changes.push(key("c"));
+        }
+        assert_eq!(changes.after(start + 2), None, "it is forgotten");
+        assert!(changes.after(start + 3).is_some());
+    }
+}

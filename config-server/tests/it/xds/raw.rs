@@ -1,11 +1,12 @@
-//! A client that asks and answers as a test wants, in the incremental form.
+//! A client that asks and answers as a test wants, in both forms.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use config_loader::grpc::{ClientTlsFiles, channel, client_tls};
 use config_loader::xds::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, INCREMENTAL, Node, RpcStatus,
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
+    INCREMENTAL, Node, RpcStatus, STATE_OF_THE_WORLD,
 };
 use futures_util::stream;
 use http::uri::PathAndQuery;
@@ -22,10 +23,13 @@ use crate::support::TestServer;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A stream of a client that is no proxy of Strait.
-pub struct RawStream {
-    requests: mpsc::UnboundedSender<DeltaDiscoveryRequest>,
-    responses: Streaming<DeltaDiscoveryResponse>,
+pub struct RawStream<Q = DeltaDiscoveryRequest, A = DeltaDiscoveryResponse> {
+    requests: mpsc::UnboundedSender<Q>,
+    responses: Streaming<A>,
 }
+
+/// A stream with the whole state of a type in each response.
+pub type WholeStream = RawStream<DiscoveryRequest, DiscoveryResponse>;
 
 /// Who the client of that name is.
 pub fn node(name: &str) -> Node {
@@ -45,9 +49,12 @@ pub fn node(name: &str) -> Node {
     }
 }
 
-impl RawStream {
-    /// Subscribes to a type.
-    pub async fn open(server: &TestServer, token: &str, node: Node, type_url: &str) -> RawStream {
+impl<Q, A> RawStream<Q, A>
+where
+    Q: prost::Message + Default + Send + 'static,
+    A: prost::Message + Default + Send + 'static,
+{
+    async fn begin(server: &TestServer, token: &str, path: &'static str, first: Q) -> Self {
         let files = ClientTlsFiles {
             ca: Some(server.data.path().join("ca.crt")),
             ..ClientTlsFiles::default()
@@ -65,14 +72,9 @@ impl RawStream {
         let mut request = Request::new(messages);
         let token = format!("Bearer {token}").parse().unwrap();
         request.metadata_mut().insert("authorization", token);
-        let first = DeltaDiscoveryRequest {
-            node: Some(node),
-            type_url: type_url.to_owned(),
-            ..DeltaDiscoveryRequest::default()
-        };
-        requests.send(first).unwrap();
-        let codec = ProstCodec::<DeltaDiscoveryRequest, DeltaDiscoveryResponse>::default();
-        let path = PathAndQuery::from_static(INCREMENTAL);
+        requests.send(first).ok().unwrap();
+        let codec = ProstCodec::<Q, A>::default();
+        let path = PathAndQuery::from_static(path);
         let responses = grpc.streaming(request, path, codec).await.unwrap();
         RawStream {
             requests,
@@ -81,9 +83,21 @@ impl RawStream {
     }
 
     /// The next response, or how the stream ended.
-    pub async fn next(&mut self) -> Result<Option<DeltaDiscoveryResponse>, Status> {
+    pub async fn next(&mut self) -> Result<Option<A>, Status> {
         let next = tokio::time::timeout(PATIENCE, self.responses.message()).await;
         next.expect("a response or an end")
+    }
+}
+
+impl RawStream {
+    /// Subscribes to a type.
+    pub async fn open(server: &TestServer, token: &str, node: Node, type_url: &str) -> RawStream {
+        let first = DeltaDiscoveryRequest {
+            node: Some(node),
+            type_url: type_url.to_owned(),
+            ..DeltaDiscoveryRequest::default()
+        };
+        RawStream::begin(server, token, INCREMENTAL, first).await
     }
 
     /// The next response, which is accepted, or rejected with an error.
@@ -94,6 +108,31 @@ impl RawStream {
             response_nonce: response.nonce.clone(),
             error_detail: error,
             ..DeltaDiscoveryRequest::default()
+        };
+        self.requests.send(answer).unwrap();
+        response
+    }
+}
+
+impl WholeStream {
+    /// Subscribes to a type.
+    pub async fn open_whole(server: &TestServer, token: &str, type_url: &str) -> WholeStream {
+        let first = DiscoveryRequest {
+            node: Some(node("whole")),
+            type_url: type_url.to_owned(),
+            ..DiscoveryRequest::default()
+        };
+        RawStream::begin(server, token, STATE_OF_THE_WORLD, first).await
+    }
+
+    /// The next response, which is accepted.
+    pub async fn accept(&mut self) -> DiscoveryResponse {
+        let response = self.next().await.unwrap().expect("a response");
+        let answer = DiscoveryRequest {
+            version_info: response.version_info.clone(),
+            type_url: response.type_url.clone(),
+            response_nonce: response.nonce.clone(),
+            ..DiscoveryRequest::default()
         };
         self.requests.send(answer).unwrap();
         response

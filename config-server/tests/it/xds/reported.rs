@@ -7,7 +7,7 @@ use config_server::access::{Role, tokens};
 use serde_json::{Value, json};
 
 use super::followed::{Followed, hosts};
-use super::raw::{RawStream, node};
+use super::raw::{RawStream, WholeStream, node};
 use super::{VIRTUAL_SERVICES, create, virtual_service};
 use crate::conditions::{condition, wait};
 use crate::support::{Client, TestServer, on_each_store};
@@ -143,7 +143,44 @@ async fn proxy_reports_what_is_in_effect(server: TestServer) {
     proxy(&mut admin, "it leaves", Value::is_null).await;
 }
 
+/// Each response has all resources, and says which revision of the server they are of.
+async fn whole_state_is_sent_again_after_each_change(server: TestServer) {
+    let mut admin = server.admin().await;
+    for name in ["a", "b"] {
+        let object = virtual_service(name, &format!("{name}.example.com"));
+        create(&mut admin, VIRTUAL_SERVICES, &object).await;
+    }
+    let token = server.token("proxy");
+    let mut stream = WholeStream::open_whole(&server, &token, TYPE).await;
+    let revision = |response: &config_loader::xds::DiscoveryResponse| -> u64 {
+        response.version_info.parse().unwrap()
+    };
+    let first = stream.accept().await;
+    assert_eq!(first.resources.len(), 2);
+    let list = admin.get(VIRTUAL_SERVICES).await.body;
+    assert!(revision(&first) >= revision_of(&list["items"][1]));
+    let deleted = admin.delete(&format!("{VIRTUAL_SERVICES}/a")).await;
+    assert_eq!(deleted.code, 200);
+    let second = stream.accept().await;
+    assert_eq!(second.resources, first.resources[1..]);
+    assert!(revision(&second) > revision(&first));
+    // What is of other types changes nothing, and is no response.
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"ports": [{"port": 80}]},
+    });
+    create(&mut admin, "/api/v1/namespaces/shop/services", &service).await;
+    let object = virtual_service("c", "c.example.com");
+    create(&mut admin, VIRTUAL_SERVICES, &object).await;
+    let third = stream.accept().await;
+    assert_eq!(third.resources.len(), 2);
+    let list = admin.get(VIRTUAL_SERVICES).await.body;
+    let written = revision_of(&list);
+    proxy(&mut admin, "all is accepted", |one| applied(one) >= written).await;
+}
+
 on_each_store!(
+    whole_state_is_sent_again_after_each_change,
     answers_of_other_clients_are_its_report,
     proxy_reports_what_is_in_effect,
 );

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::clock;
 
-/// How many changes are remembered. A watch that is further behind begins anew.
+/// How many changes are remembered. A watch that is further behind gets 410.
 const CHANGES_MAX: usize = 10_000;
 
 /// Revisions between two starts of a server: fewer changes than seconds times this.

@@ -128,7 +128,7 @@ impl Subscription {
         }
     }
 
-    /// The resources that the client rejects, by name, and why. The empty name stands for a whole response.
+    /// The resources that the client rejects, by name, and why. The empty name means a whole response.
     pub(super) fn rejected(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.rejected.iter();
         all.map(|(name, reason)| (&**name, &**reason))

@@ -113,7 +113,7 @@ async fn cluster_whose_config_server_is_away_keeps_its_endpoints_until_their_tim
         ])
         .spawn();
     until_says(&proxy, "here").await;
-    // Without an endpoint of its own cluster, the other one has the traffic.
+    // Without a local endpoint, the remote cluster gets the traffic.
     let gone = kubectl(&east, &["delete", "endpointslice", "web-1"], "");
     assert!(gone.status.success(), "{gone:?}");
     until_says(&proxy, "there").await;

@@ -27,7 +27,7 @@ pub(crate) struct Connected {
 
 #[cfg(test)]
 impl Connected {
-    /// Over a service that stands for the server, with the bounds of a real one.
+    /// A client of a mock server, with the bounds of a real client.
     pub(crate) fn to<S, B>(service: S) -> Connected
     where
         S: tower_service::Service<

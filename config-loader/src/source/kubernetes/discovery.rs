@@ -75,7 +75,7 @@ pub(super) struct Discovered {
     pub(super) unread: Vec<UnreadGroup>,
 }
 
-/// A group at other versions than those that are read.
+/// A group, none of whose versions is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnreadGroup {
     /// Its name.

@@ -151,7 +151,7 @@ pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> D
     found
 }
 
-/// That a group is served at versions only that are not read. `versions` are those that are served, and those that are read.
+/// That no version of a group is read. `versions` has the served and the read versions.
 pub(super) fn unread(server: &ApiServer, group: &str, versions: [&[String]; 2]) -> Diagnostic {
     let [served, read] = versions.map(|versions| versions.join(", "));
     let message = format!(

@@ -5,7 +5,7 @@ use crate::xds::Rejected;
 /// How many resources a message names.
 pub(super) const NAMED_MAX: usize = 20;
 
-/// What stands for the name of a resource that has none.
+/// The name of a resource without a name, in messages.
 pub(super) const NAMELESS: &str = "a resource without a name";
 
 /// What is wrong with resources of a response.

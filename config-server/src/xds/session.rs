@@ -34,6 +34,9 @@ const LIFETIME_SECONDS: std::ops::Range<u64> = 1_800..3_600;
 /// How often it is noted that the proxy of a stream is still there.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
+/// How long a client may take to be told why its stream ends.
+const END_MAX: Duration = Duration::from_secs(5);
+
 /// One stream.
 pub(super) struct Session<F: Form> {
     streams: Streams,
@@ -90,8 +93,9 @@ impl<F: Form> Session<F> {
         if let Ok(Err(End::Failed(status))) =
             tokio::time::timeout_at(deadline, self.serve(requests)).await
         {
-            // The client may be gone.
-            let _ = self.responses.send(Err(status)).await;
+            // The client may be gone, or read nothing.
+            let told = self.responses.send(Err(status));
+            let _ = tokio::time::timeout(END_MAX, told).await;
         }
     }
 
@@ -110,9 +114,7 @@ impl<F: Form> Session<F> {
                     Ok(None) | Err(_) => return Err(End::Closed),
                 },
                 changed = changes.changed() => if changed.is_err() { return Err(End::Closed) },
-                () = self.guard.revoked() => return Err(End::Failed(Status::unauthenticated(
-                    "the token of the stream was revoked, or its time is over",
-                ))),
+                () = self.guard.revoked() => return Err(revoked()),
                 _ = heartbeat.tick() => self.proxy.tell(),
                 () = self.responses.closed() => return Err(End::Closed),
             }
@@ -295,12 +297,13 @@ impl<F: Form> Session<F> {
         all.take(REJECTED_MAX).collect()
     }
 
-    async fn send(&self, said: Said) -> Result<(), End> {
+    async fn send(&mut self, said: Said) -> Result<(), End> {
         let response = F::said(said);
-        self.responses
-            .send(Ok(response))
-            .await
-            .map_err(|_| End::Closed)
+        tokio::select! {
+            sent = self.responses.send(Ok(response)) => sent.map_err(|_| End::Closed),
+            // A client that reads nothing holds no stream with a token that was revoked.
+            () = self.guard.revoked() => Err(revoked()),
+        }
     }
 }
 
@@ -359,6 +362,12 @@ fn watch_of(target: &Target) -> Call {
         params: Params::read(Some("watch=true")),
         body: Bytes::new(),
     }
+}
+
+fn revoked() -> End {
+    End::Failed(Status::unauthenticated(
+        "the token of the stream was revoked, or its time is over",
+    ))
 }
 
 fn unavailable(error: StoreError) -> End {

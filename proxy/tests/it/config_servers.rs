@@ -71,7 +71,7 @@ fn merged(east: &Path, west: &Path) -> String {
 async fn answer(proxy: &Proxy) -> (u16, String) {
     let mut client = Client::connect(Front::H1, proxy.edge).await;
     let response = client.get("/").await;
-    (response.status.as_u16(), response.text().to_owned())
+    (response.status, response.text().to_owned())
 }
 
 /// Waits for a condition for longer than tests do otherwise.

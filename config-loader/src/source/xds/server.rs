@@ -301,6 +301,8 @@ impl Server {
             let seen = Report::Seen(STREAM.into(), revision);
             is_heard &= self.reporter.report(seen).await;
         }
+        let key = Arc::clone(&taken.key);
+        is_heard &= self.reporter.report(Report::Listed(key)).await;
         is_heard &= self.reporter.report(Report::Settled(taken.key)).await;
         if taken.is_first {
             is_heard &= self.report_late().await;

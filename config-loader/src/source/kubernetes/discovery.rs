@@ -107,10 +107,7 @@ pub(super) async fn discover(
 }
 
 /// Asks for resources, and for the groups that there are.
-async fn ask(
-    client: &Client,
-    only: Selection<'_>,
-) -> Result<(Served, Vec<APIGroup>), kube::Error> {
+async fn ask(client: &Client, only: Selection<'_>) -> Result<(Served, Vec<APIGroup>), kube::Error> {
     let mut served = Served::new();
     let groups = client.list_api_groups().await?;
     let versions = only.versions();

@@ -8,6 +8,7 @@ use super::settings::Settings;
 use super::start_error::{StartError, failed};
 use crate::control::Found;
 use crate::control::reported_state::{ReportedState, StateSender};
+use crate::telemetry::{ErrorCount, ErrorCounts};
 
 /// The first path that cannot be read, if there is one.
 pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
@@ -23,11 +24,21 @@ pub(super) type Followed = (
     ReportedState,
 );
 
-/// Loads all sources and follows them. `errors` counts what fails.
-pub(super) fn follow(settings: &Settings, errors: &SourceErrors) -> Result<Followed, StartError> {
+/// Loads all sources and follows them. `errors` tells what fails.
+pub(super) fn follow(settings: &Settings, errors: &ErrorCounts) -> Result<Followed, StartError> {
     let (sender, found) = watch::channel(Found::default());
     let (states, _) = watch::channel(None);
-    let resources = load(settings, &sender, (&states, errors))?;
+    let counted = SourceErrors::default();
+    let resources = load(settings, &sender, (&states, &counted))?;
+    errors.read_from(move || {
+        let counts = counted.counts().into_iter();
+        let counts = counts.map(|(source, error, count)| ErrorCount {
+            source,
+            reason: error.as_str(),
+            count,
+        });
+        counts.collect()
+    });
     let members = follow_members(settings, sender)?;
     let reported = ReportedState::new(settings.proxy_state(), states);
     Ok((found, (resources, members), reported))

@@ -3,10 +3,8 @@
 //! Never touched by a request, hence a plain lock. A proxy has as many sources as `--control` and resource paths name.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
-
-use config_loader::SourceErrors;
 
 /// Upper bounds of the buckets below `+Inf`, in seconds.
 pub(super) const BOUNDS: [f64; 15] = [
@@ -30,11 +28,44 @@ pub struct AppliedSource {
     pub restored: Option<SystemTime>,
 }
 
+/// How often a source failed for a reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorCount {
+    /// The source.
+    pub source: Arc<str>,
+    /// The reason.
+    pub reason: &'static str,
+    /// How often.
+    pub count: u64,
+}
+
+/// How often sources failed, as far as something counts it.
+#[derive(Default)]
+pub struct ErrorCounts(OnceLock<Box<dyn Fn() -> Vec<ErrorCount> + Send + Sync>>);
+
+impl std::fmt::Debug for ErrorCounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.now()).finish()
+    }
+}
+
+impl ErrorCounts {
+    /// Takes the counts from `counts` from now on. Only the first call counts.
+    pub fn read_from(&self, counts: impl Fn() -> Vec<ErrorCount> + Send + Sync + 'static) {
+        self.0.get_or_init(|| Box::new(counts));
+    }
+
+    /// The counts of now.
+    pub fn now(&self) -> Vec<ErrorCount> {
+        self.0.get().map_or_else(Vec::new, |counts| counts())
+    }
+}
+
 /// How far all sources are.
 #[derive(Debug, Default)]
 pub struct PropagationStats {
-    /// How often sources failed, counted by what follows them.
-    pub errors: SourceErrors,
+    /// How often sources failed.
+    pub errors: ErrorCounts,
     sources: Mutex<BTreeMap<Arc<str>, Tracked>>,
 }
 

@@ -31,7 +31,7 @@ fn service(address: SocketAddr) -> String {
         "addressType": "IPv4", "ports": [{"name": "http", "port": address.port()}],
         "endpoints": [{"addresses": [address.ip()]}],
     });
-    format!("{service}\n---\n{slice}\n")
+    json!({"apiVersion": "v1", "kind": "List", "items": [service, slice]}).to_string()
 }
 
 fn named(text: &'static str) -> Origin {

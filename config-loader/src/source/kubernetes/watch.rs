@@ -164,17 +164,7 @@ impl Watch {
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(server = self.server.name(), resource = &*self.key(), %error, "watch interrupted");
-                    let reason = problems::watch_reason(&error);
-                    if reason == SourceError::Stalled {
-                        let (server, resource) = (self.server.name(), self.key());
-                        tracing::warn!(server, resource = &*resource, %error, "watch stalled, and is begun again");
-                    }
-                    self.report(Report::Failed(reason)).await;
-                    if matches!(reason, SourceError::Other | SourceError::Unreachable) {
-                        self.alarms.interrupted.notify_one();
-                    }
-                    if let Some(refusal) = problems::watch_refusal(&error) {
+                    if let Some(refusal) = self.failed(&error).await {
                         return Some(refusal);
                     }
                     failures += 1;
@@ -187,6 +177,23 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// Counts an error. Returns the server's refusal, if it is one.
+    async fn failed(&self, error: &watcher::Error) -> Option<Refusal> {
+        let (server, resource) = (self.server.name(), self.key());
+        let reason = problems::watch_reason(error);
+        match reason {
+            SourceError::Stalled => {
+                tracing::warn!(server, resource = &*resource, %error, "watch stalled, and is started again");
+            }
+            _ => tracing::debug!(server, resource = &*resource, %error, "watch interrupted"),
+        }
+        self.report(Report::Failed(reason)).await;
+        if matches!(reason, SourceError::Other | SourceError::Unreachable) {
+            self.alarms.interrupted.notify_one();
+        }
+        problems::watch_refusal(error)
     }
 
     /// Reports how far the watch is, unless it is in the middle of a list.

@@ -182,6 +182,8 @@ impl Types {
             .collect();
         let is_whole = received.is_whole || state.expects_whole;
         let check = self.check;
+        let mut others = self.types.iter().enumerate();
+        let is_current = others.all(|(other, state)| other == at || state.is_current);
         let state = &mut self.types[at];
         state.expects_whole = false;
         let is_first = !std::mem::replace(&mut state.is_listed, true);
@@ -209,10 +211,11 @@ impl Types {
         if errors.is_empty() {
             state.accepted.clone_from(&received.version);
         }
-        let taken = Taken {
+        let revision = received.version.parse().ok();
+        Ok(Taken {
             key: Arc::clone(&state.key),
             is_first,
-            revision: received.version.parse().ok(),
+            revision: revision.filter(|_| is_current),
             troubles: state.troubles(&self.server),
             changes,
             answer: Answer {
@@ -222,11 +225,6 @@ impl Types {
                 error: errors.text(),
                 rejected: errors.rejected,
             },
-        };
-        let is_current = self.types.iter().all(|state| state.is_current);
-        Ok(Taken {
-            revision: taken.revision.filter(|_| is_current),
-            ..taken
         })
     }
 

@@ -21,13 +21,12 @@ pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 4] {
         let age = now.duration_since(one.last.restored?).unwrap_or_default();
         Some((labels(one), age.as_secs_f64()))
     });
-    let errors = stats.errors.counts().into_iter();
-    let errors = errors.map(|(source, error, count)| {
+    let errors = stats.errors.now().into_iter().map(|one| {
         let labels = vec![
-            pair(label::CONFIG_SOURCE, &source),
-            pair(label::REASON, error.as_str()),
+            pair(label::CONFIG_SOURCE, &one.source),
+            pair(label::REASON, one.reason),
         ];
-        (labels, count)
+        (labels, one.count)
     });
     [
         family_of(names::PROPAGATION, MetricType::HISTOGRAM, histograms),

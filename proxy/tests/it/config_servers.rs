@@ -19,8 +19,8 @@ const TTL: Duration = Duration::from_secs(3);
 /// How long it may take until the proxy finds that a server is away, and its time over.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Service and EndpointSlice `web` with one endpoint.
-fn service(address: SocketAddr) -> String {
+/// Writes a Service and an EndpointSlice `web` with one endpoint.
+fn apply_service(data: &Path, address: SocketAddr) {
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
         "spec": {"ports": [{"name": "http", "port": 80}]},
@@ -31,7 +31,8 @@ fn service(address: SocketAddr) -> String {
         "addressType": "IPv4", "ports": [{"name": "http", "port": address.port()}],
         "endpoints": [{"addresses": [address.ip()]}],
     });
-    json!({"apiVersion": "v1", "kind": "List", "items": [service, slice]}).to_string()
+    apply(data, &service.to_string());
+    apply(data, &slice.to_string());
 }
 
 fn named(text: &'static str) -> Origin {
@@ -101,8 +102,8 @@ async fn cluster_whose_config_server_is_away_keeps_its_endpoints_until_their_tim
         &east,
         &routes("web", "[\"*\"]", "- route: [{destination: {host: web}}]\n"),
     );
-    apply(&east, &service(here.address));
-    apply(&west, &service(there.address));
+    apply_service(&east, here.address);
+    apply_service(&west, there.address);
     let ttl = format!("{}s", TTL.as_secs());
     let proxy = start
         .file("kubeconfig", merged(&east, &west))

@@ -191,12 +191,9 @@ impl Types {
         let mut errors = Errors::default();
         state.note_unreadable(unreadable.iter(), is_whole, &mut errors);
         let whole = is_whole && unreadable.iter().all(|failed| failed.name.is_some());
-        let documents = unreadable
-            .iter()
-            .filter_map(|failed| failed.name.as_deref());
-        let kept: Vec<Arc<str>> = documents
-            .map(|name| document(&self.server, &state.of, name))
-            .collect();
+        let names = unreadable.iter().filter_map(|one| one.name.as_deref());
+        let kept = names.map(|name| document(&self.server, &state.of, name));
+        let kept: Vec<Arc<str>> = kept.collect();
         let content = Content {
             read,
             removed,

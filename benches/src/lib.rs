@@ -11,3 +11,5 @@ pub mod drill;
 pub mod fleet;
 
 pub mod load;
+
+pub mod stream;

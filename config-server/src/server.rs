@@ -36,6 +36,9 @@ const LEAVES_AFTER: Duration = Duration::from_secs(25);
 /// The most connections at once.
 const CONNECTIONS_MAX: usize = 20_000;
 
+/// The most bytes of a response over HTTP/2 that wait for their client.
+const SEND_BYTES_MAX: usize = 64 << 10;
+
 /// A server of the API.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -116,6 +119,7 @@ impl Server {
             .http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(256)
+            .max_send_buf_size(SEND_BYTES_MAX)
             .keep_alive_interval(Some(Duration::from_secs(30)));
         // What a client does to its connection is no concern of others.
         let _ = builder

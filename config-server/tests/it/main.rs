@@ -14,11 +14,14 @@ mod kubectl;
 mod load;
 mod lost_etcd;
 mod objects;
+mod operations;
 mod process;
 mod proxies;
 mod python;
 mod replicas;
 mod requests;
+#[path = "../../../config-loader/tests/kubernetes/samples.rs"]
+mod samples;
 mod status_for;
 mod support;
 mod transfer;

@@ -20,6 +20,7 @@ use super::seen::Seen;
 use super::settings::ApiServer;
 use super::throttle::Throttle;
 use crate::source::errors::SourceError;
+use crate::source::stream::content;
 use crate::source::stream::mirror::{Became, Item, Mirror};
 use crate::source::stream::pauses;
 use crate::source::stream::report::{Change, Key, Message, Report, Restored};
@@ -264,6 +265,9 @@ impl Watch {
         Item {
             name: document::name(&self.server, &self.resource, &object),
             version: object.metadata.resource_version.clone().unwrap_or_default(),
+            // What cannot be written has no text either.
+            content: serde_json::to_value(&object)
+                .map_or(0, |object| content::of(self.resource.kind, &object)),
             object: Some(object).filter(|object| document::counts(&self.server, object)),
         }
     }

@@ -1,9 +1,10 @@
 //! What is known of one resource of one server, and what changes by what a watch says.
 //!
 //! A list that replaces all others is gathered beside what is known: it is taken in when it is complete, so that nothing is
-//! missing in between, and objects of which the version is known cost nothing.
+//! missing in between, and objects of which the version is known cost nothing. A version that differs from the one before only
+//! in what nothing reads, as a status, is no change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::runtime::watcher::Event;
@@ -15,6 +16,8 @@ pub(in crate::source) struct Item<O> {
     pub(in crate::source) name: Arc<str>,
     /// Its `resourceVersion`, of which only the server knows the order.
     pub(in crate::source) version: String,
+    /// A hash of all of it that has an effect. Versions with the same one count as the same.
+    pub(in crate::source) content: u64,
     /// The object; none if it does not count any more, though it is still there.
     pub(in crate::source) object: Option<O>,
 }
@@ -28,10 +31,18 @@ pub(in crate::source) enum Became<O> {
     Gone(Arc<str>),
 }
 
+/// What is known of an object.
+#[derive(Debug)]
+struct Known {
+    version: String,
+    /// As that of its item; none if it was saved by an earlier process.
+    content: Option<u64>,
+}
+
 /// The objects of a resource, by the names of their documents, each with its version.
 #[derive(Debug)]
 pub(in crate::source) struct Mirror<O> {
-    known: BTreeMap<Arc<str>, String>,
+    known: BTreeMap<Arc<str>, Known>,
     listed: Option<Vec<Item<O>>>,
     /// Objects that the list has in a form that cannot be read: what is known of them stays.
     kept: Vec<Arc<str>>,
@@ -83,7 +94,11 @@ impl<O> Mirror<O> {
     pub(in crate::source) fn restore(&mut self) -> Vec<(Arc<str>, String)> {
         let saved = std::mem::take(&mut self.saved);
         let names = saved.iter().map(|(name, _)| Arc::clone(name));
-        self.known.extend(names.map(|name| (name, String::new())));
+        let unknown = || Known {
+            version: String::new(),
+            content: None,
+        };
+        self.known.extend(names.map(|name| (name, unknown())));
         saved
     }
 
@@ -97,12 +112,12 @@ impl<O> Mirror<O> {
     fn replace(&mut self) -> Vec<Became<O>> {
         let listed = self.listed.take().unwrap_or_default();
         self.saved = Vec::new();
-        let mut gone = self.known.clone();
+        let mut gone: BTreeSet<_> = self.known.keys().cloned().collect();
         let listed_names = listed.iter().map(|item| &item.name);
         for name in listed_names.chain(&std::mem::take(&mut self.kept)) {
             gone.remove(name);
         }
-        let mut changes: Vec<_> = gone.keys().filter_map(|name| self.remove(name)).collect();
+        let mut changes: Vec<_> = gone.iter().filter_map(|name| self.remove(name)).collect();
         changes.extend(listed.into_iter().filter_map(|item| self.set(item)));
         changes
     }
@@ -111,10 +126,20 @@ impl<O> Mirror<O> {
         let Some(object) = item.object else {
             return self.remove(&item.name);
         };
+        let content = Some(item.content);
         match self.known.get_mut(&item.name) {
-            Some(version) if *version == item.version => return None,
-            Some(version) => *version = item.version,
-            None => _ = self.known.insert(Arc::clone(&item.name), item.version),
+            Some(known) if known.version == item.version => return None,
+            Some(known) => {
+                known.version = item.version;
+                if std::mem::replace(&mut known.content, content) == content {
+                    return None;
+                }
+            }
+            None => {
+                let version = item.version;
+                let name = Arc::clone(&item.name);
+                self.known.insert(name, Known { version, content });
+            }
         }
         Some(Became::Set(item.name, object))
     }

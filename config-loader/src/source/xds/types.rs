@@ -17,6 +17,7 @@ use super::protocol::{Answer, Received, ReceivedResource, Subscription};
 use super::settings::XdsSettings;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::Kind;
+use crate::source::stream::content;
 use crate::source::stream::mirror::{Became, Item, Mirror};
 use crate::source::stream::report::{Change, Key, Restored};
 use crate::source::stream::text;
@@ -81,6 +82,8 @@ struct Read {
     version: String,
     document: Arc<str>,
     text: String,
+    /// A hash of all of it that has an effect.
+    content: u64,
     unknown: Vec<String>,
     is_wanted: bool,
 }
@@ -262,6 +265,7 @@ impl Types {
         let inner = metadata.map(|metadata| metadata.name.clone());
         let name = name.filter(|name| !name.is_empty()).or(inner);
         let (object, unknown) = object_of(of, &resource).map_err(|reason| failed(&name, reason))?;
+        let content = content::of(of.kind(), &object);
         let text = text::of_object(object).map_err(|error| failed(&name, error.to_string()))?;
         let name = name.unwrap_or_default();
         if version.is_empty() {
@@ -274,6 +278,7 @@ impl Types {
             is_wanted: self.is_wanted(of, &name),
             name,
             version,
+            content,
             text,
             unknown,
         })
@@ -390,6 +395,7 @@ impl TypeState {
             }
             let item = Item {
                 version: hash(&read.text),
+                content: read.content,
                 name: read.document,
                 object: Some(read.text).filter(|_| read.is_wanted),
             };
@@ -409,6 +415,7 @@ impl TypeState {
             changes.extend(self.known.apply(Event::Delete(Item {
                 name: document,
                 version: String::new(),
+                content: 0,
                 object: None,
             })));
         }

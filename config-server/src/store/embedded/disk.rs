@@ -17,6 +17,9 @@ use rustix::io::Errno;
 
 use crate::files;
 
+/// How much of the file redb keeps in memory, which the page cache of the kernel has anyway. Its own default is 1 GiB.
+const CACHE_BYTES: usize = 64 << 20;
+
 /// The file of a store.
 #[derive(Debug)]
 pub struct StoreFile {
@@ -113,6 +116,7 @@ impl StoreFile {
         };
         let open = || {
             Builder::new()
+                .set_cache_size(CACHE_BYTES)
                 .set_check_integrity_on_open(is_checked)
                 .create_with_backend(disk)
         };

@@ -6,6 +6,7 @@ fn item(name: &str, version: u32) -> Item<u32> {
     Item {
         name: name.into(),
         version: version.to_string(),
+        content: version.into(),
         object: Some(version),
     }
 }
@@ -30,6 +31,33 @@ fn changes_come_one_by_one() {
     assert_eq!(mirror.apply(Event::Apply(item("a", 2))), [set("a", 2)]);
     assert_eq!(mirror.apply(Event::Delete(item("a", 3))), [gone("a")]);
     assert_eq!(mirror.apply(Event::Delete(item("a", 3))), []);
+}
+
+#[test]
+fn version_with_the_content_of_the_one_before_is_no_change() {
+    let mut mirror = Mirror::default();
+    let with_content = |version, content| Item {
+        content,
+        ..item("a", version)
+    };
+    assert_eq!(
+        mirror.apply(Event::Apply(with_content(1, 7))),
+        [set("a", 1)]
+    );
+    assert_eq!(mirror.apply(Event::Apply(with_content(2, 7))), []);
+    mirror.apply(Event::Init);
+    mirror.apply(Event::InitApply(with_content(3, 7)));
+    assert_eq!(mirror.apply(Event::InitDone), []);
+    assert_eq!(
+        mirror.apply(Event::Apply(with_content(4, 8))),
+        [set("a", 4)]
+    );
+    mirror.apply(Event::Delete(with_content(5, 8)));
+    assert_eq!(
+        mirror.apply(Event::Apply(with_content(6, 8))),
+        [set("a", 6)],
+        "it was gone in between"
+    );
 }
 
 #[test]

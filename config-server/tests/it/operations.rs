@@ -27,13 +27,56 @@ fn paths(sample: &Sample) -> Paths {
         "" => format!("/api/{version}"),
         group => format!("/apis/{group}/{version}"),
     };
-    let plural = resource.api.plural;
-    let namespaced = format!("{root}/namespaces/ns1/{plural}");
+    let everywhere = format!("{root}/{}", resource.api.plural);
+    let namespaced = match resource.api.is_namespaced {
+        true => format!("{root}/namespaces/ns1/{}", resource.api.plural),
+        false => everywhere.clone(),
+    };
     let name = sample.object["metadata"]["name"].as_str().unwrap();
     Paths {
         object: format!("{namespaced}/{name}"),
-        everywhere: format!("{root}/{plural}"),
+        everywhere,
         namespaced,
+    }
+}
+
+/// One of each kind that is served, but for those that have tests of their own.
+fn all() -> Vec<Sample> {
+    let mut all = samples::all();
+    let of = |api_version: &str, kind: &str, spec: Value, change: Value| Sample {
+        object: json!({
+            "apiVersion": api_version, "kind": kind, "metadata": {"name": "one"}, "spec": spec,
+        }),
+        change: json!({"spec": change}),
+    };
+    for group in ["flomesh.io", "multicluster.flomesh.io"] {
+        let spec =
+            json!({"region": "eu", "zone": "a", "gatewayHost": "gw.example", "gatewayPort": 80});
+        let change = json!({"gatewayPort": 81});
+        all.push(of(&format!("{group}/v1alpha1"), "Cluster", spec, change));
+    }
+    let ports = |port: u16| json!([{"name": "http", "port": port, "protocol": "TCP"}]);
+    all.push(of(
+        "multicluster.x-k8s.io/v1alpha1",
+        "ServiceImport",
+        json!({"type": "ClusterSetIP", "ports": ports(80)}),
+        json!({"ports": ports(81)}),
+    ));
+    all
+}
+
+/// A status that the kind can have.
+fn status(sample: &Sample, text: &str) -> Value {
+    let (resource, _) = resource_of(sample);
+    match (resource.kind, resource.group) {
+        ("Destination", _) => json!({"localFqdn": text}),
+        ("ServiceImport", "flomesh.io" | "multicluster.flomesh.io") => {
+            json!({"clusters": [{"cluster": text}]})
+        }
+        _ => json!({"conditions": [{
+            "type": "Accepted", "status": "True", "reason": "Accepted", "message": text,
+            "lastTransitionTime": "2026-01-02T03:04:05Z",
+        }]}),
     }
 }
 
@@ -61,7 +104,7 @@ fn items(list: &Value) -> usize {
 
 #[test]
 fn there_is_a_sample_of_every_kind() {
-    let sampled: BTreeSet<_> = samples::all()
+    let sampled: BTreeSet<_> = all()
         .iter()
         .map(|sample| resource_of(sample).0.qualified())
         .collect();
@@ -80,7 +123,7 @@ fn there_is_a_sample_of_every_kind() {
 }
 
 async fn every_operation_works_on_every_kind(server: TestServer) {
-    for sample in &samples::all() {
+    for sample in &all() {
         let mut client = server.admin().await;
         let paths = paths(sample);
         let mut watch = created_and_read(&server, &mut client, sample, &paths).await;
@@ -194,24 +237,24 @@ async fn status_written(client: &mut Client, sample: &Sample, paths: &Paths) {
     }
     let mut object = ok(&read, 200, &path);
     let metadata = object["metadata"].clone();
-    let condition = |message: &str| {
-        json!({"conditions": [{
-            "type": "Accepted", "status": "True", "reason": "Accepted", "message": message,
-            "lastTransitionTime": "2026-01-02T03:04:05Z",
-        }]})
-    };
-    object["status"] = condition("one");
+    object["status"] = status(sample, "one");
     let written = ok(&client.put(&path, &object).await, 200, &path);
-    assert!(has(&written["status"], &condition("one")), "{written:#}");
+    assert!(
+        has(&written["status"], &status(sample, "one")),
+        "{written:#}"
+    );
     assert_eq!(written["metadata"]["generation"], metadata["generation"]);
-    let patch = json!({"status": condition("two")});
+    let patch = json!({"status": status(sample, "two")});
     let patched = client.patch(&path, "merge-patch+json", &patch).await;
     assert!(has(&ok(&patched, 200, &path), &patch), "{patched:?}");
     // An update of the object leaves the status as it is.
     let mut whole = ok(&client.get(&paths.object).await, 200, &path);
-    whole["status"] = condition("three");
+    whole["status"] = status(sample, "three");
     let updated = ok(&client.put(&paths.object, &whole).await, 200, &path);
-    assert!(has(&updated["status"], &condition("two")), "{updated:#}");
+    assert!(
+        has(&updated["status"], &status(sample, "two")),
+        "{updated:#}"
+    );
 }
 
 /// Delete, with options, and delete of a collection by a selector.

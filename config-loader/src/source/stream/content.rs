@@ -1,4 +1,4 @@
-//! What of an object has an effect: all but its status, and what the server notes about its versions.
+//! What of an object has an effect: all but most conditions, and what the server notes about its versions.
 
 use std::hash::Hasher as _;
 use std::io;
@@ -9,7 +9,7 @@ use twox_hash::XxHash64;
 use crate::kind::Kind;
 
 /// What the metadata says about versions.
-const OF_VERSIONS: [&str; 2] = ["resourceVersion", "managedFields"];
+const OF_VERSIONS: &[&str] = &["resourceVersion", "managedFields"];
 
 /// A hash of it. Objects of one name with the same hash are taken for the same.
 pub(in crate::source) fn of(kind: Kind, object: &Value) -> u64 {
@@ -19,22 +19,25 @@ pub(in crate::source) fn of(kind: Kind, object: &Value) -> u64 {
         let _ = serde_json::to_writer(&mut hash, &(path, part));
     };
     for (name, part) in object.as_object().into_iter().flatten() {
-        match part {
-            Value::Object(fields) if name == "metadata" => fields
+        match (part.as_object(), unread(kind, name)) {
+            (Some(fields), unread) if !unread.is_empty() => fields
                 .iter()
-                .filter(|(field, _)| !OF_VERSIONS.contains(&field.as_str()))
+                .filter(|(field, _)| !unread.contains(&field.as_str()))
                 .for_each(|(field, part)| add([name, field], part)),
-            _ if is_read(kind, name) => add([name, ""], part),
-            _ => {}
+            _ => add([name, ""], part),
         }
     }
     hash.0.finish()
 }
 
-/// Whether anything reads a field at the top of an object. A status is read of Gloo's Destinations only, which have the
-/// federated host there.
-fn is_read(kind: Kind, field: &str) -> bool {
-    field != "status" || kind == Kind::Destination
+/// What nothing reads of a field at the top of an object.
+fn unread(kind: Kind, field: &str) -> &'static [&'static str] {
+    match field {
+        "metadata" => OF_VERSIONS,
+        // Conditions say whether an export takes part.
+        "status" if kind != Kind::ServiceExport => &["conditions"],
+        _ => &[],
+    }
 }
 
 struct Hash(XxHash64);
@@ -59,7 +62,8 @@ mod tests {
     fn hash(kind: Kind, change: &Value) -> u64 {
         let mut object = json!({
             "metadata": {"name": "a", "resourceVersion": "1", "labels": {"app": "a"}},
-            "spec": {"hosts": ["a"]}, "status": {"conditions": []},
+            "spec": {"hosts": ["a"]},
+            "status": {"conditions": [], "localFqdn": "a"},
         });
         for (path, value) in change.as_object().unwrap() {
             *object.pointer_mut(path).unwrap() = value.clone();
@@ -68,23 +72,34 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_statuses_have_no_effect() {
-        let before = hash(Kind::VirtualService, &json!({}));
-        let status = json!({"/metadata/resourceVersion": "2", "/status": {"conditions": [{}]}});
-        assert_eq!(hash(Kind::VirtualService, &status), before);
+    fn versions_have_no_effect_and_conditions_only_on_exports() {
+        let conditions =
+            json!({"/metadata/resourceVersion": "2", "/status/conditions": [{"type": "Accepted"}]});
+        let kind = Kind::VirtualService;
+        assert_eq!(hash(kind, &conditions), hash(kind, &json!({})));
+        let kind = Kind::ServiceExport;
+        assert_ne!(hash(kind, &conditions), hash(kind, &json!({})));
+    }
+
+    #[test]
+    fn everything_else_has_an_effect() {
         for change in [
             json!({"/spec/hosts": ["b"]}),
             json!({"/metadata/labels/app": "b"}),
             json!({"/metadata/name": "b"}),
+            json!({"/status/localFqdn": "b"}),
         ] {
-            assert_ne!(hash(Kind::VirtualService, &change), before, "{change}");
+            let kind = Kind::VirtualService;
+            assert_ne!(hash(kind, &change), hash(kind, &json!({})), "{change}");
         }
     }
 
     #[test]
-    fn status_of_a_gloo_destination_has_an_effect() {
-        let status = json!({"/status": {"appliedFederation": {}}});
-        let before = hash(Kind::Destination, &json!({}));
-        assert_ne!(hash(Kind::Destination, &status), before);
+    fn first_conditions_are_no_change() {
+        let before = json!({"metadata": {"name": "a"}, "spec": {}});
+        let mut after = before.clone();
+        after["status"] = json!({"conditions": [{"type": "Accepted"}]});
+        let kind = Kind::VirtualService;
+        assert_eq!(of(kind, &after), of(kind, &before));
     }
 }

@@ -9,6 +9,7 @@ mod duplicates;
 pub mod lines;
 pub mod list;
 pub mod openapi;
+mod operations;
 mod owners;
 pub mod params;
 pub mod protobuf;

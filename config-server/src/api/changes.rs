@@ -9,7 +9,7 @@ use super::params::FieldValidation;
 use super::respond::Answer;
 use super::route::Target;
 use super::{ATTEMPTS_MAX, Api, Call, Change};
-use super::{strategic, validation};
+use super::{operations, strategic, validation};
 use crate::fields::managers::{self, Writer};
 use crate::object;
 use crate::resources::Resource;
@@ -180,17 +180,9 @@ impl Api {
                 .await
             }
             "application/json-patch+json" => {
-                let patch: json_patch::Patch =
-                    serde_json::from_value(patch()?).map_err(|error| {
-                        Failure::bad_request(format!("malformed JSON patch: {error}"))
-                    })?;
+                let patch = operations::read(patch()?)?;
                 self.modify(call, name, &options, |current| {
-                    let mut object = current.clone();
-                    json_patch::patch(&mut object, &patch).map_err(|error| {
-                        let code = StatusCode::UNPROCESSABLE_ENTITY;
-                        Failure::new(code, "Invalid", error.to_string())
-                    })?;
-                    Ok(object)
+                    operations::apply(&patch, current)
                 })
                 .await
             }

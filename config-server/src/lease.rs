@@ -35,6 +35,8 @@ impl Default for Times {
 /// One that wants to lead.
 #[derive(Clone, Debug)]
 pub struct Candidate {
+    /// What logs call the API server.
+    pub server: String,
     /// The name of the Lease.
     pub lease: String,
     /// The name of this candidate.
@@ -82,7 +84,7 @@ impl Candidate {
                     let error = error.to_string();
                     if failure.as_ref() != Some(&error) {
                         let fix = "grant get, create and update on leases in the namespace of --lease-namespace, which must exist";
-                        tracing::warn!(lease = %self.lease, error, fix, "the Lease cannot be held: nothing is written");
+                        tracing::warn!(server = self.server, lease = %self.lease, error, fix, "the Lease cannot be held: nothing is written");
                     }
                     failure = Some(error);
                     if renewed.elapsed() >= self.times.renew_max {
@@ -102,7 +104,7 @@ impl Candidate {
         is_leader.send_if_modified(|known| {
             let differs = *known != leads;
             if differs {
-                tracing::info!(lease = %self.lease, identity = %self.identity, leads, "election");
+                tracing::info!(server = self.server, lease = %self.lease, identity = %self.identity, leads, "election");
             }
             *known = leads;
             differs
@@ -219,6 +221,7 @@ mod tests {
 
     fn candidate(identity: &str) -> Candidate {
         Candidate {
+            server: "kubernetes://".to_owned(),
             lease: "strait-status".to_owned(),
             identity: identity.to_owned(),
             times: Times::default(),

@@ -46,6 +46,7 @@ impl StatusFor {
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         let (leader, is_leader) = watch::channel(false);
         let candidate = Candidate {
+            server: remote.name(),
             lease: LEASE.to_owned(),
             identity: self.identity,
             times: self.times,

@@ -89,6 +89,7 @@ impl ImportsBetween {
         leader: watch::Sender<bool>,
     ) -> impl Future<Output = ()> + Send + 'static {
         let candidate = Candidate {
+            server: remote.name(),
             lease: LEASE.to_owned(),
             identity: self.identity.clone(),
             times: self.times,

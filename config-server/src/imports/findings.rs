@@ -64,6 +64,7 @@ impl Findings {
                 detail,
                 fix,
             } = found;
+            let detail = Some(&*detail).filter(|detail| !detail.is_empty());
             tracing::warn!(detail, fix, "{problem}");
         }
         for Finding { problem, .. } in over {

@@ -2,6 +2,7 @@
 //!
 //! | module | what lives there |
 //! |---|---|
+//! | `arguments`, `progress` | what is measured, and what is printed meanwhile |
 //! | `server` | `strait control` as a process, and its API over HTTP/2 with TLS |
 //! | `mesh` | the objects that fill it, and the ones that are changed |
 //! | `upstream` | every endpoint of the mesh: one socket that all addresses of 127.0.0.0/8 reach |
@@ -12,84 +13,34 @@
 //!
 //! The server, the upstream and this program share one core, the proxy has the other.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use clap::{Parser, ValueEnum};
 use tokio::time::Instant;
 
 use crate::compare::Failure;
 use crate::compare::failure::context;
 use crate::compare::process::{Cancel, Launcher, pin_self, raise_open_files};
 
+mod arguments;
 mod change;
 mod mesh;
+mod progress;
 mod proxy;
 mod server;
 mod storm;
 mod upstream;
 mod watchers;
 
+pub use arguments::{Arguments, Protocol};
+
 use mesh::Mesh;
+use progress::say;
 use proxy::StreamProxy;
 use server::Server;
 use watchers::Watchers;
 
-/// How long anything may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(180);
-
 /// Open files that a run with 1,000 watchers may need, with the connections to the endpoints that are asked.
 const OPEN_FILES: u64 = 16_384;
-
-/// Measures a config server and a proxy that follows it: time to first ready, memory, the time from a write to traffic,
-/// and requests during many changes.
-///
-/// Build both first: `cargo build --release -p proxy`. All traffic stays on 127.0.0.0/8.
-#[derive(Clone, Debug, Parser)]
-#[command(name = "stream", version)]
-pub struct Arguments {
-    /// Services, each with a VirtualService and ten endpoints.
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
-    pub services: u32,
-
-    /// Watches of other clients in the second series of changes.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(0..=10_000))]
-    pub watchers: u32,
-
-    /// Timed changes in each series, half of routes and half of endpoints.
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..=100_000))]
-    pub changes: u32,
-
-    /// How the proxy follows the server.
-    #[arg(long, value_enum, default_value_t = Protocol::Kubernetes)]
-    pub protocol: Protocol,
-
-    /// Seconds of the storm, which take turns with as many quiet ones.
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=3_600))]
-    pub storm: u32,
-
-    /// Changes per second in the storm.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub storm_rate: u32,
-
-    /// Requests per second in the storm and in the quiet beside it.
-    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub rate: u32,
-
-    /// The binary of Strait. Default: `strait` beside this program.
-    #[arg(long, value_name = "PATH")]
-    pub strait: Option<PathBuf>,
-}
-
-/// A control stream's protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Protocol {
-    /// The list and watch of a Kubernetes API.
-    Kubernetes,
-    /// Aggregated discovery, incremental.
-    Xds,
-}
 
 /// Runs everything, and prints what it found.
 ///
@@ -147,9 +98,4 @@ async fn measure(arguments: &Arguments, launcher: &Launcher, strait: &Path) -> R
         proxy.memory_mib(),
         server.memory_mib()
     ))
-}
-
-/// A line for the person who waits.
-fn say(line: &str) -> Result<(), Failure> {
-    writeln!(std::io::stdout(), "{line}").map_err(context("cannot print"))
 }

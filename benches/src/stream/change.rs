@@ -4,10 +4,10 @@ use http::Method;
 use tokio::time::{Instant, sleep};
 
 use super::mesh::{Change, Mesh};
+use super::progress::{PATIENCE, say};
 use super::proxy::{Client, PAUSE, StreamProxy};
 use super::server::Server;
 use super::watchers::Watchers;
-use super::{PATIENCE, say};
 use crate::compare::failure::{Failure, context};
 
 /// Services between two that are changed one after the other, so that changes are all over the mesh.

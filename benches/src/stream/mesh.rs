@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::server::Api;
+use super::server::{Api, ROUTES};
 use crate::compare::client::free_port;
 use crate::compare::failure::Failure;
 
@@ -23,8 +23,6 @@ const CHANGED: u32 = u32::from_be_bytes([127, 128, 0, 0]);
 const GATEWAYS: &str = "/apis/networking.istio.io/v1/namespaces/bench/gateways";
 const SERVICES: &str = "/api/v1/namespaces/bench/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/bench/endpointslices";
-/// Where VirtualServices are.
-pub(super) const ROUTES: &str = "/apis/networking.istio.io/v1/namespaces/bench/virtualservices";
 
 /// What the server is filled with.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::arguments::Protocol;
 use super::mesh::Mesh;
+use super::progress::PATIENCE;
 use super::server::Server;
-use super::{PATIENCE, Protocol};
 use crate::compare::accounting::{cpu_time, resident_kib};
 use crate::compare::client::free_port;
 use crate::compare::failure::{Failure, context};

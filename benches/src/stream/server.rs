@@ -18,12 +18,14 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::PATIENCE;
-use super::mesh::ROUTES;
+use super::progress::PATIENCE;
 use crate::compare::accounting::{cpu_time, resident_kib};
 use crate::compare::failure::{Failure, context};
 use crate::compare::process::{CommandLine, Launcher, Process};
 use crate::compare::tls::read_certificate;
+
+/// Where VirtualServices are.
+pub(super) const ROUTES: &str = "/apis/networking.istio.io/v1/namespaces/bench/virtualservices";
 
 /// How often a file is looked for that the server writes when it is up.
 const LOOK: Duration = Duration::from_millis(10);

@@ -8,10 +8,11 @@ use http::Method;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::arguments::Arguments;
 use super::mesh::Mesh;
+use super::progress::{PATIENCE, say};
 use super::proxy::{Client, StreamProxy};
 use super::server::{Api, Server};
-use super::{Arguments, PATIENCE, say};
 use crate::compare::failure::{Failure, context};
 
 /// How long quiet and storm last before they change places.

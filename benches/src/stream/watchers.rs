@@ -6,9 +6,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::PATIENCE;
-use super::mesh::ROUTES;
-use super::server::Server;
+use super::progress::PATIENCE;
+use super::server::{ROUTES, Server};
 use crate::compare::failure::{Failure, context};
 
 /// Watches that share a connection.

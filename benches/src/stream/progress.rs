@@ -1,0 +1,14 @@
+//! What a person who waits for the result sees, and how long that may take.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use crate::compare::failure::{Failure, context};
+
+/// How long anything may take that is waited for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A line for the person who waits.
+pub(super) fn say(line: &str) -> Result<(), Failure> {
+    writeln!(std::io::stdout(), "{line}").map_err(context("cannot print"))
+}

@@ -10,6 +10,8 @@ pub mod drill;
 
 pub mod fleet;
 
+pub mod instructions;
+
 pub mod load;
 
 pub mod stream;

@@ -39,12 +39,14 @@ use select::find_route;
 
 /// Answers one request: the whole order of a request, read from top to bottom.
 ///
-/// Never fails: whatever goes wrong becomes a local reply.
+/// Never fails: whatever goes wrong becomes a local reply. Owns what it works with, so that no future is wrapped around
+/// this one to hold it, which would be copied as well.
 pub async fn run(
-    worker: &Rc<Worker>,
-    connection: &Rc<Connection>,
+    worker: Rc<Worker>,
+    connection: Rc<Connection>,
     mut request: Request<DownstreamBody>,
 ) -> Response<ReplyBody> {
+    let (worker, connection) = (&worker, &connection);
     let snapshot = worker.snapshot();
     if connect::is_for(&request, &snapshot, connection) {
         let response = Box::pin(connect::run(worker, &snapshot, connection, request)).await;

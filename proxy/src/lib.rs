@@ -38,6 +38,8 @@ pub mod control;
 
 pub mod admin;
 
+pub mod fields;
+
 pub mod http2;
 
 pub mod registry;

@@ -148,8 +148,7 @@ fn connections_max(set: usize) -> usize {
 pub fn answer_with(worker: Rc<Worker>) -> impl Handler {
     let refused = Rc::clone(&worker);
     let answer = move |connection: Rc<Connection>, request| {
-        let worker = Rc::clone(&worker);
-        async move { exchange::run(&worker, &connection, request).await }
+        exchange::run(Rc::clone(&worker), connection, request)
     };
     Recorded {
         answer,

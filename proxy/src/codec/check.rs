@@ -26,7 +26,8 @@ pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {
         return Err(Refusal::LowVersion);
     }
     target(request)?;
-    let mut hosts = request.headers().get_all(HOST).iter();
+    let fields = request.headers().iter();
+    let mut hosts = fields.filter_map(|(name, value)| (name == HOST).then_some(value));
     let (host, second) = (hosts.next(), hosts.next());
     if second.is_some() {
         return Err(Refusal::Host);
@@ -99,8 +100,25 @@ fn after_ipv6(host: &[u8]) -> Option<&[u8]> {
 }
 
 fn is_of_name(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(byte)
+    OF_NAME[usize::from(*byte)]
 }
+
+/// Whether a byte may be part of a host's name.
+const OF_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut at = 0;
+    while at < 128 {
+        table[at] = (at as u8).is_ascii_alphanumeric();
+        at += 1;
+    }
+    let others = b"-._~%!$&'()*+;=";
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
 
 /// A colon and a port, which may be empty.
 fn is_port(text: &[u8]) -> bool {

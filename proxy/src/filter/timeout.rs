@@ -6,6 +6,8 @@ use std::time::Duration;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::fields;
+
 /// How long a gRPC client waits.
 pub const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
@@ -27,7 +29,7 @@ const UNITS: [(u128, char); 6] = [
 
 /// Whether these headers open a gRPC message: content type `application/grpc`, `application/grpc+...`.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
-    let Some(content_type) = headers.get(CONTENT_TYPE) else {
+    let Some(content_type) = fields::first(headers, &CONTENT_TYPE) else {
         return false;
     };
     match content_type.as_bytes().strip_prefix(b"application/grpc") {

@@ -12,6 +12,7 @@ use regex::Regex;
 /// Module, row, and the modules of the same row that it may use.
 const ROWS: &[(&str, u8, &[&str])] = &[
     ("error", 0, &[]),
+    ("fields", 0, &[]),
     ("http2", 0, &[]),
     ("identity", 0, &["error", "runtime"]),
     ("pattern", 0, &[]),

@@ -25,6 +25,7 @@ use crate::exchange::select::affinity::Affinity;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::proxied::is_loop;
 use crate::exchange::select::target::{PickedEndpoint, Target};
+use crate::fields;
 use crate::filter::retry::Controls;
 use crate::filter::{RetryPolicy, hop_by_hop};
 use crate::snapshot::Destination;
@@ -192,7 +193,9 @@ fn upstream_request(
     hop_by_hop::strip_request(&mut parts.headers, upgrading)
         .map_err(|_| LocalReply::BAD_CONNECTION_HEADER)?;
     // answered by our own codec once the body is wanted
-    parts.headers.remove(EXPECT);
+    if fields::has(&parts.headers, &EXPECT) {
+        parts.headers.remove(EXPECT);
+    }
     let (worker, connection) = (context.worker, context.connection);
     let headers = &mut parts.headers;
     let trust = worker

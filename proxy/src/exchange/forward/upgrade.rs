@@ -12,6 +12,7 @@ use crate::exchange::counted::{Count, Counted};
 use crate::exchange::downstream::body::{DownstreamBody, Tunnel};
 use crate::exchange::record::{Ending, Record};
 use crate::exchange::worker::Worker;
+use crate::fields;
 use crate::telemetry::Gauge;
 use crate::upstream::http1::Upgraded;
 
@@ -21,7 +22,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 /// Whether a request asks to switch protocols (RFC 9110, section 7.8). An upgrade to HTTP/2 is ignored:
 /// requests inside it would bypass the rules.
 pub fn requested(headers: &HeaderMap) -> bool {
-    headers.contains_key(UPGRADE)
+    fields::has(headers, &UPGRADE)
         && !headers.get_all(UPGRADE).iter().any(names_http2)
         && headers
             .get_all(CONNECTION)

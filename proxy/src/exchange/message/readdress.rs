@@ -7,6 +7,7 @@ use hyper::{Uri, Version};
 
 use crate::cluster::Hop;
 use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
+use crate::fields;
 use crate::filter;
 use crate::upstream::Protocol;
 
@@ -74,6 +75,9 @@ fn prefix(parts: &mut Parts, prefix: &str) {
 
 /// Joins the cookie crumbs that HTTP/2 allows (RFC 9113, section 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
+    if !fields::has(headers, &COOKIE) {
+        return;
+    }
     let mut crumbs = headers.get_all(COOKIE).iter();
     let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
         return;

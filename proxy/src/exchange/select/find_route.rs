@@ -15,6 +15,7 @@ use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::proxied::{NamedHost, Names};
 use crate::exchange::worker::SnapshotRef;
+use crate::fields;
 use crate::filter::{Redirect, RedirectRequest, Scheme};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use crate::snapshot::{HttpHosts, Listener, Route, Security, Service, VirtualHost};
@@ -196,12 +197,8 @@ pub fn authority<B>(request: &Request<B>) -> Option<&str> {
     if let Some(authority) = request.uri().authority() {
         return Some(authority.as_str());
     }
-    request
-        .headers()
-        .get(HOST)?
-        .to_str()
-        .ok()
-        .filter(|host| !host.is_empty())
+    let host = fields::first(request.headers(), &HOST)?.to_str().ok();
+    host.filter(|host| !host.is_empty())
 }
 
 /// Puts the path into its normal form, which is what rules match on and what goes upstream.

@@ -4,6 +4,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use smallvec::SmallVec;
 
 use crate::error::Kind;
+use crate::fields;
 
 const RATE_LIMITED: HeaderName = HeaderName::from_static("x-envoy-ratelimited");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -271,7 +272,11 @@ impl Conditions {
         if self.words & GRPC == 0 {
             return None;
         }
-        let status = headers.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()?;
+        let status = fields::first(headers, &GRPC_STATUS)?
+            .to_str()
+            .ok()?
+            .parse()
+            .ok()?;
         let condition = Condition::of_grpc_status(status)?;
         self.contains(condition).then_some(Reason::GrpcStatus)
     }

@@ -9,17 +9,14 @@ pub const UUID_LENGTH: usize = 36;
 /// A random UUID (version 4, RFC 9562), in ASCII.
 pub fn uuid(rng: &mut impl Rng) -> [u8; UUID_LENGTH] {
     const HEX: &[u8; 16] = b"0123456789abcdef";
+    /// Where the digits of each byte go, between the dashes.
+    const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
     let bits: u128 = rng.random();
     let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let mut text = [b'-'; UUID_LENGTH];
-    let mut at = 0;
-    for byte in bits.to_be_bytes() {
-        if matches!(at, 8 | 13 | 18 | 23) {
-            at += 1;
-        }
+    for (byte, at) in bits.to_be_bytes().into_iter().zip(PLACES) {
         text[at] = HEX[usize::from(byte >> 4)];
         text[at + 1] = HEX[usize::from(byte & 15)];
-        at += 2;
     }
     text
 }

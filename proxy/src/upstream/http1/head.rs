@@ -1,6 +1,7 @@
 //! Heads of HTTP/1.1 messages: the request's is written, the response's is parsed (RFC 9112).
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use bytes::BytesMut;
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
@@ -13,6 +14,7 @@ use smallvec::SmallVec;
 use super::decoder::Decoder;
 use super::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 use crate::error::{Error, Kind};
+use crate::fields;
 
 /// How the body of a request is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +33,8 @@ impl Framing {
         if empty {
             return Framing::Empty;
         }
-        content_length(headers)
-            .ok()
-            .flatten()
-            .map_or(Framing::Chunked, Framing::Length)
+        let length = content_length(headers).map_or(None, |(length, _)| length);
+        length.map_or(Framing::Chunked, Framing::Length)
     }
 }
 
@@ -104,7 +104,7 @@ impl ExpectedResponse {
     pub fn by(parts: &Parts) -> Self {
         Self {
             head: parts.method == Method::HEAD,
-            upgrade: parts.headers.contains_key(UPGRADE),
+            upgrade: fields::has(&parts.headers, &UPGRADE),
         }
     }
 }
@@ -124,10 +124,45 @@ pub struct Head {
     pub persistent: bool,
 }
 
-/// Where a header line lies in the head.
+/// Where a part of a header line lies in the head; 16 bits are enough, and a list of few bytes is cheaper to move.
+#[derive(Clone, Copy)]
 struct Span {
-    name: (usize, usize),
-    value: (usize, usize),
+    from: u16,
+    to: u16,
+}
+
+const _: () = assert!(RESPONSE_HEAD_BYTES_MAX <= u16::MAX as usize);
+
+impl Span {
+    /// Where `part` lies in the bytes that begin at the address `start`.
+    fn within(start: usize, part: &[u8]) -> Self {
+        let from = part.as_ptr() as usize - start;
+        let narrow = |at| u16::try_from(at).expect("a head that is longer is refused");
+        Self {
+            from: narrow(from),
+            to: narrow(from + part.len()),
+        }
+    }
+
+    fn range(self) -> Range<usize> {
+        usize::from(self.from)..usize::from(self.to)
+    }
+}
+
+/// Which lines a head has that say how its message is delimited: others are not looked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delimiters {
+    codings: bool,
+    lengths: bool,
+    options: bool,
+}
+
+impl Delimiters {
+    fn note(&mut self, name: &HeaderName) {
+        self.codings |= *name == TRANSFER_ENCODING;
+        self.lengths |= *name == CONTENT_LENGTH;
+        self.options |= *name == CONNECTION;
+    }
 }
 
 /// Takes a complete head off the front of `input`; `None` while it is not complete. `headers` is memory for the lines.
@@ -158,32 +193,28 @@ pub fn parse(
     let reason = reason(status, response.reason.unwrap_or_default());
     let newer = response.version == Some(1);
     let start = input.as_ptr() as usize;
-    let within = |part: &[u8]| {
-        let from = part.as_ptr() as usize - start;
-        (from, from + part.len())
-    };
-    let spans: SmallVec<[Span; 24]> = response
-        .headers
-        .iter()
-        .map(|line| Span {
-            name: within(line.name.as_bytes()),
-            value: within(line.value),
-        })
-        .collect();
+    let mut spans: SmallVec<[[Span; 2]; 24]> = SmallVec::new();
+    for line in response.headers.iter() {
+        let parts = [line.name.as_bytes(), line.value];
+        spans.push(parts.map(|part| Span::within(start, part)));
+    }
     let bytes = input.split_to(length).freeze();
     headers.clear();
     headers.reserve(spans.len());
-    for Span { name, value } in spans {
-        let name = HeaderName::from_bytes(&bytes[name.0..name.1]).map_err(malformed)?;
-        let value = bytes.slice(value.0..value.1);
+    let mut delimiters = Delimiters::default();
+    for [name, value] in &spans {
+        let name = HeaderName::from_bytes(&bytes[name.range()]).map_err(malformed)?;
+        delimiters.note(&name);
+        let value = bytes.slice(value.range());
         headers.append(
             name,
             HeaderValue::from_maybe_shared(value).map_err(malformed)?,
         );
     }
     let mut headers = std::mem::take(headers);
-    let (decoder, delimited) = framing(status, &mut headers, asked, newer)?;
-    let persistent = delimited && stays_open(&headers, newer);
+    let (decoder, delimited) = framing((status, newer), &mut headers, delimiters, asked)?;
+    let stays_open = !delimiters.options && newer || stays_open(&headers, newer);
+    let persistent = delimited && stays_open;
     Ok(Some(Head {
         status,
         reason,
@@ -206,10 +237,10 @@ fn reason(status: StatusCode, reason: &str) -> Option<ReasonPhrase> {
 
 /// How the body is delimited, and whether its end can be told from the end of the connection (RFC 9112, section 6.3).
 fn framing(
-    status: StatusCode,
+    (status, newer): (StatusCode, bool),
     headers: &mut HeaderMap,
+    delimiters: Delimiters,
     asked: ExpectedResponse,
-    newer: bool,
 ) -> Result<(Decoder, bool), Error> {
     if status == StatusCode::SWITCHING_PROTOCOLS {
         return match asked.upgrade {
@@ -221,14 +252,17 @@ fn framing(
         || status.is_informational()
         || status == StatusCode::NO_CONTENT
         || status == StatusCode::NOT_MODIFIED;
-    let length = content_length(headers)?;
+    let (length, times) = match delimiters.lengths {
+        true => content_length(headers)?,
+        false => (None, 0),
+    };
     if let Some(length) = length
-        && is_repeated(headers)
+        && times > 1
     {
         // what agrees here need not look so to the next reader
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    let coded = headers.contains_key(TRANSFER_ENCODING);
+    let coded = delimiters.codings;
     if bodiless {
         return Ok((Decoder::End, !coded || length.is_none()));
     }
@@ -263,20 +297,12 @@ fn is_chunked(headers: &HeaderMap) -> bool {
     first.is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) && codings.next().is_none()
 }
 
-/// Whether the length is said more than once, on lines or in a list.
-fn is_repeated(headers: &HeaderMap) -> bool {
-    let mut lines = headers.get_all(CONTENT_LENGTH).iter();
-    let listed = lines
-        .next()
-        .is_some_and(|line| line.as_bytes().contains(&b','));
-    listed || lines.next().is_some()
-}
-
-/// The one length that all lines agree on.
-fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Error> {
-    let mut length = None;
+/// The one length that all lines agree on, and how often it is said, on lines or in lists.
+fn content_length(headers: &HeaderMap) -> Result<(Option<u64>, u32), Error> {
+    let (mut length, mut times) = (None, 0);
     for line in headers.get_all(CONTENT_LENGTH) {
         for part in line.as_bytes().split(|&byte| byte == b',') {
+            times += 1;
             let number = number(part.trim_ascii())
                 .filter(|number| length.is_none_or(|before| before == *number));
             let text = "content-length is not one number";
@@ -284,7 +310,7 @@ fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Error> {
                 Some(number.ok_or_else(|| Error::new(Kind::UpstreamProtocol).with_source(text))?);
         }
     }
-    Ok(length)
+    Ok((length, times))
 }
 
 fn number(digits: &[u8]) -> Option<u64> {

@@ -1,0 +1,303 @@
+//! Instructions that the proxy executes in user space per small request, counted by callgrind.
+//!
+//! A count repeats to within about one percent on any machine, however busy, where CPU time needs idle cores. It says
+//! nothing of system calls, cache misses or the kernel: CPU time decides, a count finds what changed.
+//!
+//! The proxy runs twice from its start, with N requests and with 2N; the difference between the two counts, divided by N,
+//! has no start-up in it.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{fs, io, thread};
+
+use clap::Parser;
+
+use crate::compare::Failure;
+use crate::compare::client::{connect, free_port, parse_response, request};
+use crate::compare::configure::{self, Others, Plan, Proxy, Work};
+use crate::compare::failure::context;
+use crate::compare::probe::{Probe, Verdict};
+use crate::compare::process::{Cancel, CommandLine, Launcher, Process};
+use crate::compare::tool::{Found, Tool};
+
+/// What a small request takes at present, on x86-64 with the `release` profile. Change it with the code that changes it.
+const RECORDED: f64 = 0.0;
+
+/// Difference to [`RECORDED`] that is reported as a change, in percent; compilers and C libraries differ by less.
+const NOTABLE_PERCENT: f64 = 3.0;
+
+/// Keep-alive connections that send at once, as in the scenario `small` of `compare`.
+const CONNECTIONS: usize = 64;
+
+/// How long the proxy, which callgrind makes some fifty times slower, may take to start, and to stop.
+const LIMIT: Duration = Duration::from_secs(180);
+
+const RESPONSE: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 128\r\n\r\n";
+
+/// Counts the instructions that a small request takes in user space.
+///
+/// It compares the count with a recorded one and warns if they differ; the exit code says only whether it could count.
+/// Needs valgrind. Build the proxy first: `cargo build --release -p proxy`.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "instructions", version)]
+pub struct Arguments {
+    /// The binary of Strait. Default: `strait` beside this program.
+    #[arg(long, value_name = "PATH")]
+    pub strait: Option<PathBuf>,
+
+    /// Requests of the first run; the second run sends twice as many.
+    #[arg(long, value_name = "N", default_value_t = 6400, value_parser = clap::value_parser!(u32).range(640..=1_000_000))]
+    pub requests: u32,
+
+    /// Directory that gets both profiles, for `callgrind_annotate`.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub profiles: Option<PathBuf>,
+}
+
+/// Counts, and prints the result.
+///
+/// # Errors
+/// When valgrind or the proxy is missing, or the proxy does not answer as it must.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let strait = strait_binary(arguments)?;
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return Err(Failure::new(
+            "valgrind is not installed; get it with `apt-get install valgrind`",
+        ));
+    }
+    let directory = tempfile::tempdir().map_err(context("no temporary directory"))?;
+    let upstream = start_upstream().map_err(context("cannot start the upstream"))?;
+    let bench = Bench {
+        launcher: Launcher::new(directory.path().to_owned(), Cancel::default()),
+        strait: Found {
+            path: strait,
+            version: String::new(),
+        },
+        profiles: arguments.profiles.as_deref().unwrap_or(directory.path()),
+        upstream,
+    };
+    let rounds = arguments.requests.div_ceil(CONNECTIONS as u32);
+    let once = bench.count("once", rounds)?;
+    let twice = bench.count("twice", 2 * rounds)?;
+    let requests = f64::from(rounds) * CONNECTIONS as f64;
+    let count = (twice as f64 - once as f64) / requests;
+    let text = verdict(count, RECORDED);
+    let printed = writeln!(io::stdout(), "{text}");
+    printed.map_err(context("cannot print the result"))
+}
+
+/// What is said of a count.
+fn verdict(count: f64, recorded: f64) -> String {
+    let percent = (count / recorded - 1.0) * 100.0;
+    let mut text = format!(
+        "a small request takes {count:.0} instructions in user space (recorded: {recorded:.0}, {percent:+.1} %)"
+    );
+    if percent.abs() > NOTABLE_PERCENT {
+        text.push_str(
+            "\nwarning: this is not what is recorded; find the cause, or change RECORDED in benches/src/instructions.rs",
+        );
+    }
+    text
+}
+
+struct Bench<'a> {
+    launcher: Launcher,
+    strait: Found,
+    profiles: &'a Path,
+    upstream: u16,
+}
+
+impl Bench<'_> {
+    /// Instructions of a proxy from its start to its end, with so many requests on each connection in between.
+    fn count(&self, name: &str, rounds: u32) -> Result<u64, Failure> {
+        let plan = Plan {
+            listen: free_port()?,
+            admin: free_port()?,
+            upstream: self.upstream,
+            prefixes: vec!["/".to_owned()],
+            prefixes_per_object: 1,
+            work: Work::Http,
+            http2: false,
+            tls: None,
+            others: Others::None,
+            nginx_module: None,
+            connections_max: CONNECTIONS as u32,
+        };
+        let directory = self.launcher.directory().join(name);
+        for file in configure::files(Proxy::Strait, &self.strait, &plan, &directory) {
+            let path = directory.join(file.path);
+            let parent = path.parent().unwrap_or(&directory);
+            fs::create_dir_all(parent).map_err(context(parent.display()))?;
+            fs::write(&path, file.text).map_err(context(path.display()))?;
+        }
+        let profile = self.profiles.join(format!("callgrind.{name}"));
+        let CommandLine(proxy) = configure::command(Proxy::Strait, &self.strait, &plan, &directory);
+        let mut out = std::ffi::OsString::from("--callgrind-out-file=");
+        out.push(&profile);
+        let valgrind = [std::ffi::OsString::from("--tool=callgrind"), out];
+        let line = CommandLine::new(Path::new("valgrind"), valgrind.into_iter().chain(proxy));
+        let mut process = self.launcher.start(name, 0, &line)?;
+        self.wait_until_up(&mut process, &plan)?;
+        send(plan.listen, rounds).map_err(context("the proxy does not answer"))?;
+        self.stop(&mut process)?;
+        let text = fs::read_to_string(&profile).map_err(context(profile.display()))?;
+        total(&text)
+            .ok_or_else(|| Failure::new(format!("{}: no total of instructions", profile.display())))
+    }
+
+    fn wait_until_up(&self, process: &mut Process, plan: &Plan) -> Result<(), Failure> {
+        let probe = Probe::new(plan, "/")?;
+        let limits = (Duration::from_millis(100), LIMIT);
+        let cancel = self.launcher.cancel();
+        cancel.poll(limits, "the proxy does not start", || {
+            process.check_alive()?;
+            match probe.ask()? {
+                Verdict::Right => Ok(Some(())),
+                Verdict::NotYet(_) => Ok(None),
+                Verdict::Wrong(reason) => Err(Failure::new(reason)),
+            }
+        })
+    }
+
+    /// Asks the proxy to end, and waits until it has: callgrind writes its profile last.
+    fn stop(&self, process: &mut Process) -> Result<(), Failure> {
+        let pid = process.pid().to_string();
+        let asked = Command::new("sh").args(["-c", "kill -TERM \"$0\"", &pid]);
+        let asked = asked.status();
+        asked.map_err(context("cannot stop the proxy"))?;
+        let limits = (Duration::from_millis(50), LIMIT);
+        let cancel = self.launcher.cancel();
+        cancel.poll(limits, "the proxy does not end", || {
+            Ok(process.check_alive().is_err().then_some(()))
+        })
+    }
+}
+
+/// The binary of the proxy, as an absolute path.
+fn strait_binary(arguments: &Arguments) -> Result<PathBuf, Failure> {
+    let path = match &arguments.strait {
+        Some(path) => path.clone(),
+        None => {
+            let own = std::env::current_exe().map_err(context("cannot find this program"))?;
+            own.with_file_name(Tool::Strait.binary())
+        }
+    };
+    if !path.is_file() {
+        return Err(Failure::new(format!(
+            "{} is not there; build it with `cargo build --release -p proxy`",
+            path.display()
+        )));
+    }
+    std::path::absolute(&path).map_err(context(path.display()))
+}
+
+/// The total of a profile.
+fn total(profile: &str) -> Option<u64> {
+    let mut lines = profile.lines();
+    let total = lines.find_map(|line| {
+        let total = line.strip_prefix("totals:");
+        total.or_else(|| line.strip_prefix("summary:"))
+    })?;
+    total.trim().parse().ok()
+}
+
+/// Sends `rounds` requests on each connection: all at once, then the next round when all are answered.
+fn send(port: u16, rounds: u32) -> io::Result<()> {
+    let connections = (0..CONNECTIONS).map(|_| connect(port));
+    let mut connections = connections.collect::<io::Result<Vec<_>>>()?;
+    for connection in &connections {
+        // under callgrind the first responses take their time
+        connection.set_read_timeout(Some(LIMIT))?;
+    }
+    let request = request("/");
+    for _ in 0..rounds {
+        for connection in &mut connections {
+            connection.write_all(&request)?;
+        }
+        for connection in &mut connections {
+            receive(connection)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads one response, which must be that of the upstream.
+fn receive(connection: &mut TcpStream) -> io::Result<()> {
+    let mut response = Vec::new();
+    let mut piece = [0; 1024];
+    loop {
+        if let Some(answer) = parse_response(&response)? {
+            return match answer.status {
+                200 => Ok(()),
+                status => Err(io::Error::other(format!("status {status}"))),
+            };
+        }
+        match connection.read(&mut piece)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            length => response.extend_from_slice(&piece[..length]),
+        }
+    }
+}
+
+/// Answers every request on a port, which it returns, with [`RESPONSE`].
+fn start_upstream() -> io::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let port = listener.local_addr()?.port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || answer(stream));
+        }
+    });
+    Ok(port)
+}
+
+/// Answers until the proxy closes the connection. It sends one request at a time, without a body.
+fn answer(mut stream: TcpStream) -> io::Result<()> {
+    let response = format!("{RESPONSE}{}", "x".repeat(128));
+    let mut received = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        match stream.read(&mut piece)? {
+            0 => return Ok(()),
+            length => received.extend_from_slice(&piece[..length]),
+        }
+        if received.ends_with(b"\r\n\r\n") {
+            received.clear();
+            stream.write_all(response.as_bytes())?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn total_is_read_from_a_profile() {
+        let profile = "version: 1\nevents: Ir\nfn=(1) main\n12 34\n\ntotals: 22535999\n";
+        assert_eq!(total(profile), Some(22_535_999));
+        assert_eq!(total("events: Ir\nsummary: 17\n"), Some(17));
+        assert_eq!(total("events: Ir\n"), None);
+    }
+
+    #[test]
+    fn count_far_from_the_recorded_one_is_a_warning() {
+        assert!(!verdict(10_200.0, 10_000.0).contains("warning"));
+        assert!(verdict(10_200.0, 10_000.0).contains("+2.0 %"));
+        assert!(verdict(10_400.0, 10_000.0).contains("warning"));
+        assert!(verdict(9_600.0, 10_000.0).contains("warning"));
+    }
+
+    #[test]
+    fn upstream_answers_each_request_on_a_connection() {
+        let port = start_upstream().unwrap();
+        let mut connection = connect(port).unwrap();
+        for _ in 0..3 {
+            connection.write_all(&request("/")).unwrap();
+            receive(&mut connection).unwrap();
+        }
+    }
+}

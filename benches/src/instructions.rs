@@ -165,8 +165,9 @@ impl Bench<'_> {
     /// Asks the proxy to end, and waits until it has: callgrind writes its profile last.
     fn stop(&self, process: &mut Process) -> Result<(), Failure> {
         let pid = process.pid().to_string();
-        let asked = Command::new("sh").args(["-c", "kill -TERM \"$0\"", &pid]);
-        let asked = asked.status();
+        let asked = Command::new("sh")
+            .args(["-c", "kill -TERM \"$0\"", &pid])
+            .status();
         asked.map_err(context("cannot stop the proxy"))?;
         let limits = (Duration::from_millis(50), LIMIT);
         let cancel = self.launcher.cancel();

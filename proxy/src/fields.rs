@@ -27,6 +27,14 @@ pub fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a Header
     fields.find_map(|(one, value)| (one == name).then_some(value))
 }
 
+/// Removes all fields with this name, which few messages have.
+#[inline]
+pub fn remove(headers: &mut HeaderMap, name: &HeaderName) {
+    if has(headers, name) {
+        headers.remove(name);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use http::header::{ACCEPT, COOKIE, HOST};
@@ -60,6 +68,9 @@ mod tests {
                 assert_eq!(found, expected, "{name} beside {others}");
                 assert_eq!(has(&headers, name), expected.is_some());
             }
+            remove(&mut headers, &COOKIE);
+            remove(&mut headers, &ACCEPT);
+            assert!(!has(&headers, &COOKIE) && has(&headers, &HOST));
         }
         assert!(!has(&HeaderMap::new(), &HOST));
     }

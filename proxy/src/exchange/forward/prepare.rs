@@ -193,9 +193,7 @@ fn upstream_request(
     hop_by_hop::strip_request(&mut parts.headers, upgrading)
         .map_err(|_| LocalReply::BAD_CONNECTION_HEADER)?;
     // answered by our own codec once the body is wanted
-    if fields::has(&parts.headers, &EXPECT) {
-        parts.headers.remove(EXPECT);
-    }
+    fields::remove(&mut parts.headers, &EXPECT);
     let (worker, connection) = (context.worker, context.connection);
     let headers = &mut parts.headers;
     let trust = worker

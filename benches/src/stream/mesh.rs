@@ -16,7 +16,7 @@ const WRITES: usize = 200;
 /// Endpoints of a service.
 const ENDPOINTS: u32 = 10;
 
-/// First of the addresses of endpoints, and first of those that endpoints get by a change.
+/// The first address of an endpoint, and the first one that an endpoint gets by a change.
 const FIRST: u32 = u32::from_be_bytes([127, 1, 0, 0]);
 const CHANGED: u32 = u32::from_be_bytes([127, 128, 0, 0]);
 

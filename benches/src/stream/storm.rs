@@ -24,7 +24,7 @@ const CONNECTIONS: u32 = 16;
 /// Hosts that the load asks: connections to their endpoints stay open.
 const HOSTS: u32 = 500;
 
-/// Writes in flight. Those that are due while as many are on their way wait.
+/// The most writes in flight. Further ones wait.
 const WRITES: usize = 256;
 
 /// Hosts that are asked after the storm whether they have the last change.

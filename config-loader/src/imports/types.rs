@@ -1,4 +1,4 @@
-//! What imports are made of, and what comes of it.
+//! The input and the result of computing imports.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

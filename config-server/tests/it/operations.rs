@@ -40,7 +40,7 @@ fn paths(sample: &Sample) -> Paths {
     }
 }
 
-/// One of each kind that is served, but for those that have tests of their own.
+/// An object of each kind, except kinds with tests of their own.
 fn all() -> Vec<Sample> {
     let mut all = samples::all();
     let of = |api_version: &str, kind: &str, spec: Value, change: Value| Sample {

@@ -149,6 +149,8 @@ where
             if room && self.left != Left::Nothing {
                 match Pin::new(&mut self.body).poll_frame(cx) {
                     Poll::Ready(frame) => self.take(frame).map_err(Fault::Body)?,
+                    // the head alone is a whole request, which a body that is longer after all makes malformed
+                    Poll::Pending if self.framing == Framing::Length(0) => return Poll::Pending,
                     // what there is goes out, the head above all
                     Poll::Pending if self.is_flushed() => {
                         ready!(stream.as_mut().poll_flush(cx)).map_err(Fault::Socket)?;

@@ -157,6 +157,17 @@ async fn content_length_zero_fits_a_body_that_ends_later() {
     assert_eq!(text, "POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\n");
 }
 
+/// What was sent of such a request cannot be called back: the upstream would have served it.
+#[tokio::test]
+async fn content_length_zero_is_sent_when_the_body_has_ended() {
+    let acts = [Act::Wait, Act::Wait, Act::Data("late")];
+    let mut message = message(Some("0"), &acts, false);
+    let (text, sent) = send(&mut message).await;
+    assert!(matches!(sent, Err(Fault::Body(_))), "{sent:?}");
+    assert_eq!(text, "");
+    assert!(!message.is_begun());
+}
+
 #[tokio::test]
 async fn body_with_a_wrong_content_length_is_an_error() {
     use Act::{Data, Fail, Trailers, Wait};

@@ -160,19 +160,16 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) else {
-            let is_in_message = self.is_in_message();
-            let stalled = self.timer.poll(is_in_message, cx);
-            return stalled.map(|stalled| Some(Err(stalled.into())));
-        };
-        self.timer.reset();
-        Poll::Ready(frame.map(|frame| {
-            let frame = frame.map_err(Into::into)?;
-            if let Some(data) = frame.data_ref() {
-                self.take(data)?;
-            }
-            Ok(frame)
-        }))
+        let this = &mut *self;
+        let is_in_message = this.is_in_message();
+        let polled = this.timer.poll_frame(&mut this.inner, is_in_message, cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+            && let Err(error) = this.take(data)
+        {
+            return Poll::Ready(Some(Err(error.into())));
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -8,6 +8,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::{Body, Frame};
 use tokio::time::{Sleep, sleep};
 
 /// How long a message that has begun may make no progress.
@@ -48,22 +50,40 @@ pub(in crate::source) fn is_caused_by<E: Error + 'static>(error: &(dyn Error + '
     false
 }
 
+/// What became of a body that is read.
+pub(in crate::source) type Polled =
+    Poll<Option<Result<Frame<Bytes>, Box<dyn Error + Send + Sync>>>>;
+
 /// Measures how long a message makes no progress.
 #[derive(Debug, Default)]
 pub(in crate::source) struct StallTimer(Option<Pin<Box<Sleep>>>);
 
 impl StallTimer {
-    /// Something came.
-    pub(in crate::source) fn reset(&mut self) {
-        self.0 = None;
+    /// The next frame of a body. Fails with [`Stalled`] once nothing came for [`STALL_MAX`] in the middle of a message.
+    pub(in crate::source) fn poll_frame<B>(
+        &mut self,
+        body: &mut B,
+        is_in_message: bool,
+        cx: &mut Context<'_>,
+    ) -> Polled
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        match Pin::new(body).poll_frame(cx) {
+            Poll::Ready(frame) => {
+                self.0 = None;
+                Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+            }
+            Poll::Pending => {
+                let stalled = self.poll(is_in_message, cx);
+                stalled.map(|stalled| Some(Err(stalled.into())))
+            }
+        }
     }
 
     /// Nothing is there. Ready once that has lasted for [`STALL_MAX`] in the middle of a message.
-    pub(in crate::source) fn poll(
-        &mut self,
-        is_in_message: bool,
-        cx: &mut Context<'_>,
-    ) -> Poll<Stalled> {
+    fn poll(&mut self, is_in_message: bool, cx: &mut Context<'_>) -> Poll<Stalled> {
         if !is_in_message {
             self.0 = None;
             return Poll::Pending;

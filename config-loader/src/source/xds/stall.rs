@@ -106,18 +106,15 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) else {
-            let is_in_message = self.position.is_in_message();
-            let stalled = self.timer.poll(is_in_message, cx);
-            return stalled.map(|stalled| Some(Err(stalled.into())));
-        };
-        self.timer.reset();
-        if let Some(Ok(frame)) = &frame
+        let this = &mut *self;
+        let is_in_message = this.position.is_in_message();
+        let polled = this.timer.poll_frame(&mut this.inner, is_in_message, cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(data) = frame.data_ref()
         {
-            self.position.advance(data);
+            this.position.advance(data);
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

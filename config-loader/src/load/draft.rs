@@ -1,5 +1,6 @@
 //! One object on its way from a tree to its checked form.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -67,6 +68,8 @@ pub(crate) struct Draft<'a> {
     locator: Locator<'a>,
     order: Order,
     found: Vec<Diagnostic>,
+    /// The findings about a `spec` that is not written.
+    of_missing_spec: Range<usize>,
     metadata: Metadata,
     id: Option<ObjectRef>,
     fingerprint: u64,
@@ -114,6 +117,7 @@ impl<'a> Draft<'a> {
             locator,
             order: Order::default(),
             found,
+            of_missing_spec: 0..0,
             metadata,
             id,
             fingerprint: 0,
@@ -165,6 +169,14 @@ impl<'a> Draft<'a> {
         let object = read(&mut self);
         unsupported::report(self.kind, self.node, &mut self.found);
         place_all(&mut self.found, Some(self.node), &self.locator);
+        let stand_in = self.node.key_span("kind");
+        for found in &mut self.found[self.of_missing_spec.clone()] {
+            if found.span == stand_in {
+                // `kind`, and behind it the field that is missing.
+                let field = found.field.split_once('.');
+                found.field = field.map_or("spec".to_owned(), |(_, field)| format!("spec.{field}"));
+            }
+        }
         for found in &mut self.found {
             found.object.clone_from(&self.id);
         }
@@ -206,7 +218,7 @@ impl<'a> Draft<'a> {
         let (raw, body) = match self.body {
             Body::Spec => match self.node.get("spec") {
                 Some(spec) => (reader.read::<R>(spec, &[]), spec.span),
-                None => (R::default(), self.metadata.name_span),
+                None => (R::default(), self.node.key_span("kind")),
             },
             Body::Whole => (
                 reader.read::<R>(self.node, &["apiVersion", "kind", "metadata"]),
@@ -234,7 +246,11 @@ impl<'a> Draft<'a> {
         }
         let spec = validate(&raw, &mut check);
         annotations::report_strange(&mut check);
+        let first = self.found.len();
         self.found.append(&mut check.into_found());
+        if self.body == Body::Spec && self.node.get("spec").is_none() {
+            self.of_missing_spec = first..self.found.len();
+        }
         if self.failed() || self.id.is_none() {
             return None;
         }

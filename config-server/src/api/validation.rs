@@ -162,4 +162,34 @@ mod tests {
             ["spec.targets[0].clusterKey", "spec.targets[0].weight"]
         );
     }
+    #[test]
+    fn missing_spec_is_named() {
+        let expected = [
+            ("virtualservices", "VirtualService", "spec"),
+            ("gateways", "Gateway", "spec"),
+            ("workloadentries", "WorkloadEntry", "spec"),
+        ];
+        for (plural, kind, field) in expected {
+            let (resource, _) =
+                crate::resources::find("networking.istio.io", "v1", plural).unwrap();
+            let mut object = json!({
+                "apiVersion": "networking.istio.io/v1", "kind": kind,
+                "metadata": {"name": "web", "namespace": "ns1"},
+            });
+            let failure = check(resource, &mut object, FieldValidation::Warn).unwrap_err();
+            let causes = failure.details["causes"].as_array().unwrap();
+            assert_eq!(causes[0]["field"], field, "{causes:?}");
+            let message = format!("{kind}.networking.istio.io \"web\" is invalid: {field}: ");
+            assert!(failure.message.starts_with(&message), "{}", failure.message);
+        }
+        let (resource, _) =
+            crate::resources::find("networking.istio.io", "v1", "gateways").unwrap();
+        let mut object = json!({
+            "apiVersion": "networking.istio.io/v1", "kind": "Gateway", "metadata": {"name": "a.b"},
+        });
+        let failure = check(resource, &mut object, FieldValidation::Warn).unwrap_err();
+        let causes = failure.details["causes"].as_array().unwrap().iter();
+        let fields: Vec<&str> = causes.filter_map(|cause| cause["field"].as_str()).collect();
+        assert_eq!(fields, ["metadata.name", "spec"]);
+    }
 }

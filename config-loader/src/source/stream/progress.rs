@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
 
 use super::report::{Key, Origin, Report, Restored};
 use super::restored;
@@ -26,6 +28,8 @@ struct Server {
     /// The resources that were never listed: a list that is refused is not awaited any more, and is no list.
     unlisted: BTreeSet<Key>,
     trouble: Option<Diagnostic>,
+    /// Since when there is trouble with it.
+    trouble_since: Option<Instant>,
     /// That saved objects are in effect, until the server has told all.
     restored: Option<(SystemTime, Diagnostic)>,
     /// The resources for whose lists saved objects stand in.
@@ -46,6 +50,7 @@ impl Progress {
             unlisted: BTreeSet::new(),
             substituted: BTreeSet::new(),
             trouble: None,
+            trouble_since: None,
             restored: None,
             is_restored: false,
             troubles: BTreeMap::new(),
@@ -78,7 +83,14 @@ impl Progress {
             },
             Report::ServerTrouble(found) => {
                 let differs = server.trouble != *found;
-                server.trouble.clone_from(found);
+                if let Some(gone) = server.note_trouble(found.clone(), Instant::now()) {
+                    tracing::info!(
+                        server = server.origin.name,
+                        seconds = gone.as_secs(),
+                        "the {} works again",
+                        server.origin.title
+                    );
+                }
                 differs
             }
             Report::Restored(restored) => server.note_restored(restored),
@@ -125,6 +137,18 @@ impl Progress {
 impl Server {
     fn is_complete(&self) -> bool {
         self.has_answered && self.awaited.is_empty() && self.substituted.is_empty()
+    }
+
+    /// Notes what is wrong. Returns for how long something was wrong, if nothing is any more.
+    fn note_trouble(&mut self, found: Option<Diagnostic>, now: Instant) -> Option<Duration> {
+        self.trouble = found;
+        match self.trouble {
+            Some(_) => {
+                self.trouble_since.get_or_insert(now);
+                None
+            }
+            None => Some(now.duration_since(self.trouble_since.take()?)),
+        }
     }
 
     fn restored(&self) -> Option<&(SystemTime, Diagnostic)> {
@@ -225,6 +249,24 @@ mod tests {
         let trouble = unreachable(&all[0]);
         progress.note(0, &Report::ServerTrouble(Some(trouble)));
         assert_eq!(progress.problems().len(), 1);
+    }
+
+    #[test]
+    fn recovery_tells_how_long_a_server_was_gone() {
+        let all = servers(&["kubernetes://"]);
+        let mut progress = Progress::new(&all);
+        let server = &mut progress.servers[0];
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(server.note_trouble(None, start), None, "it was never gone");
+        let trouble = unreachable(&all[0]);
+        for seconds in [0, 5] {
+            let gone = server.note_trouble(Some(trouble.clone()), after(seconds));
+            assert_eq!(gone, None);
+        }
+        let gone = server.note_trouble(None, after(70));
+        assert_eq!(gone, Some(Duration::from_secs(70)));
+        assert_eq!(server.note_trouble(None, after(80)), None);
     }
 
     #[test]

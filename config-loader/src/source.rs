@@ -25,7 +25,8 @@ pub(crate) use servers::ServerContext;
 #[cfg(test)]
 pub(crate) use servers::follow as follow_servers_with;
 pub use servers::{
-    ControlServer, ControlSettings, FollowedObjects, ObjectChanges, connect, follow_objects,
+    ControlServer, ControlSettings, FollowedObjects, ObjectChanges, address_of, connect,
+    follow_objects,
 };
 pub(crate) use servers::{Following as ServersFollowing, spawn as follow_servers};
 pub use watch::WatchSettings;

@@ -18,7 +18,7 @@ mod watch;
 pub(crate) use client::Clients;
 #[cfg(test)]
 pub(crate) use client::Connected;
-pub(super) use client::connect;
+pub(super) use client::{address, connect};
 pub use settings::{ApiServer, KubernetesSettings};
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 mod objects;
 
-pub use objects::{FollowedObjects, ObjectChanges, connect, follow_objects};
+pub use objects::{FollowedObjects, ObjectChanges, address_of, connect, follow_objects};
 
 use std::io;
 use std::path::PathBuf;

@@ -87,6 +87,15 @@ pub(in crate::source) async fn connect(
     Ok(open(server, kubeconfig).await?.client)
 }
 
+/// The address of `server`, as the kubeconfig has it.
+pub(in crate::source) async fn address(
+    server: &ApiServer,
+    kubeconfig: Option<&Path>,
+) -> Result<String, String> {
+    let config = configure(server, kubeconfig).await?;
+    Ok(config.cluster_url.to_string())
+}
+
 async fn open(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Connected, String> {
     let mut config = configure(server, kubeconfig).await?;
     config.connect_timeout = Some(CONNECT_MAX);

@@ -58,6 +58,14 @@ pub async fn connect(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Cl
     kubernetes::connect(server, kubeconfig).await
 }
 
+/// The address of an API server, as the kubeconfig has it.
+///
+/// # Errors
+/// What is missing, in words.
+pub async fn address_of(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<String, String> {
+    kubernetes::address(server, kubeconfig).await
+}
+
 struct HandOn<F>(F);
 
 impl<F: FnMut(ObjectChanges)> Follow for HandOn<F> {

@@ -1,13 +1,13 @@
 //! `strait control status`: the proxies that follow a config server.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use config_loader::ApiServer;
 use config_loader::proxy_state::{REPORT_GROUP, REPORT_PLURAL, REPORT_VERSION};
-use config_loader::source::connect;
+use config_loader::source::{address_of, connect};
 use serde_json::{Value, json};
 
 use super::super::exit::show;
@@ -62,22 +62,7 @@ pub enum Output {
 pub async fn run(args: &StatusArgs) -> Result<bool, String> {
     let own = args.data.join("admin.kubeconfig");
     let kubeconfig = args.kubeconfig.clone().or(own.exists().then_some(own));
-    let server = ApiServer {
-        context: String::new(),
-        cluster: None,
-    };
-    let unreachable = |error: String| format!("cannot ask the config server: {error}");
-    let client = connect(&server, kubeconfig.as_deref())
-        .await
-        .map_err(unreachable)?;
-    let path = format!("/apis/{REPORT_GROUP}/{REPORT_VERSION}/{REPORT_PLURAL}");
-    let request = http::Request::get(path).body(Vec::new());
-    let request = request.map_err(|error| unreachable(error.to_string()))?;
-    let answer = tokio::time::timeout(ANSWER_MAX, client.request::<Value>(request)).await;
-    let late = |_| unreachable("it does not answer in time".to_owned());
-    let list = answer
-        .map_err(late)?
-        .map_err(|error| unreachable(error.to_string()))?;
+    let list = ask(kubeconfig.as_deref(), ANSWER_MAX).await?;
     let proxies = list["items"].as_array().cloned().unwrap_or_default();
     let is_fine = proxies.iter().all(is_fine);
     match args.output {
@@ -91,6 +76,32 @@ pub async fn run(args: &StatusArgs) -> Result<bool, String> {
         }
     }
     Ok(is_fine)
+}
+
+/// The list of proxies, for which the server has so long.
+async fn ask(kubeconfig: Option<&Path>, answer_max: Duration) -> Result<Value, String> {
+    let server = ApiServer {
+        context: String::new(),
+        cluster: None,
+    };
+    let address = address_of(&server, kubeconfig).await;
+    let address = address.map_err(|error| format!("cannot ask the config server: {error}"))?;
+    let unreachable = |error: &dyn std::fmt::Display| {
+        format!("cannot ask the config server at {address}: {error}")
+    };
+    let client = connect(&server, kubeconfig).await;
+    let client = client.map_err(|error| unreachable(&error))?;
+    let path = format!("/apis/{REPORT_GROUP}/{REPORT_VERSION}/{REPORT_PLURAL}");
+    let request = http::Request::get(path).body(Vec::new());
+    let request = request.map_err(|error| unreachable(&error))?;
+    let answer = tokio::time::timeout(answer_max, client.request::<Value>(request)).await;
+    let late = |_| {
+        let why = format!(
+            "it does not answer in time ({answer_max:?}); check that it runs, and that this is its address"
+        );
+        unreachable(&why)
+    };
+    answer.map_err(late)?.map_err(|error| unreachable(&error))
 }
 
 fn is_current(proxy: &Value) -> bool {
@@ -231,6 +242,28 @@ fn rejections(text: &mut String, proxy: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn server_that_stalls_is_named_with_the_bound() {
+        // It accepts connections, and reads nothing.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let kubeconfig = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+             clusters: [{{name: a, cluster: {{server: \"http://{address}\"}}}}]\n\
+             users: [{{name: a, user: {{}}}}]\n\
+             contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("kubeconfig");
+        std::fs::write(&file, kubeconfig).unwrap();
+        let bound = Duration::from_millis(300);
+        let error = ask(Some(&file), bound).await.unwrap_err();
+        let expected = format!(
+            "cannot ask the config server at http://{address}/: it does not answer in time (300ms)"
+        );
+        assert!(error.starts_with(&expected), "{error}");
+    }
 
     fn proxy(name: &str, is_current: bool, rejects: bool) -> Value {
         let rejected = json!([{

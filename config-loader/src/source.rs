@@ -1,6 +1,7 @@
 //! Where bytes come from: files and directories, read and watched, and Kubernetes API servers. Uses `diagnostic`, and of the
 //! kinds their names.
 
+pub mod content;
 mod debounce;
 mod errors;
 mod file;

@@ -8,7 +8,6 @@
 
 pub(super) mod causes;
 pub(super) mod collect;
-pub(super) mod content;
 pub(super) mod load;
 pub(super) mod mirror;
 pub(super) mod pauses;

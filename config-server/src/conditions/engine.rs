@@ -5,7 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config_loader::{Checker, Diagnostic, Fleet, Kind, ReadOptions};
+use config_loader::source::content::{self, Reader};
+use config_loader::{Checker, Diagnostic, Fleet, ReadOptions};
 use serde_json::{Value, json};
 
 use super::merge::merged;
@@ -284,14 +285,7 @@ fn read(mut object: Value) -> Option<(Known, String)> {
         programmed: None,
         rests_until: None,
     };
-    let metadata = object::metadata_mut(&mut object);
-    for field in ["managedFields", "resourceVersion"] {
-        metadata.shift_remove(field);
-    }
-    let is_input = matches!(row.kind, Kind::Destination | Kind::Service);
-    if !is_input {
-        object::remove(&mut object, "status");
-    }
+    content::strip(row.kind, Reader::StatusWriter, &mut object);
     let text = object.to_string();
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);

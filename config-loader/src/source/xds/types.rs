@@ -17,7 +17,7 @@ use super::protocol::{Answer, Received, ReceivedResource, Subscription};
 use super::settings::XdsSettings;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::Kind;
-use crate::source::stream::content;
+use crate::source::content;
 use crate::source::stream::mirror::{Became, Item, Mirror};
 use crate::source::stream::report::{Change, Key, Restored};
 use crate::source::stream::text;

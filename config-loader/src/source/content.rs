@@ -1,4 +1,5 @@
-//! What of an object has an effect: all but most conditions, and what the server notes about its versions.
+//! What of an object has an effect: all but most conditions, and what the server notes about its versions. For a writer of
+//! conditions, nothing that it writes itself.
 
 use std::hash::Hasher as _;
 use std::io;
@@ -11,7 +12,38 @@ use crate::kind::Kind;
 /// What the metadata says about versions.
 const OF_VERSIONS: &[&str] = &["resourceVersion", "managedFields"];
 
-/// A hash of it. Objects of one name with the same hash are taken for the same.
+/// Who reads an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// A proxy.
+    Proxy,
+    /// A writer of conditions: a status that it writes is no reason to check the object again.
+    StatusWriter,
+}
+
+/// What nothing reads of a field at the top of an object.
+enum Unread {
+    All,
+    Fields(&'static [&'static str]),
+}
+
+/// Removes what has no effect on that reader.
+pub fn strip(kind: Kind, reader: Reader, object: &mut Value) {
+    let Value::Object(fields) = object else {
+        return;
+    };
+    fields.retain(|name, part| match unread(kind, reader, name) {
+        Unread::All => false,
+        Unread::Fields(names) => {
+            if let Value::Object(part) = part {
+                part.retain(|field, _| !names.contains(&field.as_str()));
+            }
+            true
+        }
+    });
+}
+
+/// A hash of what has an effect on a proxy. Objects of one name with the same hash are taken for the same.
 pub(in crate::source) fn of(kind: Kind, object: &Value) -> u64 {
     let mut hash = Hash(XxHash64::with_seed(0));
     let mut add = |path: [&str; 2], part: &Value| {
@@ -19,8 +51,9 @@ pub(in crate::source) fn of(kind: Kind, object: &Value) -> u64 {
         let _ = serde_json::to_writer(&mut hash, &(path, part));
     };
     for (name, part) in object.as_object().into_iter().flatten() {
-        match (part.as_object(), unread(kind, name)) {
-            (Some(fields), unread) if !unread.is_empty() => fields
+        match (part.as_object(), unread(kind, Reader::Proxy, name)) {
+            (_, Unread::All) => {}
+            (Some(fields), Unread::Fields(unread)) if !unread.is_empty() => fields
                 .iter()
                 .filter(|(field, _)| !unread.contains(&field.as_str()))
                 .for_each(|(field, part)| add([name, field], part)),
@@ -30,13 +63,16 @@ pub(in crate::source) fn of(kind: Kind, object: &Value) -> u64 {
     hash.0.finish()
 }
 
-/// What nothing reads of a field at the top of an object.
-fn unread(kind: Kind, field: &str) -> &'static [&'static str] {
-    match field {
-        "metadata" => OF_VERSIONS,
+fn unread(kind: Kind, reader: Reader, field: &str) -> Unread {
+    match (field, kind, reader) {
+        ("metadata", _, _) => Unread::Fields(OF_VERSIONS),
+        // Their status says where the service is, and others write it.
+        ("status", Kind::Destination | Kind::Service, _) => Unread::Fields(&["conditions"]),
+        ("status", _, Reader::StatusWriter) => Unread::All,
         // Conditions say whether an export takes part.
-        "status" if kind != Kind::ServiceExport => &["conditions"],
-        _ => &[],
+        ("status", Kind::ServiceExport, Reader::Proxy) => Unread::Fields(&[]),
+        ("status", _, Reader::Proxy) => Unread::Fields(&["conditions"]),
+        _ => Unread::Fields(&[]),
     }
 }
 
@@ -79,6 +115,27 @@ mod tests {
         assert_eq!(hash(kind, &conditions), hash(kind, &json!({})));
         let kind = Kind::ServiceExport;
         assert_ne!(hash(kind, &conditions), hash(kind, &json!({})));
+    }
+
+    #[test]
+    fn writer_of_conditions_reads_no_status_but_that_of_others() {
+        for (kind, expected) in [
+            (
+                Kind::ServiceExport,
+                json!({"metadata": {"name": "a"}, "spec": {}}),
+            ),
+            (
+                Kind::Service,
+                json!({"metadata": {"name": "a"}, "spec": {}, "status": {"loadBalancer": {}}}),
+            ),
+        ] {
+            let mut object = json!({
+                "metadata": {"name": "a", "resourceVersion": "1", "managedFields": []}, "spec": {},
+                "status": {"conditions": [], "loadBalancer": {}},
+            });
+            strip(kind, Reader::StatusWriter, &mut object);
+            assert_eq!(object, expected, "{kind:?}");
+        }
     }
 
     #[test]

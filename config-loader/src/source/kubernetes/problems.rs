@@ -126,6 +126,29 @@ pub(super) fn unauthorized(server: &ApiServer) -> Diagnostic {
     found
 }
 
+/// That a server does not let Secrets be read, which differ by namespace for a proxy.
+pub(super) fn refused_secrets(
+    server: &ApiServer,
+    namespace: &str,
+    is_config_server: bool,
+) -> Diagnostic {
+    let message = format!(
+        "Secrets in {namespace} cannot be read: the credentials do not allow it (403), and TLS servers whose certificate is \
+         in a Secret cannot work"
+    );
+    let mut found = Diagnostic::about_file(Severity::Warning, SRC008, name(server), message);
+    found.help(match is_config_server {
+        true => format!(
+            "use a token with the role proxy:{namespace}: `strait control token create NAME --role proxy:{namespace}` at the \
+             config server makes one; or change --namespace, in which Secrets are read"
+        ),
+        false => "grant `get`, `list` and `watch` on secrets in this namespace, as deploy/ does; or change --namespace, in \
+                  which Secrets are read"
+            .to_owned(),
+    });
+    found
+}
+
 /// That a server does not let a resource be read.
 pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> Diagnostic {
     let (code, message, help) = match refusal {

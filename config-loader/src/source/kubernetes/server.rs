@@ -50,6 +50,8 @@ pub(super) struct Server {
     states: Option<States>,
     known: HashMap<Key, Known>,
     is_settled: bool,
+    /// Whether it is a config server: it takes reports.
+    is_config_server: bool,
     /// When what is saved of it was written, until it answers.
     saved_at: Option<SystemTime>,
     /// When a resource without a list has what was saved restored.
@@ -87,6 +89,7 @@ impl Server {
             states,
             known: HashMap::new(),
             is_settled: false,
+            is_config_server: false,
             saved_at: None,
             restore_at: Instant::now() + LIST_MAX,
             lost: None,
@@ -139,6 +142,7 @@ impl Server {
                     }
                     self.lost = None;
                     self.is_settled = true;
+                    self.is_config_server = found.takes_reports;
                     self.report_unread(found.unread).await;
                     if !self
                         .watch(found.resources, &connected, &mut watches, &alarms)
@@ -247,6 +251,7 @@ impl Server {
         let mut watch = Watch {
             number: self.number,
             server: self.server().clone(),
+            is_config_server: self.is_config_server,
             selector: self.settings.selector.clone().filter(|_| is_selected),
             resource,
             namespace,

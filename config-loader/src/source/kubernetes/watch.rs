@@ -19,6 +19,8 @@ use super::problems::{self, Refusal};
 use super::seen::Seen;
 use super::settings::ApiServer;
 use super::throttle::Throttle;
+use crate::diagnostic::Diagnostic;
+use crate::kind::Kind;
 use crate::source::content;
 use crate::source::errors::SourceError;
 use crate::source::stream::mirror::{Became, Item, Mirror};
@@ -64,6 +66,8 @@ pub(super) struct Watch {
     /// The server's number.
     pub(super) number: usize,
     pub(super) server: ApiServer,
+    /// Whether the server is a config server.
+    pub(super) is_config_server: bool,
     pub(super) resource: Resource,
     /// Where only one namespace is watched.
     pub(super) namespace: Option<String>,
@@ -97,7 +101,7 @@ impl Watch {
             let Some(refusal) = self.follow(&client).await else {
                 return;
             };
-            let found = problems::refused(&self.server, &self.key(), refusal);
+            let found = self.refused(refusal);
             if refusal == Refusal::Unauthorized {
                 self.alarms.unauthorized.notify_one();
             } else if !self.report(Report::Trouble(self.key(), Some(found))).await {
@@ -107,6 +111,16 @@ impl Watch {
             self.report(Report::Settled(self.key())).await;
             let pause = pauses.next().unwrap_or(REFUSED_PAUSE);
             tokio::time::sleep(pause.max(self.throttle.left())).await;
+        }
+    }
+
+    /// What is wrong when the server refuses the resource.
+    fn refused(&self, refusal: Refusal) -> Diagnostic {
+        match (&self.namespace, self.resource.kind, refusal) {
+            (Some(namespace), Kind::Secret, Refusal::Forbidden) => {
+                problems::refused_secrets(&self.server, namespace, self.is_config_server)
+            }
+            _ => problems::refused(&self.server, &self.key(), refusal),
         }
     }
 

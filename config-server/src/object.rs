@@ -204,16 +204,17 @@ fn put_in(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
     }
 }
 
-/// Whether a text can be a name in a path: lower case letters, digits, `-` and `.`, beginning and ending with a letter
-/// or digit.
+/// Whether a text can be a name in a path, a subdomain of RFC 1123: parts of lower case letters, digits and `-` with dots between
+/// them, each of which begins and ends with a letter or digit.
 pub fn is_name(text: &str) -> bool {
-    let is_edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    (1..=253).contains(&text.len())
-        && is_edge(text.chars().next())
-        && is_edge(text.chars().last())
-        && text
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.')
+    let is_inner = |c: &u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_part = |part: &str| {
+        let part = part.as_bytes();
+        part.first().is_some_and(is_inner)
+            && part.last().is_some_and(is_inner)
+            && part.iter().all(|c| is_inner(c) || *c == b'-')
+    };
+    text.len() <= 253 && text.split('.').all(is_part)
 }
 
 #[cfg(test)]
@@ -243,6 +244,18 @@ mod tests {
             (&status["spec"]["a"], &status["status"]["x"]),
             (&json!(1), &json!(3))
         );
+    }
+
+    #[test]
+    fn names_are_subdomains() {
+        for good in ["a", "a-b.c", "0", "a.0"] {
+            assert!(is_name(good), "{good}");
+        }
+        for wrong in [
+            "", ".", "a.", ".a", "a..b", "a.-b", "a-.b", "-a", "A", "a_b", "a/b", "a%2fb", "ä",
+        ] {
+            assert!(!is_name(wrong), "{wrong}");
+        }
     }
 
     #[test]

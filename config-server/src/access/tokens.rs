@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use aws_lc_rs::digest;
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{Role, User};
 use crate::clock;
 use crate::files;
+use crate::object;
 use crate::store::etcd::{Mirror, Shared};
 
 /// What is known of a token.
@@ -62,8 +64,51 @@ impl std::fmt::Display for Token {
     }
 }
 
+/// The longest name of a token.
+pub const NAME_BYTES_MAX: usize = 253;
+
+/// The longest time for which a token is good, unless it is good for always: ten years.
+pub const LIFETIME_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// Reads the name of a token.
+///
+/// # Errors
+/// What is wrong with it, and which names there are.
+pub fn parse_name(text: &str) -> Result<String, String> {
+    if object::is_name(text) {
+        return Ok(text.to_owned());
+    }
+    let why = match text.len() {
+        0 => "it is empty".to_owned(),
+        length if length > NAME_BYTES_MAX => {
+            format!("it has {length} characters, at most {NAME_BYTES_MAX} are allowed")
+        }
+        _ => "it is no lowercase RFC 1123 subdomain".to_owned(),
+    };
+    Err(format!(
+        "{why}; use lowercase letters, digits, `-` and `.`, with a letter or digit at both ends, such as ci or edge-1"
+    ))
+}
+
+/// Checks how long a token is to be good.
+///
+/// # Errors
+/// What is wrong with it, and what is allowed.
+pub fn check_lifetime(lifetime: Duration) -> Result<Duration, String> {
+    match lifetime {
+        short if short < Duration::from_secs(1) => {
+            Err("the token would never be valid; use 1s or more, such as 720h".to_owned())
+        }
+        long if long > LIFETIME_MAX => Err(format!(
+            "it is more than ten years; use {}h or less, or leave --expires out for a token that never expires",
+            LIFETIME_MAX.as_secs() / 3_600
+        )),
+        lifetime => Ok(lifetime),
+    }
+}
+
 /// The time, in seconds since 1970, so long after now.
-pub fn expiry(after: std::time::Duration) -> u64 {
+pub fn expiry(after: Duration) -> u64 {
     clock::seconds_now().saturating_add(after.as_secs())
 }
 
@@ -265,6 +310,45 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_subdomains_of_bounded_length() {
+        for good in [
+            "ci",
+            "admin-x7kqd",
+            "edge.eu",
+            "7",
+            &"a".repeat(NAME_BYTES_MAX),
+        ] {
+            assert_eq!(parse_name(good).as_deref(), Ok(good));
+        }
+        for (wrong, why) in [
+            ("", "it is empty"),
+            ("x y", "no lowercase RFC 1123 subdomain"),
+            ("../x", "no lowercase RFC 1123 subdomain"),
+            ("a..b", "no lowercase RFC 1123 subdomain"),
+            ("A", "no lowercase RFC 1123 subdomain"),
+            (&"a".repeat(300), "it has 300 characters, at most 253"),
+        ] {
+            let error = parse_name(wrong).unwrap_err();
+            assert!(
+                error.contains(why) && error.contains("such as ci"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn lifetime_is_bounded() {
+        let second = Duration::from_secs(1);
+        for good in [second, LIFETIME_MAX] {
+            assert_eq!(check_lifetime(good), Ok(good));
+        }
+        let none = check_lifetime(Duration::ZERO).unwrap_err();
+        assert!(none.contains("use 1s or more"), "{none}");
+        let long = check_lifetime(LIFETIME_MAX + second).unwrap_err();
+        assert!(long.contains("use 87600h or less"), "{long}");
+    }
 
     #[test]
     fn tokens_are_known_until_they_are_revoked() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use config_loader::ApiServer;
-use config_server::access::Role;
+use config_server::access::{Role, tokens};
 use config_server::store::etcd::EtcdSettings;
 
 use super::status::StatusArgs;
@@ -265,13 +265,14 @@ pub struct TokenArgs {
 pub enum TokenCommand {
     /// Create a token and print it; it is stored nowhere
     Create {
-        /// Name of its user
+        /// Name of its user: lowercase letters, digits, `-` and `.`
+        #[arg(value_parser = tokens::parse_name)]
         name: String,
         /// What it allows: admin, reader, proxy, proxy:NAMESPACE,... or writer:NAMESPACE,...
         #[arg(long, value_name = "ROLE", env = "STRAIT_TOKEN_ROLE")]
         role: Role,
-        /// After which time it expires; never by default
-        #[arg(long, value_name = "TIME", env = "STRAIT_TOKEN_EXPIRES", value_parser = duration)]
+        /// After which time it expires, at most 87600h; never by default
+        #[arg(long, value_name = "TIME", env = "STRAIT_TOKEN_EXPIRES", value_parser = lifetime)]
         expires: Option<Duration>,
         /// The data directory.
         #[command(flatten)]
@@ -307,6 +308,11 @@ pub struct DataArgs {
     /// The etcd that replicas share.
     #[command(flatten)]
     pub etcd: EtcdArgs,
+}
+
+/// Parses how long a token is good.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    tokens::check_lifetime(duration(text)?)
 }
 
 /// Parses `kubernetes://CONTEXT=REGION/ZONE/GROUP/NAME`.

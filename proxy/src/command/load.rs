@@ -34,6 +34,9 @@ const REASONS_MAX: usize = 5;
 /// What requests without an answer of a backend are counted as.
 pub(super) const FAILED: &str = "failed";
 
+/// What successful answers are counted as that name no backend.
+const UNNAMED: &str = "unnamed";
+
 /// Where requests are sent.
 #[derive(Clone)]
 pub(super) struct Target {
@@ -182,7 +185,7 @@ pub(super) async fn send(
     }
 }
 
-/// One request, on a connection that is open already if there is one: who answered, or why no backend did.
+/// One request, on a connection that is open already if there is one: who answered, or why none did.
 async fn ask(target: &Target, idle: &IdleConnections) -> Result<String, String> {
     let broken = |error: hyper::Error| format!("the connection broke: {error}");
     let open = idle
@@ -211,11 +214,15 @@ async fn ask(target: &Target, idle: &IdleConnections) -> Result<String, String> 
     if target.keeps_connections {
         idle.borrow_mut().push(connection);
     }
-    name.filter(|_| status.is_success()).ok_or_else(|| {
-        let body = body.to_bytes();
-        let text = String::from_utf8_lossy(&body);
-        format!("{status} {}", text.lines().next().unwrap_or_default())
-    })
+    if status.is_success() {
+        return Ok(name.unwrap_or_else(|| UNNAMED.to_owned()));
+    }
+    let body = body.to_bytes();
+    let text = String::from_utf8_lossy(&body);
+    Err(format!(
+        "{status} {}",
+        text.lines().next().unwrap_or_default()
+    ))
 }
 
 /// Who answered, how many recently, and how many in all.

@@ -1,7 +1,7 @@
 //! `strait backend`: a workload that says who it is, and its client.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -113,6 +113,38 @@ fn client_counts_who_responds_and_fails_for_failed_requests() {
     );
     assert!(text.ends_with("total:  failed 20\n"), "{text}");
     assert_eq!(code, Some(1));
+}
+
+#[test]
+fn client_counts_answers_of_other_servers_as_unnamed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Serves one connection after the other, each for one request, until the test ends.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = BufReader::new(stream.try_clone().unwrap()).lines();
+            while head.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+            let reply = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+            stream.write_all(reply).unwrap();
+        }
+    });
+    let url = format!("http://{address}/");
+    let ended = strait()
+        .args([
+            "backend",
+            "--client",
+            &url,
+            "--rate",
+            "200",
+            "--requests",
+            "5",
+        ])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(ended.stdout).unwrap();
+    assert!(text.ends_with("total:  failed 0  unnamed 5\n"), "{text}");
+    assert_eq!(ended.status.code(), Some(0));
 }
 
 #[test]

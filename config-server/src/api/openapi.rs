@@ -1,5 +1,7 @@
 //! OpenAPI documents, made from the same types that validation reads.
 
+pub mod protobuf;
+
 use std::collections::BTreeMap;
 
 use config_loader::kinds::{Body, Row};

@@ -4,6 +4,7 @@ use http::HeaderMap;
 use http::header::ACCEPT;
 
 use crate::api::lines::Form;
+use crate::api::openapi;
 use crate::api::params::Params;
 use crate::api::table::Include;
 use crate::status::Failure;
@@ -15,6 +16,8 @@ pub(super) enum Accepted {
     Json(Form),
     /// The aggregated form of discovery, of that version.
     Discovery(&'static str),
+    /// The OpenAPI v2 document in protobuf.
+    OpenApi2,
 }
 
 /// The first thing in `Accept` that can be served.
@@ -35,15 +38,28 @@ pub(super) fn accepted(headers: &HeaderMap, params: &Params) -> Result<Accepted,
         "Object" => Include::Object,
         _ => Include::Metadata,
     };
-    wishes.find_map(|wish| one(wish, include)).ok_or_else(|| {
-        let message = "only the following media types are accepted: application/json";
-        Failure::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
-    })
+    wishes
+        .find_map(|wish| one(wish, include))
+        .ok_or_else(not_acceptable)
+}
+
+/// 406.
+pub(super) fn not_acceptable() -> Failure {
+    let message = "only the following media types are accepted: application/json";
+    Failure::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
 fn one(wish: &str, include: Include) -> Option<Accepted> {
     let mut parts = wish.split(';').map(str::trim);
     let media = parts.next()?;
+    if [
+        openapi::protobuf::MEDIA_TYPE,
+        openapi::protobuf::CONTENT_TYPE,
+    ]
+    .contains(&media)
+    {
+        return Some(Accepted::OpenApi2);
+    }
     let mut kind = "";
     let mut version = "";
     for (name, value) in parts.filter_map(|part| part.split_once('=')) {
@@ -87,6 +103,7 @@ mod tests {
         assert_eq!(read(newer), Ok(Accepted::Discovery("v2")));
         let any = "application/vnd.kubernetes.protobuf, */*";
         assert_eq!(read(any), Ok(Accepted::Json(Form::Object)));
+        assert_eq!(read(openapi::protobuf::MEDIA_TYPE), Ok(Accepted::OpenApi2));
         assert_eq!(read("text/html").unwrap_err().code, 406);
     }
 }

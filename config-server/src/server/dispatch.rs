@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::accept::{Accepted, accepted};
+use super::accept::{Accepted, accepted, not_acceptable};
 use super::{PATIENCE, Peer, Server, report_watch, reviews};
 use crate::access::pki::Authority;
 use crate::access::{Guard, Role, User};
@@ -61,7 +61,11 @@ impl Server {
         let params = Params::read(head.uri.query());
         let accepted = accepted(&head.headers, &params)?;
         let text = |name: HeaderName| header(&head.headers, name);
-        match route(head.uri.path())? {
+        let route = route(head.uri.path())?;
+        if accepted == Accepted::OpenApi2 && !matches!(route, Route::OpenApi2) {
+            return Err(not_acceptable());
+        }
+        match route {
             Route::Objects(target) => {
                 let mut call = Call {
                     content_type: text(CONTENT_TYPE),
@@ -192,7 +196,7 @@ impl Server {
     ) -> Result<Response<Body>, Failure> {
         let form = match accepted {
             Accepted::Json(form) => *form,
-            Accepted::Discovery(_) => Form::Object,
+            Accepted::Discovery(_) | Accepted::OpenApi2 => Form::Object,
         };
         let is_pretty = call.params.get("pretty") == "true";
         let Caller {
@@ -325,6 +329,13 @@ fn document(
     accepted: &Accepted,
     is_pretty: bool,
 ) -> Result<Response<Body>, Failure> {
+    if let (Route::OpenApi2, Accepted::OpenApi2) = (route, accepted) {
+        let bytes = openapi::protobuf::encode(&openapi::document_v2());
+        let mut response = Response::new(respond::full(bytes));
+        let media = http::HeaderValue::from_static(openapi::protobuf::CONTENT_TYPE);
+        response.headers_mut().insert(CONTENT_TYPE, media);
+        return Ok(response);
+    }
     let mut content_type = "application/json";
     let object = match (route, accepted) {
         (Route::CoreVersions | Route::Groups, Accepted::Discovery(stage)) => {

@@ -103,6 +103,44 @@ async fn kubectl_applies_gets_and_deletes(server: TestServer) {
     assert!(!ok && text.contains("(NotFound)"), "{text}");
 }
 
+async fn kubectl_applies_and_validates_lists(server: TestServer) {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../examples/bookinfo/endpoints.yaml"
+    );
+    let list = std::fs::read_to_string(file).unwrap();
+    assert!(list.contains("kind: List"), "{list}");
+    let Some((ok, text)) = kubectl(&server, "apply -f -", &list).await else {
+        return;
+    };
+    assert!(ok && text.contains(" created"), "{text}");
+    let (ok, text) = kubectl(&server, "apply -f -", &list).await.unwrap();
+    assert!(ok && !text.contains("configured"), "{text}");
+    let items = |change: &[(&str, &str)]| {
+        let mut text = MESH.to_owned();
+        for (from, to) in change {
+            text = text.replace(from, to);
+        }
+        let items = text.split("---\n").map(|item| {
+            let mut lines = item.lines();
+            let first = format!("- {}\n", lines.next().unwrap());
+            lines.fold(first, |list, line| format!("{list}  {line}\n"))
+        });
+        let items: String = items.collect();
+        format!("apiVersion: v1\nkind: List\nitems:\n{items}")
+    };
+    let (ok, text) = kubectl(&server, "apply -f -", &items(&[])).await.unwrap();
+    assert!(ok && text.matches(" created").count() == 3, "{text}");
+    for (from, to, expected) in [
+        ("lbType", "lbtype", "unknown field \"lbtype\""),
+        ("[{port: 80}]", "[{port: {}}]", "invalid type"),
+    ] {
+        let list = items(&[(from, to)]);
+        let (ok, text) = kubectl(&server, "apply -f -", &list).await.unwrap();
+        assert!(!ok && text.contains(expected), "{text}");
+    }
+}
+
 async fn kubectl_applies_on_the_server_explains_and_diffs(server: TestServer) {
     let run = async |args: &str, input: &str| kubectl(&server, args, input).await;
     let Some((ok, text)) = run("apply --server-side -f -", MESH).await else {
@@ -397,5 +435,6 @@ crate::support::on_each_store!(
     kubectl_watches,
     kubectl_tells_who_one_is_and_what_one_may_do,
     kubectl_applies_gets_and_deletes,
+    kubectl_applies_and_validates_lists,
     kubectl_applies_on_the_server_explains_and_diffs
 );

@@ -18,6 +18,7 @@ pub mod reviews;
 pub mod route;
 mod strategic;
 pub mod table;
+mod typed;
 pub mod validation;
 pub mod watch;
 

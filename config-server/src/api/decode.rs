@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::protobuf;
 use super::route::Target;
+use super::typed;
 use crate::object;
 use crate::status::Failure;
 
@@ -130,12 +131,7 @@ pub fn fits(object: &mut Value, target: &Target) -> Result<(), Failure> {
             target.resource.kind
         )));
     }
-    if !object
-        .get("metadata")
-        .is_none_or(|m| m.is_object() || m.is_null())
-    {
-        return Err(Failure::bad_request("metadata is no object"));
-    }
+    typed::check(object, target.resource)?;
     let namespace = object::meta(object, "namespace");
     let of_path = target.namespace.as_deref().unwrap_or("");
     if !namespace.is_empty() && namespace != of_path {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::respond::Answer;
 use super::route::Target;
-use super::{ATTEMPTS_MAX, Api, Call, Change, decode};
+use super::{ATTEMPTS_MAX, Api, Call, Change, decode, typed};
 use crate::clock;
 use crate::object;
 use crate::resources::{self, Resource};
@@ -34,6 +34,7 @@ impl Options {
         check_grace_period(params.get("gracePeriodSeconds"))?;
         if !call.body.is_empty() {
             let body = decode::body(&call.content_type, &call.body)?;
+            typed::check_delete_options(&body)?;
             let text = |value: &Value| value.as_str().map(str::to_owned);
             options.uid = text(&body["preconditions"]["uid"]);
             options.revision = text(&body["preconditions"]["resourceVersion"]);

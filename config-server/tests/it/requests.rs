@@ -199,6 +199,69 @@ async fn wrong_parameters_are_refused_as_kubernetes_does(server: TestServer) {
     assert_eq!(client.get(one).await.code, 200, "nothing was deleted");
 }
 
+/// An object that a client of Kubernetes cannot read would make every list of its kind useless to it.
+async fn metadata_of_a_wrong_type_is_refused(server: TestServer) {
+    let mut client = server.admin().await;
+    client.post(POLICIES, &policy("a")).await;
+    for (field, value) in [
+        ("finalizers", json!("x")),
+        ("ownerReferences", json!([5])),
+        ("generateName", json!(5)),
+    ] {
+        let expected = format!("the body cannot be decoded: metadata.{field}: invalid type: ");
+        let mut object = policy("b");
+        object["metadata"][field] = value.clone();
+        let merge = json!({"metadata": {field: value}});
+        let one = format!("{POLICIES}/a");
+        for answer in [
+            client.post(POLICIES, &object).await,
+            client.patch(&one, "merge-patch+json", &merge).await,
+            client
+                .patch(
+                    &format!("{POLICIES}/b?fieldManager=m"),
+                    "apply-patch+yaml",
+                    &object,
+                )
+                .await,
+        ] {
+            let message = answer.body["message"].as_str().unwrap();
+            assert_eq!(answer.code, 400, "{message}");
+            assert!(message.starts_with(&expected), "{message}");
+        }
+    }
+    assert_eq!(names(&mut client, "").await, ["a"]);
+}
+
+async fn deletion_with_options_of_a_wrong_type_deletes_nothing(server: TestServer) {
+    let mut client = server.admin().await;
+    client.post(POLICIES, &policy("a")).await;
+    for path in [format!("{POLICIES}/a"), POLICIES.to_owned()] {
+        for options in [
+            json!({"dryRun": "All"}),
+            json!({"preconditions": 5}),
+            json!({"preconditions": {"uid": 5}}),
+            json!({"kind": "Status"}),
+            json!(["All"]),
+        ] {
+            let body = options.to_string();
+            let sent = client.send(Method::DELETE, &path, "application/json", body);
+            let answer = sent.await;
+            assert_eq!(answer.code, 400, "{options}: {:?}", answer.body);
+        }
+    }
+    assert_eq!(names(&mut client, "").await, ["a"]);
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]});
+    let path = format!("{POLICIES}/a");
+    let sent = client.send(
+        Method::DELETE,
+        &path,
+        "application/json",
+        options.to_string(),
+    );
+    assert_eq!(sent.await.code, 200);
+    assert_eq!(names(&mut client, "").await, ["a"]);
+}
+
 async fn secrets_take_string_data_and_need_no_kind(server: TestServer) {
     let mut client = server.admin().await;
     let secrets = "/api/v1/namespaces/ns1/secrets";
@@ -238,6 +301,8 @@ crate::support::on_each_store!(
     duplicate_fields_warn_or_are_refused,
     collections_are_deleted_by_page,
     wrong_parameters_are_refused_as_kubernetes_does,
+    metadata_of_a_wrong_type_is_refused,
+    deletion_with_options_of_a_wrong_type_deletes_nothing,
     secrets_take_string_data_and_need_no_kind,
     revisions_that_are_not_reached_time_out,
 );

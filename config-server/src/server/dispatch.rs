@@ -58,6 +58,7 @@ impl Server {
             return Ok(Response::new(respond::full("ok")));
         }
         let user = self.user(peer, &head.headers)?;
+        refuse_impersonation(&head.headers, &user)?;
         let params = Params::read(head.uri.query());
         let accepted = accepted(&head.headers, &params)?;
         let text = |name: HeaderName| header(&head.headers, name);
@@ -361,6 +362,20 @@ fn document(
         }
     };
     Ok(respond::json(&Answer::ok(object), content_type, is_pretty))
+}
+
+/// Refuses a request in the name of another user: it would be carried out with the rights of its own user.
+fn refuse_impersonation(headers: &HeaderMap, user: &User) -> Result<(), Failure> {
+    let mut names = headers.keys().map(HeaderName::as_str);
+    let Some(name) = names.find(|name| name.starts_with("impersonate-")) else {
+        return Ok(());
+    };
+    let message = format!(
+        "forbidden: user {:?} cannot impersonate ({name}): nobody can; use a token of the other user, which \
+         `strait control token create` makes",
+        user.name
+    );
+    Err(Failure::new(StatusCode::FORBIDDEN, "Forbidden", message))
 }
 
 /// The token that a request has; empty if it has other credentials.

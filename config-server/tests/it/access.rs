@@ -454,3 +454,22 @@ async fn watch_ends_when_its_token_is_revoked() {
     let ended = tokio::time::timeout(Duration::from_secs(20), lines.next()).await;
     assert_eq!(ended, Ok(None));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_acts_as_another_user() {
+    let server = TestServer::embedded().await;
+    let mut admin = server.admin().await;
+    for header in [
+        "Impersonate-User",
+        "Impersonate-Group",
+        "impersonate-extra-a",
+    ] {
+        let headers = [(header, "reader")];
+        let sent = admin.request(Method::GET, "/api/v1/secrets", &headers, String::new());
+        assert_eq!(sent.await.status(), 403, "{header}");
+    }
+    let mut nobody = server.client(None).await;
+    let headers = [("Impersonate-User", "admin")];
+    let sent = nobody.request(Method::GET, "/api/v1/secrets", &headers, String::new());
+    assert_eq!(sent.await.status(), 401);
+}

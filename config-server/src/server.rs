@@ -8,7 +8,9 @@ mod reviews;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::service::service_fn;
@@ -34,7 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// After the connection of its reports ended, a proxy may report again for so long before it is forgotten: it reports every 20 s.
 const LEAVES_AFTER: Duration = Duration::from_secs(25);
 /// The most connections at once.
-const CONNECTIONS_MAX: usize = 20_000;
+pub(crate) const CONNECTIONS_MAX: usize = 20_000;
+/// How long a connection may last on which no request had good credentials: clients without any could hold all connections.
+pub(crate) const ANONYMOUS_MAX: Duration = Duration::from_secs(30);
 
 /// The most bytes of a response over HTTP/2 that wait for their client.
 const SEND_BYTES_MAX: usize = 64 << 10;
@@ -52,6 +56,8 @@ pub struct Server {
     pub(crate) tls: Arc<ServerConfig>,
     /// The data directory.
     pub(crate) data: PathBuf,
+    pub(crate) connections_max: usize,
+    pub(crate) anonymous_max: Duration,
 }
 
 /// Where a connection comes from.
@@ -60,6 +66,8 @@ struct Peer {
     address: SocketAddr,
     /// The user of its client certificate.
     user: Option<User>,
+    /// Whether a request, or the connection itself, had good credentials.
+    is_known: Arc<AtomicBool>,
     /// What reports of proxies come by.
     reporter: Reporter,
 }
@@ -67,7 +75,7 @@ struct Peer {
 impl Server {
     /// Accepts connections until it is dropped.
     pub(crate) async fn serve(self, listener: TcpListener) {
-        let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let free = Arc::new(Semaphore::new(self.connections_max));
         let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
         // They end with the server.
         let mut connections = JoinSet::new();
@@ -100,9 +108,12 @@ impl Server {
         let certificates = stream.get_ref().1.peer_certificates();
         let user = certificates.and_then(|chain| pki::user_of(chain.first()?));
         let reporter = self.proxies.reporter();
+        let is_known = Arc::new(AtomicBool::new(user.is_some()));
+        let anonymous_max = self.anonymous_max;
         let peer = Peer {
             address,
             user,
+            is_known: Arc::clone(&is_known),
             reporter,
         };
         let proxies = Arc::clone(&self.proxies);
@@ -121,10 +132,23 @@ impl Server {
             .max_concurrent_streams(256)
             .max_send_buf_size(SEND_BYTES_MAX)
             .keep_alive_interval(Some(Duration::from_secs(30)));
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         // What a client does to its connection is no concern of others.
-        let _ = builder
-            .serve_connection(TokioIo::new(stream), service)
-            .await;
+        tokio::select! {
+            _ = connection.as_mut() => {}
+            () = anonymous(anonymous_max, &is_known) => {
+                connection.as_mut().graceful_shutdown();
+                let _ = tokio::time::timeout(PATIENCE, connection).await;
+            }
+        }
         proxies.ended(reporter, Instant::now() + LEAVES_AFTER);
+    }
+}
+
+/// Returns once a connection has had no good credentials for so long, and never if it has them in time.
+async fn anonymous(max: Duration, is_known: &AtomicBool) {
+    tokio::time::sleep(max).await;
+    if is_known.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
     }
 }

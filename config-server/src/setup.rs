@@ -4,7 +4,7 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,7 @@ use crate::conditions;
 use crate::files;
 use crate::object;
 use crate::proxies::{self, Proxies};
-use crate::server::Server;
+use crate::server::{ANONYMOUS_MAX, CONNECTIONS_MAX, Server};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedStore, STORE_FILE};
 use crate::store::etcd::{EtcdSettings, EtcdStore, Mirror, Shared};
@@ -56,6 +56,10 @@ pub struct Settings {
     pub writes_status: bool,
     /// The etcd that replicas share; none if the store is in the data directory.
     pub etcd: Option<EtcdSettings>,
+    /// The most connections at once.
+    pub connections_max: usize,
+    /// How long a connection may last on which no request had good credentials.
+    pub anonymous_max: Duration,
 }
 
 impl Settings {
@@ -70,6 +74,8 @@ impl Settings {
             context: CONTEXT.to_owned(),
             writes_status: true,
             etcd: None,
+            connections_max: CONNECTIONS_MAX,
+            anonymous_max: ANONYMOUS_MAX,
         }
     }
 }
@@ -167,6 +173,8 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         audit: Arc::new(Audit::at(data.join("audit.log")).map_err(in_data)?),
         tls: material.tls,
         data: data.clone(),
+        connections_max: settings.connections_max.min(CONNECTIONS_MAX),
+        anonymous_max: settings.anonymous_max,
     };
     Ok(Running {
         address,

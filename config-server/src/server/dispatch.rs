@@ -1,6 +1,7 @@
 //! The way of a request: its user, its path, whether it is allowed, its answer.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -128,6 +129,7 @@ impl Server {
             None => peer.user.clone(),
         };
         if let Some(user) = found {
+            peer.is_known.store(true, Ordering::Relaxed);
             return Ok(user);
         }
         let is_limited = self.attempts.fail(peer.address.ip(), Instant::now());

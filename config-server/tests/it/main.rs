@@ -5,6 +5,7 @@
 
 mod access;
 mod conditions;
+mod connections;
 mod crash;
 mod disk;
 mod etcd;

@@ -337,6 +337,13 @@ impl Client {
         self.sender.send_request(request).await.ok()
     }
 
+    /// Returns once the server has closed the connection.
+    pub async fn closed(&mut self) {
+        while self.sender.ready().await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// As [`Client::get`]; none if the connection broke.
     pub async fn try_get(&mut self, path: &str) -> Option<Answer> {
         self.try_send(Method::GET, path, "", String::new()).await

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::exit::show;
 use super::{EXIT_DONE, EXIT_INPUT, report};
+use crate::runtime::open_files;
 use crate::telemetry::LogControl;
 use args::{ControlCommand, ServerArgs, TokenCommand};
 use wait::block_on;
@@ -81,6 +82,7 @@ async fn run_server(args: &ServerArgs) -> Result<(), String> {
         names: args.tls_name.clone(),
         etcd: args.etcd.settings(),
         context: args.context.clone(),
+        connections_max: connections_max(),
         ..Settings::new(args.data.clone(), args.listen)
     };
     let server = start(&settings).await?;
@@ -89,6 +91,15 @@ async fn run_server(args: &ServerArgs) -> Result<(), String> {
         () = server.serve() => Ok(()),
         stopped = stopped() => stopped,
     }
+}
+
+/// How many connections the limit of open files has room for, which is raised as far as it may be.
+fn connections_max() -> usize {
+    let limit = open_files::raise_limit().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+        open_files::limit()
+    });
+    open_files::connections_max_of_server(limit)
 }
 
 /// Returns when a signal asks for the end.

@@ -40,6 +40,12 @@ pub fn connections_max(limit: Option<u64>) -> usize {
     usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
+/// How many connections a limit of open files has room for in a server that connects to nothing for them.
+pub fn connections_max_of_server(limit: Option<u64>) -> usize {
+    let connections = limit.map_or(u64::MAX, |limit| limit - RESERVE.min(limit / 4));
+    usize::try_from(connections).unwrap_or(usize::MAX)
+}
+
 /// A file that is held so that one can be closed when there are no more.
 #[derive(Debug)]
 pub struct SpareFile(Option<File>);
@@ -82,6 +88,14 @@ mod tests {
             (Some(1_048_576), 524_032),
         ] {
             assert_eq!(connections_max(limit), connections, "{limit:?}");
+        }
+        for (limit, connections) in [
+            (None, usize::MAX),
+            (Some(64), 48),
+            (Some(1_024), 768),
+            (Some(20_000), 19_488),
+        ] {
+            assert_eq!(connections_max_of_server(limit), connections, "{limit:?}");
         }
     }
 

@@ -173,6 +173,36 @@ async fn follows_through_a_crash(way: fn(&Control, &Path) -> Vec<String>) {
     until_says(&proxy, "").await;
 }
 
+/// Shells and systemd start programs with a soft limit of 1,024, which a thousand proxies would exhaust.
+#[test]
+fn config_server_raises_the_limit_of_open_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let command = format!(
+        "ulimit -Sn 256 && exec {} control --listen 127.0.0.1:0 --data {}",
+        env!("CARGO_BIN_EXE_strait"),
+        data.display()
+    );
+    let child = Command::new("sh")
+        .args(["-c", &command])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let control = Control {
+        child,
+        listen: String::new(),
+    };
+    eventually("its files are there", || {
+        data.join("proxy.kubeconfig").exists()
+    });
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", control.child.id())).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let mut words = line.unwrap().split_whitespace().skip(3);
+    assert_eq!(words.next(), words.next(), "{limits}");
+}
+
 /// The only file in a directory, if it has this text.
 fn has_saved(directory: &Path, text: &str) -> bool {
     let files = std::fs::read_dir(directory).into_iter().flatten();

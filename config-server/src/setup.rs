@@ -194,6 +194,7 @@ async fn open(
     let data = &settings.data;
     let Some(etcd) = &settings.etcd else {
         check_store_is_there(data)?;
+        check_tokens(data)?;
         let store = EmbeddedStore::open(&data.join(STORE_FILE), settings.history)?;
         // It has one server.
         let (_, is_leader) = watch::channel(true);
@@ -232,6 +233,23 @@ fn check_store_is_there(data: &Path) -> Result<(), String> {
     Err(format!(
         "{} is {what}, and this data directory had objects: restore a backup into a new one with `strait control restore`. \
          To begin without objects, remove tokens.json and the kubeconfigs",
+        path.display()
+    ))
+}
+
+/// Refuses to begin with tokens that are lost: the server would refuse every request.
+fn check_tokens(data: &Path) -> Result<(), String> {
+    let path = tokens::file_in(data);
+    let what = match tokens::load(&path) {
+        Err(error) => format!("is damaged: {error}"),
+        Ok(_) if !path.exists() && data.join("admin.kubeconfig").exists() => {
+            "is missing".to_owned()
+        }
+        Ok(_) => return Ok(()),
+    };
+    Err(format!(
+        "{} {what}: without it no token is valid. Restore a backup into a new data directory with `strait control restore`, or \
+         remove it and the kubeconfigs to have new tokens made",
         path.display()
     ))
 }

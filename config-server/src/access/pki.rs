@@ -21,6 +21,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::{Role, User};
 use crate::files;
 
+/// What to do about a CA that is lost.
+const WAY_OUT: &str = "restore ca.crt and ca.key from a backup (`strait control restore`), or remove both for a new CA, whose \
+                       certificate all clients then need";
+
 /// Certificate and key of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
@@ -55,7 +59,13 @@ impl Authority {
     /// If a file cannot be read or written.
     pub fn in_dir(data: &Path) -> Outcome<Authority> {
         let (ca_path, ca_key_path) = (data.join("ca.crt"), data.join("ca.key"));
-        if !ca_path.exists() || !ca_key_path.exists() {
+        let has = [ca_path.exists(), ca_key_path.exists()];
+        // Before there are kubeconfigs, no client knows the CA.
+        if has[0] != has[1] && data.join("admin.kubeconfig").exists() {
+            let missing = if has[0] { &ca_key_path } else { &ca_path };
+            return Err(format!("{} is missing: {WAY_OUT}", missing.display()));
+        }
+        if !has[0] || !has[1] {
             let key = KeyPair::generate().map_err(|e| e.to_string())?;
             let certificate = authority()?.self_signed(&key).map_err(|e| e.to_string())?;
             let new = Authority {
@@ -117,6 +127,10 @@ pub fn prepare(data: &Path, own: Option<&Files>, names: &[String]) -> Outcome<Ma
     })
 }
 
+fn damaged(file: &str, error: impl std::fmt::Display) -> String {
+    format!("{file} of the data directory is damaged: {error}: {WAY_OUT}")
+}
+
 fn authority() -> Outcome<CertificateParams> {
     let mut params = CertificateParams::new(Vec::new()).map_err(|e| e.to_string())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -135,8 +149,8 @@ fn named(name: &str) -> DistinguishedName {
 
 /// Issues the server's certificate anew: it costs nothing, and names may have changed.
 fn issue(ca: &str, ca_key: &str, files: &Files, names: &[String]) -> Outcome<()> {
-    let ca_key = KeyPair::from_pem(ca_key).map_err(|e| format!("the key of the CA: {e}"))?;
-    let issuer = Issuer::from_ca_cert_pem(ca, ca_key).map_err(|e| format!("the CA: {e}"))?;
+    let ca_key = KeyPair::from_pem(ca_key).map_err(|e| damaged("ca.key", e))?;
+    let issuer = Issuer::from_ca_cert_pem(ca, ca_key).map_err(|e| damaged("ca.crt", e))?;
     let mut params = CertificateParams::new(names.to_vec()).map_err(|e| e.to_string())?;
     params.distinguished_name = named("strait control");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -157,15 +171,15 @@ fn server_config(ca: &str, files: &Files) -> Outcome<ServerConfig> {
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(context(&files.key))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
-        let certificate = certificate.map_err(|e| format!("the CA: {e}"))?;
-        roots.add(certificate).map_err(|e| format!("the CA: {e}"))?;
+        let certificate = certificate.map_err(|e| damaged("ca.crt", e))?;
+        roots.add(certificate).map_err(|e| damaged("ca.crt", e))?;
     }
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .allow_unauthenticated()
             .build()
-            .map_err(|e| format!("the CA: {e}"))?;
+            .map_err(|e| damaged("ca.crt", e))?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| e.to_string())?

@@ -98,6 +98,41 @@ async fn damaged_store_is_refused_with_the_way_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lost_tokens_and_a_lost_ca_are_refused_with_the_way_out() {
+    let data = used_data().await;
+    for (name, way_out) in [
+        ("tokens.json", "remove it and the kubeconfigs"),
+        ("ca.crt", "remove both for a new CA"),
+        ("ca.key", "remove both for a new CA"),
+    ] {
+        let path = data.path().join(name);
+        let good = fs::read(&path).unwrap();
+        for (torn, what) in [(Some(&good[..50]), "is damaged"), (None, "is missing")] {
+            match torn {
+                Some(torn) => fs::write(&path, torn).unwrap(),
+                None => fs::remove_file(&path).unwrap(),
+            }
+            let error = error_of_start(data.path()).await;
+            for text in [name, what, way_out, "strait control restore"] {
+                assert!(error.contains(text), "{error}");
+            }
+        }
+        fs::write(&path, good).unwrap();
+    }
+    for name in [
+        "tokens.json",
+        "ca.crt",
+        "ca.key",
+        "admin.kubeconfig",
+        "proxy.kubeconfig",
+    ] {
+        fs::remove_file(data.path().join(name)).unwrap();
+    }
+    let server = TestServer::start_in(data, |_| {}).await;
+    assert_eq!(server.admin().await.get("/version").await.code, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn data_directory_of_another_server_and_odd_lock_are_refused() {
     let server = TestServer::embedded().await;
     let error = error_of_start(server.data.path()).await;

@@ -27,7 +27,7 @@ pub(crate) use servers::ServerContext;
 pub(crate) use servers::follow as follow_servers_with;
 pub use servers::{
     ControlServer, ControlSettings, FollowedObjects, ObjectChanges, address_of, connect,
-    follow_objects,
+    follow_objects, in_words,
 };
 pub(crate) use servers::{Following as ServersFollowing, spawn as follow_servers};
 pub use watch::WatchSettings;

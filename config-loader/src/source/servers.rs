@@ -2,7 +2,7 @@
 
 mod objects;
 
-pub use objects::{FollowedObjects, ObjectChanges, address_of, connect, follow_objects};
+pub use objects::{FollowedObjects, ObjectChanges, address_of, connect, follow_objects, in_words};
 
 use std::io;
 use std::path::PathBuf;

@@ -11,6 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::errors::SourceErrors;
 use crate::source::kubernetes::{self, ApiServer};
 use crate::source::look::{FileEvent, Look};
+use crate::source::stream::causes;
 use crate::source::watch::Follow;
 
 /// What became of the objects of API servers.
@@ -64,6 +65,22 @@ pub async fn connect(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Cl
 /// What is missing, in words.
 pub async fn address_of(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<String, String> {
     kubernetes::address(server, kubeconfig).await
+}
+
+/// What the error of a client says, in words, and how to fix it if that is known.
+pub fn in_words(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        return match status.code {
+            401 => "it does not accept the credentials (401); use a kubeconfig whose token or client certificate is valid"
+                .to_owned(),
+            code => format!("{} ({code})", status.message),
+        };
+    }
+    let text = causes::with_causes(error);
+    match causes::certificate_help(&text) {
+        Some(help) => format!("{text}; {help}"),
+        None => text,
+    }
 }
 
 struct HandOn<F>(F);

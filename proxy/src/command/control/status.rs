@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use config_loader::ApiServer;
 use config_loader::proxy_state::{REPORT_GROUP, REPORT_PLURAL, REPORT_VERSION};
-use config_loader::source::{address_of, connect};
+use config_loader::source::{address_of, connect, in_words};
 use serde_json::{Value, json};
 
 use super::super::exit::show;
@@ -101,7 +101,9 @@ async fn ask(kubeconfig: Option<&Path>, answer_max: Duration) -> Result<Value, S
         );
         unreachable(&why)
     };
-    answer.map_err(late)?.map_err(|error| unreachable(&error))
+    answer
+        .map_err(late)?
+        .map_err(|error| unreachable(&in_words(&error)))
 }
 
 fn is_current(proxy: &Value) -> bool {
@@ -216,10 +218,15 @@ fn row(proxy: &Value) -> [String; 9] {
         revision,
         newest,
         change,
-    ] = cells.map(|cell| cell.as_str().unwrap_or("-").to_owned());
+    ] = cells.map(|cell| clean(cell.as_str().unwrap_or("-")));
     [
         namespace, name, cluster, mode, version, revision, newest, change, state,
     ]
+}
+
+/// A text that a proxy reported, without what a terminal takes for a command.
+fn clean(text: &str) -> String {
+    text.replace(char::is_control, "?")
 }
 
 fn rejections(text: &mut String, proxy: &Value) {
@@ -229,12 +236,12 @@ fn rejections(text: &mut String, proxy: &Value) {
             true => "its last good version is in effect",
             false => "it has no effect",
         };
-        let name = proxy["metadata"]["name"].as_str().unwrap_or("");
-        let of = object["object"].as_str().unwrap_or("");
+        let name = clean(proxy["metadata"]["name"].as_str().unwrap_or(""));
+        let of = clean(object["object"].as_str().unwrap_or(""));
         let _ = writeln!(text, "{name} rejects {of}: {effect}");
         let reasons = object["reasons"].as_array();
         for reason in reasons.into_iter().flatten().filter_map(Value::as_str) {
-            let _ = writeln!(text, "    {reason}");
+            let _ = writeln!(text, "    {}", clean(reason));
         }
     }
 }
@@ -244,11 +251,35 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn server_that_stalls_is_named_with_the_bound() {
-        // It accepts connections, and reads nothing.
+    async fn refused_credentials_have_a_fix() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let kubeconfig = format!(
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 1_000];
+            std::io::Read::read(&mut stream, &mut head).unwrap();
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "Unauthorized", "reason": "Unauthorized",
+                "code": 401,
+            });
+            let body = status.to_string();
+            let length = body.len();
+            let text = format!(
+                "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+            );
+            std::io::Write::write_all(&mut stream, text.as_bytes()).unwrap();
+        });
+        let (_directory, file) = kubeconfig(address);
+        let error = ask(Some(&file), ANSWER_MAX).await.unwrap_err();
+        let expected = format!(
+            "cannot ask the config server at http://{address}/: it does not accept the credentials (401); use a kubeconfig"
+        );
+        assert!(error.starts_with(&expected), "{error}");
+    }
+
+    /// A file with a kubeconfig for that address.
+    fn kubeconfig(address: std::net::SocketAddr) -> (tempfile::TempDir, PathBuf) {
+        let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
              clusters: [{{name: a, cluster: {{server: \"http://{address}\"}}}}]\n\
              users: [{{name: a, user: {{}}}}]\n\
@@ -256,7 +287,16 @@ mod tests {
         );
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("kubeconfig");
-        std::fs::write(&file, kubeconfig).unwrap();
+        std::fs::write(&file, text).unwrap();
+        (directory, file)
+    }
+
+    #[tokio::test]
+    async fn server_that_stalls_is_named_with_the_bound() {
+        // It accepts connections, and reads nothing.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_directory, file) = kubeconfig(address);
         let bound = Duration::from_millis(300);
         let error = ask(Some(&file), bound).await.unwrap_err();
         let expected = format!(
@@ -302,6 +342,14 @@ c rejects Gateway/shop/x: its last good version is in effect
             [true, false, false]
         );
         assert_eq!(text(&[]), "no proxy is connected");
+        let mut odd = proxy("a", true, true);
+        odd["spec"]["version"] = json!("\u{1b}[2Jx\ny");
+        odd["status"]["rejected"][0]["reasons"][0] = json!("\u{1b}[31m");
+        let odd = text(&[odd]);
+        assert!(
+            odd.contains("  ?[2Jx?y  ") && odd.contains("    ?[31m\n"),
+            "{odd}"
+        );
         let flat = flat(&proxies[2]);
         assert_eq!(flat["rejected"][0]["last_good_version_in_use"], true);
         assert_eq!(

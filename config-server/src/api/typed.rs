@@ -30,8 +30,7 @@ pub(super) fn check(object: &Value, resource: &Resource) -> Result<(), Failure> 
     }
 }
 
-/// Checks the options of a deletion: one that is ignored since it has a wrong type, such as `dryRun: All`, deletes what nobody wants
-/// deleted.
+/// Checks the options of a deletion: `dryRun: All` instead of `dryRun: [All]` must not delete the object.
 ///
 /// # Errors
 /// 400 if they are no `DeleteOptions`.

@@ -373,7 +373,7 @@ fn refuse_impersonation(headers: &HeaderMap, user: &User) -> Result<(), Failure>
         return Ok(());
     };
     let message = format!(
-        "forbidden: user {:?} cannot impersonate ({name}): nobody can; use a token of the other user, which \
+        "forbidden: user {:?} cannot impersonate ({name}): impersonation is not supported; use a token of the other user, which \
          `strait control token create` makes",
         user.name
     );

@@ -232,9 +232,9 @@ async fn refusals_read_as_those_of_kubernetes() {
             (403, &json!(message))
         );
     }
-    let mut nobody = server.client(None).await;
+    let mut anonymous = server.client(None).await;
     for path in ["/api/v1/secrets", "/version", "/apis", "/no/such/path"] {
-        let answer = nobody.get(path).await;
+        let answer = anonymous.get(path).await;
         let status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "Unauthorized",
             "reason": "Unauthorized", "code": 401,
@@ -456,7 +456,7 @@ async fn watch_ends_when_its_token_is_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_acts_as_another_user() {
+async fn impersonation_is_refused() {
     let server = TestServer::embedded().await;
     let mut admin = server.admin().await;
     for header in [
@@ -468,8 +468,8 @@ async fn nobody_acts_as_another_user() {
         let sent = admin.request(Method::GET, "/api/v1/secrets", &headers, String::new());
         assert_eq!(sent.await.status(), 403, "{header}");
     }
-    let mut nobody = server.client(None).await;
+    let mut anonymous = server.client(None).await;
     let headers = [("Impersonate-User", "admin")];
-    let sent = nobody.request(Method::GET, "/api/v1/secrets", &headers, String::new());
+    let sent = anonymous.request(Method::GET, "/api/v1/secrets", &headers, String::new());
     assert_eq!(sent.await.status(), 401);
 }

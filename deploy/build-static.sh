@@ -7,7 +7,7 @@
 # that is named below. DIRECTORY (default: target/image) gets `strait` without symbols, and `strait.debug` with them.
 # PROFILE=dev builds without optimization, for tests.
 #
-# Why glibc, and not musl: the allocator of musl is slow with several threads. Nothing here needs the shared libraries
+# Why glibc, and not musl: its memory functions (memcpy and the like) are faster. Nothing here needs the shared libraries
 # that a static glibc loads at run time: names are looked up by the resolver of Strait.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -42,6 +42,9 @@ if [ "$architecture" != "$machine" ]; then
   name=$(echo "$target" | tr 'a-z-' 'A-Z_')
   export "CARGO_TARGET_${name}_LINKER=${prefix}gcc"
 fi
+
+# Kernels for arm64 have pages of 4, 16 or 64 KiB. The allocator is built for the largest, which fits all of them.
+[ "$architecture" != arm64 ] || export JEMALLOC_SYS_WITH_LG_PAGE=16
 
 # Relative relocations, packed: 0.8 MB less. Needs glibc 2.36 on the machine that builds.
 RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs" \

@@ -38,7 +38,7 @@ fn is_set(path: &[String]) -> bool {
 }
 
 /// Every managed field of an object with its value. With `is_status` these are those of its status, else all others.
-pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, Value> {
+pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, &Value> {
     let mut found = BTreeMap::new();
     let Value::Object(map) = object else {
         return found;
@@ -68,7 +68,10 @@ pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, Value> {
     found
 }
 
-fn collect(path: Path, value: &Value, found: &mut BTreeMap<Path, Value>) {
+/// The value of fields that have none but their presence.
+static PRESENT: Value = Value::Null;
+
+fn collect<'a>(path: Path, value: &'a Value, found: &mut BTreeMap<Path, &'a Value>) {
     match value {
         Value::Object(map) if !map.is_empty() => {
             for (name, value) in map {
@@ -84,17 +87,17 @@ fn collect(path: Path, value: &Value, found: &mut BTreeMap<Path, Value>) {
                 path.push(key_of(item, keys));
                 collect(path.clone(), item, found);
                 path.push(".".to_owned());
-                found.insert(path, Value::Null);
+                found.insert(path, &PRESENT);
             }
         }
         Value::Array(items) if is_set(&path) => {
             for item in items {
                 let mut path = path.clone();
                 path.push(format!("v:{item}"));
-                found.insert(path, Value::Null);
+                found.insert(path, &PRESENT);
             }
         }
-        other => drop(found.insert(path, other.clone())),
+        other => drop(found.insert(path, other)),
     }
 }
 
@@ -283,13 +286,11 @@ mod tests {
         let mut object = json!({"status": {"conditions": [{"type": "Valid", "status": "True"}]}});
         let applied = json!({"status": {"conditions": [{"type": "Valid", "status": "False"}, {"type": "Other"}]}});
         for (path, value) in leaves(&applied, true) {
-            set(&mut object, &path, &value);
+            set(&mut object, &path, value);
         }
         assert_eq!(object, applied);
-        let other = leaves(
-            &json!({"status": {"conditions": [{"type": "Other"}]}}),
-            true,
-        );
+        let other = json!({"status": {"conditions": [{"type": "Other"}]}});
+        let other = leaves(&other, true);
         let shown_paths: Vec<String> = other.keys().map(|path| shown(path)).collect();
         assert_eq!(shown_paths[0], ".status.conditions[type=\"Other\"]");
         for path in other.keys() {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use rand::RngExt;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use crate::clock;
@@ -84,9 +85,46 @@ pub fn decode(value: &Bytes, revision: Revision, resource: &Resource, version: &
 
 /// The value to store for an object: all but its revision, which follows from the write.
 pub fn encode(object: &Value) -> Bytes {
-    let mut stored = object.clone();
-    metadata_mut(&mut stored).shift_remove("resourceVersion");
-    Bytes::from(stored.to_string())
+    Bytes::from(text_without(object, "resourceVersion"))
+}
+
+/// An object as JSON text, without a field of its metadata.
+pub fn text_without(object: &Value, field: &str) -> String {
+    let reduced = Without { object, field };
+    serde_json::to_string(&reduced).unwrap_or_default() // values have text keys only
+}
+
+/// An object that is written without a field of its metadata.
+struct Without<'a> {
+    object: &'a Value,
+    field: &'a str,
+}
+
+impl Serialize for Without<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Value::Object(fields) = self.object else {
+            return self.object.serialize(serializer);
+        };
+        let mut map = serializer.serialize_map(Some(fields.len()))?;
+        for (name, value) in fields {
+            match value {
+                Value::Object(metadata) if name == "metadata" => {
+                    map.serialize_entry(name, &Others(metadata, self.field))?;
+                }
+                value => map.serialize_entry(name, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// All fields but one.
+struct Others<'a>(&'a Map<String, Value>, &'a str);
+
+impl Serialize for Others<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().filter(|(name, _)| *name != self.1))
+    }
 }
 
 /// Makes an object new: identity, age, first generation, and no status unless `keeps_status`.
@@ -147,7 +185,7 @@ pub fn prepare_change(new: &mut Value, old: &Value, resource: &Resource, is_stat
         "deletionGracePeriodSeconds",
         "namespace",
     ];
-    let old_metadata = metadata(old).clone();
+    let old_metadata = metadata(old);
     let changed = differs_in_content(new, old);
     let metadata = metadata_mut(new);
     for field in kept {
@@ -163,25 +201,30 @@ pub fn prepare_change(new: &mut Value, old: &Value, resource: &Resource, is_stat
 
 /// Whether anything but metadata and status differs.
 fn differs_in_content(a: &Value, b: &Value) -> bool {
-    let content = |value: &Value| {
-        let mut content = value.as_object().cloned().unwrap_or_default();
-        for field in ["apiVersion", "kind", "metadata", "status"] {
-            content.shift_remove(field);
-        }
-        content
-    };
-    content(a) != content(b)
+    let not_content = ["apiVersion", "kind", "metadata", "status"];
+    !is_same_but(a.as_object(), b.as_object(), &not_content)
 }
 
 /// Whether a write would change nothing.
 pub fn is_same(a: &Value, b: &Value) -> bool {
-    let bare = |value: &Value| {
-        let mut bare = value.clone();
-        remove(&mut bare, "apiVersion");
-        metadata_mut(&mut bare).shift_remove("resourceVersion");
-        bare
-    };
-    bare(a) == bare(b)
+    let (of_a, of_b) = (metadata(a).as_object(), metadata(b).as_object());
+    is_same_but(a.as_object(), b.as_object(), &["apiVersion", "metadata"])
+        && is_same_but(of_a, of_b, &["resourceVersion"])
+}
+
+/// Whether two maps have the same fields, apart from some. One that is absent has none.
+fn is_same_but(
+    a: Option<&Map<String, Value>>,
+    b: Option<&Map<String, Value>>,
+    without: &[&str],
+) -> bool {
+    let counts = |(name, _): &(&String, &Value)| !without.contains(&name.as_str());
+    let mut of_a = a.into_iter().flatten().filter(counts);
+    let of_b = b.into_iter().flatten().filter(counts);
+    let count = of_b.count();
+    let has = |name: &String, value| b.and_then(|b| b.get(name)) == Some(value);
+    a.into_iter().flatten().filter(counts).count() == count
+        && of_a.all(|(name, value)| has(name, value))
 }
 
 /// Removes a field.
@@ -256,6 +299,48 @@ mod tests {
         ] {
             assert!(!is_name(wrong), "{wrong}");
         }
+    }
+
+    #[test]
+    fn writes_that_change_nothing_are_seen() {
+        let object = json!({
+            "apiVersion": "a/v1", "metadata": {"name": "n", "resourceVersion": "1"}, "spec": {"a": 1},
+        });
+        let with = |pointer: &str, name: &str, value: Value| {
+            let mut other = object.clone();
+            other.pointer_mut(pointer).unwrap()[name] = value;
+            other
+        };
+        let same = [
+            with("", "apiVersion", json!("a/v2")),
+            with("/metadata", "resourceVersion", json!("2")),
+        ];
+        for other in &same {
+            assert!(is_same(&object, other), "{other}");
+            assert!(is_same(other, &object), "{other}");
+        }
+        let different = [
+            with("/metadata", "labels", json!({})),
+            with("/spec", "a", json!(2)),
+            with("/spec", "b", json!(1)),
+            with("", "status", Value::Null),
+            json!({"apiVersion": "a/v1", "spec": {"a": 1}}),
+            json!({"metadata": {"name": "n"}}),
+        ];
+        for other in &different {
+            assert!(!is_same(&object, other), "{other}");
+            assert!(!is_same(other, &object), "{other}");
+        }
+    }
+
+    #[test]
+    fn object_is_stored_without_its_revision_only() {
+        let object = json!({"metadata": {"name": "n", "resourceVersion": "1"}, "spec": {"resourceVersion": "2"}});
+        let stored: Value = serde_json::from_slice(&encode(&object)).unwrap();
+        assert_eq!(
+            stored,
+            json!({"metadata": {"name": "n"}, "spec": {"resourceVersion": "2"}})
+        );
     }
 
     #[test]

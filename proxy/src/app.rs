@@ -31,12 +31,10 @@ use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
-use crate::control::memory::MemoryReturn;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
 use crate::exchange::{Worker, WorkerParts};
 use crate::registry::{Registry, WakeSignal};
-use crate::runtime::admission::Admission;
 use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
@@ -112,8 +110,7 @@ fn put_in_effect(control: &mut Control) -> Result<(), StartError> {
 }
 
 /// Starts the tasks that keep the snapshot and the endpoints in order.
-fn look_after(control: Control, slot: &SnapshotSlot, admission: &Arc<Admission>) {
-    tokio::spawn(MemoryReturn::of(&control, admission).run());
+fn look_after(control: Control, slot: &SnapshotSlot) {
     tokio::spawn(EjectionSweep::of(&control, slot).run());
     tokio::task::spawn_local(Checker::of(&control, slot).run());
     tokio::spawn(control.run());
@@ -178,7 +175,7 @@ impl App {
         };
         let signals = signals.and_end()?;
         let workers = start_workers(&settings, &shared, (&slot, &registry), &access_log)?;
-        look_after(control, &slot, &workers.admission);
+        look_after(control, &slot);
         let sources = pages::Sources {
             slot,
             certificates,

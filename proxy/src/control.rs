@@ -14,7 +14,6 @@ pub mod health;
 
 mod held;
 
-pub mod memory;
 
 mod panics;
 

@@ -49,7 +49,8 @@ fn check_part(
         return Ok(Vec::new());
     }
     let name = object::meta(object, "name").to_owned();
-    let mut found = check_object(&text_of(object));
+    // which the server has set, and a file does not have
+    let mut found = check_object(&object::text_without(object, "managedFields"));
     found.retain(counts);
     let (unknown, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|d| d.code == CM021);
     let mut warnings = Vec::new();
@@ -91,13 +92,6 @@ fn check_part(
     }
     warnings.truncate(WARNINGS_MAX);
     Ok(warnings)
-}
-
-/// The object without what the server has set and a file does not have.
-fn text_of(object: &Value) -> String {
-    let mut bare = object.clone();
-    object::metadata_mut(&mut bare).shift_remove("managedFields");
-    bare.to_string()
 }
 
 /// Removes the field at a path such as `spec.http[2].match`.

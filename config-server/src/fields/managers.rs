@@ -104,7 +104,7 @@ pub fn note_update(new: &mut Value, old: &Value, writer: &Writer) {
     }
     let before = leaves(old, writer.is_status);
     let after = leaves(new, writer.is_status);
-    let is_new = |(path, value): &(&Path, &Value)| before.get(*path) != Some(*value);
+    let is_new = |(path, value): &(&Path, &&Value)| before.get(*path) != Some(*value);
     let changed: Set = after
         .iter()
         .filter(is_new)
@@ -182,7 +182,7 @@ pub fn apply(
     for (path, value) in &wanted {
         set(&mut object, path, value);
     }
-    let is_there: BTreeMap<Path, Value> = leaves(&object, false)
+    let is_there: BTreeMap<Path, &Value> = leaves(&object, false)
         .into_iter()
         .chain(leaves(&object, true))
         .collect();

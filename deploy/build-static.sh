@@ -7,7 +7,7 @@
 # that is named below. DIRECTORY (default: target/image) gets `strait` without symbols, and `strait.debug` with them.
 # PROFILE=dev builds without optimization, for tests.
 #
-# Why glibc, and not musl: its memory functions (memcpy and the like) are faster. Nothing here needs the shared libraries
+# Why glibc, and not musl: one C library for all builds, the one that the tests run with. Nothing here needs the shared libraries
 # that a static glibc loads at run time: names are looked up by the resolver of Strait.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)

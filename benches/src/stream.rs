@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `arguments`, `progress` | what is measured, and what is printed meanwhile |
 //! | `server` | `strait control` as a process, and its API over HTTP/2 with TLS |
+//! | `priority` | requests before all else on the shared core |
 //! | `mesh` | the objects that fill it, and the ones that are changed |
 //! | `upstream` | every endpoint of the mesh: one socket that all addresses of 127.0.0.0/8 reach |
 //! | `proxy` | `strait run` as a process, and requests through it |
@@ -11,7 +12,8 @@
 //! | `change` | one change after the other, from the write to the first request that follows it |
 //! | `storm` | many changes per second under steady load |
 //!
-//! The server, the upstream and this program share one core, the proxy has the other.
+//! The server, the upstream and this program share one core, the proxy has the other. Requests are sent and answered at a higher
+//! priority than the rest on that core.
 
 use std::path::Path;
 
@@ -24,6 +26,7 @@ use crate::compare::process::{Cancel, Launcher, pin_self, raise_open_files};
 mod arguments;
 mod change;
 mod mesh;
+mod priority;
 mod progress;
 mod proxy;
 mod server;
@@ -34,6 +37,7 @@ mod watchers;
 pub use arguments::{Arguments, Protocol};
 
 use mesh::Mesh;
+use priority::Normal;
 use progress::say;
 use proxy::StreamProxy;
 use server::Server;
@@ -53,6 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let strait = std::path::absolute(&strait).map_err(context(strait.display()))?;
     raise_open_files(OPEN_FILES)?;
     pin_self(0)?;
+    let normal = Normal::above_the_rest()?;
     let directory = tempfile::tempdir_in(".").map_err(context("no temporary directory"))?;
     let directory = std::path::absolute(directory.path()).map_err(context("no directory"))?;
     let launcher = Launcher::new(directory.clone(), Cancel::default());
@@ -61,11 +66,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(context("cannot start a runtime"))?;
-    runtime.block_on(measure(arguments, &launcher, &strait))
+    runtime.block_on(measure(arguments, &normal, &launcher, &strait))
 }
 
-async fn measure(arguments: &Arguments, launcher: &Launcher, strait: &Path) -> Result<(), Failure> {
-    let port = upstream::start().await?;
+async fn measure(
+    arguments: &Arguments,
+    normal: &Normal,
+    launcher: &Launcher,
+    strait: &Path,
+) -> Result<(), Failure> {
+    let port = upstream::start(normal)?;
     let mesh = Mesh::new(arguments.services, port)?;
     let server = Server::start(launcher, strait).await?;
     let begin = Instant::now();
@@ -92,7 +102,7 @@ async fn measure(arguments: &Arguments, launcher: &Launcher, strait: &Path) -> R
         let memory = server.memory_mib();
         say(&format!("  server {memory} MiB with all watches"))?;
     }
-    storm::run(arguments, &server, &proxy, &mesh).await?;
+    storm::run(arguments, normal, (&server, &proxy), &mesh).await?;
     say(&format!(
         "at the end: proxy {} MiB, server {} MiB",
         proxy.memory_mib(),

@@ -14,7 +14,6 @@ pub mod health;
 
 mod held;
 
-
 mod panics;
 
 pub mod propagation;

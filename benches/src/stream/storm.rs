@@ -10,6 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::arguments::Arguments;
 use super::mesh::Mesh;
+use super::priority::Normal;
 use super::progress::{PATIENCE, say};
 use super::proxy::{Client, StreamProxy};
 use super::server::{Api, Server};
@@ -70,8 +71,8 @@ impl Requests {
 /// Lets quiet and storm take turns, and prints what requests saw of it.
 pub(super) async fn run(
     arguments: &Arguments,
-    server: &Server,
-    proxy: &StreamProxy,
+    normal: &Normal,
+    (server, proxy): (&Server, &StreamProxy),
     mesh: &Mesh,
 ) -> Result<(), Failure> {
     if arguments.storm == 0 {
@@ -83,9 +84,9 @@ pub(super) async fn run(
     let mut cpu = Duration::ZERO;
     let mut server_cpu = Duration::ZERO;
     for _ in 0..arguments.storm.div_ceil(SPELL) {
-        quiet.merge(load(arguments.rate, proxy, mesh).await?);
+        quiet.merge(load(arguments.rate, normal, proxy.port, mesh).await?);
         let before = (proxy.cpu(), server.cpu());
-        let running = load(arguments.rate, proxy, mesh);
+        let running = load(arguments.rate, normal, proxy.port, mesh);
         let changes = changes(arguments, (&api, mesh), next);
         let (requests, changed) = tokio::join!(running, changes);
         storm.merge(requests?);
@@ -113,14 +114,14 @@ pub(super) async fn run(
 }
 
 /// Steady load for one spell.
-async fn load(rate: u32, proxy: &StreamProxy, mesh: &Mesh) -> Result<Requests, Failure> {
+async fn load(rate: u32, normal: &Normal, port: u16, mesh: &Mesh) -> Result<Requests, Failure> {
     let begin = Instant::now() + Duration::from_millis(50);
-    let (port, mesh) = (proxy.port, *mesh);
-    let threads = (0..CONNECTIONS).map(|first| {
-        tokio::task::spawn_blocking(move || one_connection(first, rate, begin, (port, mesh)))
-    });
+    let mesh = *mesh;
+    let threads: Result<Vec<_>, Failure> = (0..CONNECTIONS)
+        .map(|first| normal.run(move || one_connection(first, rate, begin, (port, mesh))))
+        .collect();
     let mut all = Requests::default();
-    for thread in threads.collect::<Vec<_>>() {
+    for thread in threads? {
         all.merge(thread.await.map_err(context("a thread of the load"))??);
     }
     Ok(all)

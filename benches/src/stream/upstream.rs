@@ -6,22 +6,35 @@ use std::net::Ipv4Addr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::priority::Normal;
 use crate::compare::failure::{Failure, context};
 
 /// Longest head of a request.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Starts it, and returns its port.
-pub(super) async fn start() -> Result<u16, Failure> {
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await;
+pub(super) fn start(normal: &Normal) -> Result<u16, Failure> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0));
     let listener = listener.map_err(context("cannot listen for the upstream"))?;
+    listener
+        .set_nonblocking(true)
+        .map_err(context("the upstream"))?;
     let address = listener.local_addr().map_err(context("the upstream"))?;
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            // A client that breaks off ends its connection only.
-            tokio::spawn(async move { serve(stream).await.ok() });
-        }
-    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(context("cannot start a runtime"))?;
+    normal.start(move || {
+        runtime.block_on(async move {
+            let Ok(listener) = TcpListener::from_std(listener) else {
+                return;
+            };
+            while let Ok((stream, _)) = listener.accept().await {
+                // A client that breaks off ends its connection only.
+                tokio::spawn(async move { serve(stream).await.ok() });
+            }
+        });
+    })?;
     Ok(address.port())
 }
 

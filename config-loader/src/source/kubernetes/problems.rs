@@ -198,3 +198,29 @@ pub(super) fn expired(server: &ApiServer, count: usize) -> Diagnostic {
 fn name(server: &ApiServer) -> Arc<str> {
     server.name().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_secrets_are_a_warning_that_names_the_role() {
+        let server: ApiServer = "kubernetes://".parse().unwrap();
+        let of = |is_config_server| {
+            let found = refused_secrets(&server, "edge", is_config_server);
+            assert_eq!((found.severity, found.code), (Severity::Warning, SRC008));
+            assert!(
+                found.message.contains("Secrets in edge"),
+                "{}",
+                found.message
+            );
+            found.help.unwrap().to_string()
+        };
+        let help = of(true);
+        assert!(
+            help.contains("strait control token create NAME --role proxy:edge"),
+            "{help}"
+        );
+        assert!(of(false).contains("grant `get`, `list` and `watch` on secrets"));
+    }
+}

@@ -86,6 +86,7 @@ pub struct ServerArgs {
         long,
         value_name = "NAME",
         default_value = config_server::CONTEXT,
+        value_parser = context_name,
         env = "STRAIT_CONTROL_CONTEXT"
     )]
     pub context: String,
@@ -310,6 +311,23 @@ pub struct DataArgs {
     pub etcd: EtcdArgs,
 }
 
+/// Parses the name of a context, which is written to YAML as it is.
+fn context_name(text: &str) -> Result<String, String> {
+    const OTHER_THAN_TEXT: [&str; 9] =
+        ["false", "n", "no", "null", "off", "on", "true", "y", "yes"];
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.@/".contains(c);
+    let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(is_inner)
+        && !OTHER_THAN_TEXT.contains(&&*text.to_ascii_lowercase());
+    match is_plain {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "use letters, digits, `-`, `_`, `.`, `@` and `/`, with a letter first, such as east"
+                .to_owned(),
+        ),
+    }
+}
+
 /// Parses how long a token is good.
 fn lifetime(text: &str) -> Result<Duration, String> {
     tokens::check_lifetime(duration(text)?)
@@ -323,5 +341,23 @@ fn importing_cluster(text: &str) -> Result<ApiServer, String> {
         None => Err(format!(
             "`{text}` does not say which cluster it is: write kubernetes://CONTEXT=REGION/ZONE/GROUP/NAME"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn context_is_a_plain_word_of_yaml() {
+        for good in ["strait", "c1", "admin@east", "eu/a_b.c-d"] {
+            assert_eq!(context_name(good).as_deref(), Ok(good));
+        }
+        for wrong in [
+            "", "a: b", "a\nb", "-a", "a b", "\"a\"", "[a]", "ä", "1e3", "True",
+        ] {
+            let error = context_name(wrong).unwrap_err();
+            assert!(error.contains("such as east"), "{wrong}: {error}");
+        }
     }
 }

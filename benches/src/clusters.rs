@@ -10,6 +10,7 @@ use proxy::cluster::{
     RetryLimit,
 };
 use proxy::pool::PoolSettings;
+use proxy::provenance::Sources;
 use proxy::registry::{Address, Moment, Registry};
 use proxy::telemetry::{Reporter, RequestLabels, StatsRegistry};
 use proxy::upstream::Protocol;
@@ -109,7 +110,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         federation: None,
         absence: None,
         is_pool: false,
-        provenance: Vec::new(),
+        sources: Sources::default(),
         made_from: None,
         fingerprint: 0,
     };

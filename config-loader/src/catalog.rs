@@ -18,6 +18,7 @@ mod rules;
 mod services;
 mod shifts;
 pub mod sidecars;
+mod slices;
 mod source;
 mod workload;
 
@@ -30,5 +31,6 @@ pub use peers::{Accepted, PeerPolicy};
 pub use rules::{DestinationRules, PossibleClient};
 pub use services::{HostEntry, Seen, Services};
 pub use shifts::RoutedHosts;
+pub use slices::Slices;
 pub use source::Source;
 pub use workload::Workload;

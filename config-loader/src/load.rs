@@ -3,10 +3,12 @@
 //! One document at a time: its text becomes a tree, its tree one object or the objects of a `List`, and each object is
 //! read, checked, and either good or refused. Nothing of the text and the tree is kept.
 
+mod changed;
 mod document;
 mod draft;
 mod file;
 mod layout;
+mod long_list;
 mod metadata;
 mod unsupported;
 

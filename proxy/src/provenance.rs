@@ -23,3 +23,31 @@ impl fmt::Display for Provenance {
         }
     }
 }
+
+/// The resources that had a say in something. They are written down when they are asked for, since there may be very many.
+#[derive(Clone)]
+pub struct Sources(Arc<dyn Fn() -> Vec<Provenance> + Send + Sync>);
+
+impl Sources {
+    /// The sources that `list` returns.
+    pub fn new(list: impl Fn() -> Vec<Provenance> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(list))
+    }
+
+    /// All of them.
+    pub fn list(&self) -> Vec<Provenance> {
+        (self.0)()
+    }
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self::new(Vec::new)
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.list()).finish()
+    }
+}

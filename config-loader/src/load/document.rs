@@ -1,22 +1,20 @@
 //! One document: which objects stand in it, and what became of each.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
 use super::draft::{DocumentObject, Draft};
 use super::layout::Layout;
+use super::long_list;
 use crate::ReadOptions;
 use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, CM036, CM037, YAML006};
 use crate::diagnostic::{Diagnostic, Locator, Severity, suggest};
 use crate::kinds::unsupported::{self, Unsupported};
 use crate::kinds::{self, Found, Row, distinct_group};
 use crate::parse::{self, Chunk, Node, Value, place_all};
-use crate::resource::istio::VirtualService;
-use crate::resource::{Object, Order};
+use crate::resource::{AnyObject, Order};
 use crate::span::{Lines, Span};
-use crate::validate::istio::all_reached;
 
 /// What one document yielded.
 #[derive(Clone, Debug, Default)]
@@ -62,73 +60,28 @@ pub(super) struct Source<'a> {
 }
 
 /// Reads one document. With a layout, it is one that can be read again by
-/// [`read_changed`].
+/// [`read_changed`](super::changed::read_changed).
 pub(super) fn read_document(source: &Source<'_>, chunk: Chunk<'_>) -> (Reading, Option<Layout>) {
     let lines = Lines::new(chunk.text);
     let (reading, root) = read(source, locator(source.file, chunk, &lines));
+    let list = sole_object(&reading).and_then(|object| long_list::field_of(&**object));
     let layout = root
-        .filter(|_| sole_service(&reading).is_some())
-        .and_then(|root| Layout::of_long(&root, chunk.text));
+        .zip(list)
+        .and_then(|(root, list)| Layout::of_long(&root, list, chunk.text));
     (reading, layout)
 }
 
-/// Reads a document of which only some rules changed since it was read last. The result is that of [`read_document`];
-/// none if it must be asked for.
-pub(super) fn read_changed(
-    source: &Source<'_>,
-    chunk: Chunk<'_>,
-    (known, layout): (&Reading, &Layout),
-) -> Option<(Reading, Layout)> {
-    let known = sole_service(known)?;
-    let short = layout.shorten(chunk.text)?;
-    let lines = short.lines();
-    let text = &*short.text;
-    let (mut reading, root) = read(
-        source,
-        locator(source.file, Chunk { text, ..chunk }, &lines),
-    );
-    let object = sole_service(&reading)?;
-    let layout = layout.join(&short, &root?, chunk.text)?;
-    // What a rule may say depends on these.
-    let values = |spec: &VirtualService| {
-        let hosts = spec.hosts.iter().map(|host| Arc::clone(&host.value));
-        let gateways = spec.gateways.iter().map(|gateway| gateway.value.clone());
-        (hosts.collect::<Vec<_>>(), gateways.collect::<Vec<_>>())
-    };
-    if object.id != known.id || values(&object.spec) != values(&known.spec) {
-        return None;
-    }
-    let rules = &known.spec.http;
-    let mut http = rules.get(..short.kept_before)?.to_vec();
-    http.extend_from_slice(&object.spec.http);
-    let after = rules.get(rules.len().checked_sub(short.kept_after)?..)?;
-    http.extend(after.iter().map(|rule| match short.lines_moved {
-        0 => Arc::clone(rule),
-        by => Arc::new(rule.moved(by)),
-    }));
-    if http.len() != layout.rules() || !all_reached(&http) {
-        return None;
-    }
-    let mut whole = Object::clone(&object);
-    whole.fingerprint = whole_fingerprint(layout.root, chunk.text);
-    Arc::make_mut(&mut whole.spec).http = http;
-    reading.slots[0].object = Some(Arc::new(whole));
-    Some((reading, layout))
-}
-
-/// The VirtualService of a document that holds nothing else, and of which there is nothing to say.
-fn sole_service(reading: &Reading) -> Option<Arc<Object<VirtualService>>> {
+/// The object of a document that holds nothing else, and of which there is nothing to say.
+pub(super) fn sole_object(reading: &Reading) -> Option<&Arc<dyn AnyObject>> {
     let [slot] = &*reading.slots else {
         return None;
     };
-    if !reading.diagnostics.is_empty() {
-        return None;
-    }
-    let object: Arc<dyn Any + Send + Sync> = slot.object.clone()?;
-    object.downcast().ok()
+    slot.object
+        .as_ref()
+        .filter(|_| reading.diagnostics.is_empty())
 }
 
-fn locator<'a>(file: &'a Arc<str>, chunk: Chunk<'a>, lines: &'a Lines) -> Locator<'a> {
+pub(super) fn locator<'a>(file: &'a Arc<str>, chunk: Chunk<'a>, lines: &'a Lines) -> Locator<'a> {
     Locator {
         file,
         text: chunk.text,
@@ -138,7 +91,8 @@ fn locator<'a>(file: &'a Arc<str>, chunk: Chunk<'a>, lines: &'a Lines) -> Locato
     }
 }
 
-fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Option<Node>) {
+/// Reads a text. Returns its tree as well, if it is one.
+pub(super) fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Option<Node>) {
     let mut malformed = Vec::new();
     let Some(root) = parse::tree(&locator, &mut malformed) else {
         place_all(&mut malformed, None, &locator);
@@ -422,7 +376,8 @@ fn unsupported_kind(row: &Unsupported, claim: &Claim<'_>) -> Diagnostic {
     Diagnostic::at(Severity::Warning, code, claim.kind_span, message).with_help(Some(help))
 }
 
-fn whole_fingerprint(root: u32, text: &str) -> u64 {
+/// The fingerprint of the only object of a document whose root begins there.
+pub(super) fn whole_fingerprint(root: u32, text: &str) -> u64 {
     XxHash64::oneshot(u64::from(root), text.as_bytes())
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
-use super::document::{Reading, Source, read_changed, read_document};
+use super::changed::read_changed;
+use super::document::{Reading, Source, read_document};
 use super::draft::DocumentObject;
 use super::layout::Layout;
 use crate::ReadOptions;

@@ -1,22 +1,25 @@
-//! Where the rules of a long VirtualService stand in its text, so that a change of a few costs what changed.
+//! Where the items of a long list stand in a text, so that a change of a few costs what changed.
 //!
-//! A text is read again *in short*: without rules that are the same as before. What is cut out are whole items of
-//! `spec.http`, written one below the other with the same indentation. Where such an item begins, nothing of what
+//! A text is read again *in short*: without items that are the same as before. What is cut out are whole items of a list in
+//! `spec`, written one below the other with the same indentation. Where such an item begins, nothing of what
 //! stood before it matters but the lists and mappings that are open, and they are the same in front of every item of
 //! a list. So a text without some of its items reads as the text does, and what the others say is known. Anchors are
 //! the exception, and texts with any are read in full.
 
 use std::sync::Arc;
 
+use super::long_list::KeptItems;
 use crate::parse::{DOCUMENT_NODES_MAX, Node, Value};
 use crate::span::{Gap, Lines};
 
-/// The texts in which rules are looked for, in bytes. Shorter ones are read in full as fast.
+/// The texts in which items are looked for, in bytes. Shorter ones are read in full as fast.
 const TEXT_BYTES_MIN: usize = if cfg!(test) { 1 } else { 16 << 10 };
 
-/// A text and where the items of its `spec.http` stand in it.
+/// A text and where the items of a list in its `spec` stand in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
+    /// The name of the list.
+    list: &'static str,
     pub(super) text: Arc<str>,
     /// The start of the first line of each item.
     starts: Vec<u32>,
@@ -30,44 +33,40 @@ pub(super) struct Layout {
     nodes: usize,
 }
 
-/// A text without rules that are known.
+/// A text without items that are known.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Short {
     pub(super) text: String,
     pub(super) gaps: Vec<Gap>,
-    /// How many rules were cut out in front.
-    pub(super) kept_before: usize,
-    /// How many of the old rules are kept after the changed part.
-    pub(super) kept_after: usize,
-    /// How many lines further down the latter stand.
-    pub(super) lines_moved: i64,
+    /// The items that were cut out.
+    pub(super) kept: KeptItems,
     /// Where in the short text the last item that is left must begin, if it is one that did not change.
     guard: Option<u32>,
     /// How many bytes were cut out in front.
     cut_before: usize,
-    /// By how many bytes the rules after the removed ones have moved.
+    /// By how many bytes the items after the removed ones have moved.
     bytes_moved: i64,
 }
 
 impl Layout {
-    /// The layout of a text that reads as `root`, if it is long and its rules can be told apart.
-    pub(super) fn of_long(root: &Node, text: &str) -> Option<Layout> {
+    /// The layout of a text that reads as `root`, if it is long and the items of this list can be told apart.
+    pub(super) fn of_long(root: &Node, list: &'static str, text: &str) -> Option<Layout> {
         let readable = text.len() >= TEXT_BYTES_MIN && !has_anchors(text);
-        readable.then(|| Layout::of(root, text)).flatten()
+        readable.then(|| Layout::of(root, list, text)).flatten()
     }
 
-    fn of(root: &Node, text: &str) -> Option<Layout> {
-        let list = root.get("spec")?.get("http")?;
-        let mut starts = Vec::with_capacity(list.items().len());
+    fn of(root: &Node, list: &'static str, text: &str) -> Option<Layout> {
+        let node = root.get("spec")?.get(list)?;
+        let mut starts = Vec::with_capacity(node.items().len());
         let mut indent = None;
-        for item in list.items() {
+        for item in node.items() {
             let (start, dash) = first_line(item, text)?;
             if *indent.get_or_insert(dash - start) != dash - start {
                 return None;
             }
             starts.push(u32::try_from(start).ok()?);
         }
-        let last = list.span.end as usize;
+        let last = node.span.end as usize;
         let end = match text.get(..last)?.ends_with('\n') {
             true => last,
             false => text[last..]
@@ -75,6 +74,7 @@ impl Layout {
                 .map_or(text.len(), |at| last + at + 1),
         };
         Some(Layout {
+            list,
             text: text.into(),
             starts,
             indent: indent?,
@@ -84,8 +84,8 @@ impl Layout {
         })
     }
 
-    /// How many rules there are.
-    pub(super) fn rules(&self) -> usize {
+    /// How many items there are.
+    pub(super) fn items(&self) -> usize {
         self.starts.len()
     }
 
@@ -114,9 +114,11 @@ impl Layout {
         let mut short = Short {
             text: new.get(..self.starts[0] as usize)?.to_owned(),
             gaps: Vec::new(),
-            kept_before,
-            kept_after,
-            lines_moved: 0,
+            kept: KeptItems {
+                before: kept_before,
+                after: kept_after,
+                lines_moved: 0,
+            },
             guard: None,
             cut_before: from - self.starts[0] as usize,
             bytes_moved,
@@ -133,7 +135,7 @@ impl Layout {
             short.text.push_str(new.get(end..)?);
             let lines = |text: &str| i64::try_from(count_lines(text)).unwrap_or(0);
             let old_from = old.get(from..self.starts[guard] as usize)?;
-            short.lines_moved = lines(new.get(from..start)?) - lines(old_from);
+            short.kept.lines_moved = lines(new.get(from..start)?) - lines(old_from);
         }
         (short.text.len() <= new.len() / 2).then_some(short)
     }
@@ -141,7 +143,7 @@ impl Layout {
     /// The layout of the text `new`, which in short reads as `root`; none if it turns out that it had to be read in
     /// full.
     pub(super) fn join(&self, short: &Short, root: &Node, new: &str) -> Option<Layout> {
-        let read = Layout::of(root, &short.text)?;
+        let read = Layout::of(root, self.list, &short.text)?;
         let first = *self.starts.first()?;
         let same = read.starts.first() == Some(&first)
             && read.indent == self.indent
@@ -153,18 +155,19 @@ impl Layout {
         }
         let cut_before = u32::try_from(short.cut_before).ok()?;
         let known = self.starts.iter().copied();
-        let mut starts: Vec<u32> = known.clone().take(short.kept_before).collect();
+        let mut starts: Vec<u32> = known.clone().take(short.kept.before).collect();
         starts.extend(read.starts.iter().map(|start| start + cut_before));
         let moved = |at: u32| u32::try_from(i64::from(at) + short.bytes_moved).ok();
-        let after = known.skip(self.starts.len() - short.kept_after);
+        let after = known.skip(self.starts.len() - short.kept.after);
         for start in after {
             starts.push(moved(start)?);
         }
-        let end = match short.kept_after {
+        let end = match short.kept.after {
             0 => read.end + cut_before,
             _ => moved(self.end)?,
         };
         Some(Layout {
+            list: self.list,
             text: new.into(),
             starts,
             indent: self.indent,

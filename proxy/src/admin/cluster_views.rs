@@ -71,7 +71,12 @@ fn cluster_view(cluster: &Cluster, live: &Live, snapshot: &Snapshot) -> ClusterV
         protocol: cluster.pool.speaks.name(cluster.protocol).to_owned(),
         limits: limits(cluster),
         tls: cluster.pool.tls.as_ref().map(ToString::to_string),
-        sources: cluster.provenance.iter().map(ToString::to_string).collect(),
+        sources: cluster
+            .sources
+            .list()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         priorities: priorities(cluster, live),
         member_clusters: cluster
             .federation

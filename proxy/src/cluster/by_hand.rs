@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::locality::{self, Locality, TopologyLabels};
 use super::{Balance, Common, Endpoint, EndpointTls, Parts, RetryLimit};
 use crate::pool::PoolSettings;
+use crate::provenance::Sources;
 use crate::registry::{Address, Registry};
 use crate::telemetry::{Reporter, RequestLabels, StatsRegistry};
 use crate::upstream::Protocol;
@@ -74,7 +75,7 @@ pub fn parts(
         federation: None,
         absence: None,
         is_pool: false,
-        provenance: Vec::new(),
+        sources: Sources::default(),
         made_from: None,
         fingerprint: 0,
     }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::balance::Policy;
 use crate::pool::PoolSettings;
-use crate::provenance::Provenance;
+use crate::provenance::Sources;
 use crate::registry::ClusterState;
 use crate::telemetry::RequestStats;
 use crate::upstream::Protocol;
@@ -48,7 +48,7 @@ pub struct Parts {
     /// Whether its endpoints are those of one of the members that serve a service together.
     pub is_pool: bool,
     /// The resources that had a say: the service first, then its policy.
-    pub provenance: Vec<Provenance>,
+    pub sources: Sources,
     /// Hash over its inputs, if it does not depend on the endpoints.
     pub made_from: Option<u64>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.

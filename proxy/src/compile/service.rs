@@ -2,8 +2,10 @@
 
 pub(in crate::compile) mod federation;
 pub(in crate::compile) mod port;
+pub(in crate::compile) mod selections;
 pub(in crate::compile) mod sharing;
 pub(in crate::compile) mod workload;
+pub(in crate::compile) mod workload_entry;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -18,6 +20,7 @@ use ipnet::IpNet;
 use crate::compile::members::Member;
 use crate::compile::provenance::provenance_of;
 use crate::compile::service::port::Port;
+use crate::compile::service::selections::Selection;
 use crate::compile::service::sharing::Exposure;
 use crate::compile::service::sharing::Sharing;
 pub(in crate::compile) use crate::compile::service::workload::Workloads;
@@ -76,7 +79,7 @@ pub(in crate::compile) struct Service {
     /// Subsets that no DestinationRule has to define, by name.
     pub subsets: BTreeMap<Arc<str>, BTreeMap<String, String>>,
     /// The resources that describe it, the one that decides first.
-    pub provenance: Vec<Written>,
+    pub provenance: Arc<Vec<Written>>,
     /// Hash over everything that it was made from.
     pub fingerprint: u64,
 }
@@ -93,18 +96,24 @@ pub(in crate::compile) enum Written {
     },
     /// A slice, of which there may be very many.
     Slice(Arc<Object<EndpointSlice>>),
+    /// The workloads that a selector takes in.
+    Selection(Arc<Selection>),
 }
 
 impl Written {
     /// As compiled parts say where they came from.
-    pub(in crate::compile) fn provenance(&self) -> Provenance {
+    pub(in crate::compile) fn provenances(&self) -> Vec<Provenance> {
         match self {
-            Self::Object { object, file, line } => Provenance {
+            Self::Object { object, file, line } => vec![Provenance {
                 object: object.to_string().into(),
                 file: Arc::clone(file),
                 line: *line,
-            },
-            Self::Slice(slice) => provenance_of(slice, 0),
+            }],
+            Self::Slice(slice) => vec![provenance_of(slice, 0)],
+            Self::Selection(selection) => {
+                let objects = selection.objects();
+                objects.map(|object| provenance_of(object, 0)).collect()
+            }
         }
     }
 }
@@ -175,6 +184,11 @@ impl Service {
             (None, [only]) => only.number,
             (None, _) => listener_port,
         }
+    }
+
+    /// Where the resource was written that decides; none if no resource describes it.
+    pub(in crate::compile) fn written(&self) -> Option<Provenance> {
+        self.provenance.first()?.provenances().into_iter().next()
     }
 
     /// Whether its ports have the numbers of those of another one.

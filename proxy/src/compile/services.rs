@@ -21,20 +21,25 @@ mod policies;
 
 pub(in crate::compile) mod renewal;
 
+pub(in crate::compile) mod selecting;
+
 pub(in crate::compile) mod vips;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::resource::Objects;
 
 use crate::compile::members::Members;
 use crate::compile::service::Service;
+use crate::compile::service::selections::Selections;
 use crate::compile::services::collector::Collector;
 use crate::identity::Identity;
 use config_loader::catalog::{
-    DefaultDomain, DestinationRules, HostIndex, Naming, Services as Catalog, hostname,
+    DefaultDomain, DestinationRules, HostIndex, Naming, Services as Catalog, Slices, hostname,
 };
 pub(in crate::compile) use vips::Vips;
 
@@ -42,6 +47,8 @@ pub(in crate::compile) use vips::Vips;
 pub(in crate::compile) struct Services {
     /// Which resources describe which host.
     catalog: Catalog,
+    slices: Slices,
+    selections: Selections,
     destination_rules: DestinationRules,
     by_host: HostIndex<Arc<Service>>,
     vips: Vips,
@@ -58,11 +65,15 @@ impl Services {
         let catalog = Catalog::new(resources, &naming.domain);
         let mut destination_rules = DestinationRules::new(&naming.domain);
         destination_rules.update(&ResourceSet::default(), resources);
+        let mut slices = Slices::default();
+        slices.update(&Objects::default(), &resources.endpoint_slices);
         let mut collector = Collector {
             resources,
             identity,
             domain: &identity.domain,
             members: Members::collect(resources, identity),
+            slices: &slices,
+            selections: RefCell::default(),
             only: None,
             by_host: HashMap::new(),
             claims: Vec::new(),
@@ -75,6 +86,7 @@ impl Services {
             by_host,
             claims,
             members,
+            selections,
             ..
         } = collector;
         let mut services = HostIndex::new();
@@ -84,6 +96,8 @@ impl Services {
         Self {
             vips: Vips::settle(claims),
             catalog,
+            slices,
+            selections: selections.into_inner(),
             destination_rules,
             by_host: services,
             members,

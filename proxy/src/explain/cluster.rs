@@ -384,7 +384,7 @@ fn used(cluster: &Cluster, what: What, snapshot: &Snapshot, probability: f64) ->
         },
         member_clusters: members,
         skipped_endpoints: Vec::new(),
-        sources: cluster.provenance.iter().map(Into::into).collect(),
+        sources: cluster.sources.list().iter().map(Into::into).collect(),
         endpoints,
         unresolved_hosts: unresolved(cluster, snapshot),
     }

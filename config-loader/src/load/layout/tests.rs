@@ -1,12 +1,15 @@
 //! A document that is read in short says what it says when it is read in full.
 
+mod endpoints;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use super::super::document::{Reading, Source, read_changed, read_document};
+use super::super::changed::read_changed;
+use super::super::document::{Reading, Source, read_document};
 use super::Layout;
 use crate::ReadOptions;
 use crate::parse::Chunk;
@@ -165,7 +168,7 @@ fn pieces() -> Vec<&'static str> {
     ]
 }
 
-fn a_rule() -> impl Strategy<Value = String> {
+fn a_rule() -> BoxedStrategy<String> {
     let path = (0..100_000_u32, 0..8_u32).prop_map(|(path, form)| match form {
         0 => format!("match: [{{uri: {{prefix: /p{path}/}}, headers: {{x-a: {{exact: b}}}}}}]"),
         1 => format!("match:\n    - uri: {{regex: '/r{path}.*'}}\n      queryParams:\n        q: {{exact: c}}"),
@@ -184,12 +187,15 @@ fn a_rule() -> impl Strategy<Value = String> {
     ]);
     let piece = proptest::option::of(select(pieces()));
     let bare = proptest::bool::weighted(0.1);
-    (path, action, piece, bare).prop_map(|(path, action, piece, bare)| {
-        let parts = [Some(path.as_str()), piece, Some(action)];
-        let parts: Vec<&str> = parts.into_iter().flatten().collect();
-        let dash = if bare { "-\n    " } else { "- " };
-        format!("  {dash}{}\n", parts.join("\n    "))
-    })
+    let parts = (path, action, piece, bare);
+    parts
+        .prop_map(|(path, action, piece, bare)| {
+            let parts = [Some(path.as_str()), piece, Some(action)];
+            let parts: Vec<&str> = parts.into_iter().flatten().collect();
+            let dash = if bare { "-\n    " } else { "- " };
+            format!("  {dash}{}\n", parts.join("\n    "))
+        })
+        .boxed()
 }
 
 /// Replaces some lines, or some characters.
@@ -200,7 +206,7 @@ enum Edit {
     Rule(Index, String),
 }
 
-fn edit() -> impl Strategy<Value = Edit> {
+fn edit(rule: fn() -> BoxedStrategy<String>) -> impl Strategy<Value = Edit> {
     let evil = select(vec![
         "",
         "",
@@ -239,10 +245,10 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]);
     let any = any::<Index>;
     let lines =
-        (any(), 0..3_usize, a_rule()).prop_map(|(at, count, rule)| Edit::Lines(at, count, rule));
+        (any(), 0..3_usize, rule()).prop_map(|(at, count, rule)| Edit::Lines(at, count, rule));
     let characters =
         (any(), 0..3_usize, evil).prop_map(|(at, count, with)| Edit::Characters(at, count, with));
-    let rule = (any(), a_rule()).prop_map(|(at, rule)| Edit::Rule(at, rule));
+    let rule = (any(), rule()).prop_map(|(at, rule)| Edit::Rule(at, rule));
     prop_oneof![1 => lines, 4 => characters, 2 => rule]
 }
 
@@ -284,7 +290,7 @@ proptest! {
     fn partial_and_full_parsing_agree(
         rules in proptest::collection::vec(a_rule(), 6..24),
         tail in select(vec!["", "  gateways: [gw]\n", "# end\n", "  exportTo:\n  - '.'\n"]),
-        edits in proptest::collection::vec(edit(), 1..6),
+        edits in proptest::collection::vec(edit(a_rule), 1..6),
     ) {
         let mut text = document(rules, tail);
         let mut known = full(&text);

@@ -1,6 +1,6 @@
-//! Rules that stand on other lines than they did, and say the same.
+//! Rules and endpoints that stand on other lines than they did, and say the same.
 
-use super::{Destination, Headers, HttpAction, HttpDestination, HttpRule};
+use super::{Destination, Headers, HttpAction, HttpDestination, HttpRule, WorkloadEntry};
 use crate::span::Line;
 
 impl HttpRule {
@@ -11,7 +11,7 @@ impl HttpRule {
         // What was not written stands on no line of the rule.
         let shift = |line: &mut Line| {
             if line.0 >= first {
-                *line = Line(u32::try_from(i64::from(line.0) + by).unwrap_or(u32::MAX));
+                *line = down(*line, by);
             }
         };
         rule.each_line(&shift);
@@ -53,6 +53,20 @@ impl HttpRule {
         }
         visit(&mut self.line);
     }
+}
+
+impl WorkloadEntry {
+    /// The same endpoint, on a line that is `by` further down.
+    pub(crate) fn moved(&self, by: i64) -> WorkloadEntry {
+        WorkloadEntry {
+            line: down(self.line, by),
+            ..self.clone()
+        }
+    }
+}
+
+fn down(line: Line, by: i64) -> Line {
+    Line(u32::try_from(i64::from(line.0) + by).unwrap_or(u32::MAX))
 }
 
 impl HttpAction {

@@ -22,8 +22,8 @@ pub struct ServiceEntry {
     pub location: Location,
     /// How its endpoints are found.
     pub resolution: Resolution,
-    /// Its endpoints. Empty with `workload_selector`.
-    pub endpoints: Vec<WorkloadEntry>,
+    /// Its endpoints. Empty with `workload_selector`. The next version shares unchanged endpoints.
+    pub endpoints: Vec<Arc<WorkloadEntry>>,
     /// Labels of the workloads of the resource's own namespace that are its endpoints; none if they are not found by
     /// labels.
     pub workload_selector: Option<BTreeMap<String, String>>,

@@ -194,7 +194,7 @@ fn addresses<'a>(
         .endpoints
         .iter()
         .zip(raws)
-        .map(|(endpoint, (raw, span))| (endpoint, raw, shared::location(&raw.address, span)))
+        .map(|(endpoint, (raw, span))| (&**endpoint, raw, shared::location(&raw.address, span)))
 }
 
 /// Whether hosts, addresses and endpoints fit the resolution.

@@ -22,28 +22,38 @@ pub fn workload_entry(raw: &raw::istio::WorkloadEntry, check: &mut Check<'_>) ->
 pub(super) fn endpoints(
     field: &Field<Vec<Field<raw::istio::WorkloadEntry>>>,
     check: &mut Check<'_>,
-) -> Vec<WorkloadEntry> {
+) -> Vec<Arc<WorkloadEntry>> {
     let entries = scalar::items(field, check);
-    let mut endpoints: Vec<WorkloadEntry> = Vec::with_capacity(entries.len());
+    let mut endpoints: Vec<Arc<WorkloadEntry>> = Vec::with_capacity(entries.len());
     for (location, raw) in entries {
         let mut endpoint = entry(raw, location.span(), Role::Endpoint, check);
-        share_labels(&mut endpoint, &endpoints);
-        endpoints.push(endpoint);
+        share_values(&mut endpoint, &endpoints);
+        endpoints.push(Arc::new(endpoint));
     }
     endpoints
 }
 
-/// Endpoints before one that are looked at for the same labels.
-const LABELS_LOOKBACK: usize = 8;
+/// Endpoints before one that are looked at for the same values.
+const LOOKBACK: usize = 8;
 
-/// A map takes more memory than all else of an endpoint, and most endpoints have the labels of one shortly before them.
-fn share_labels(endpoint: &mut WorkloadEntry, before: &[WorkloadEntry]) {
-    let same = before.iter().rev().take(LABELS_LOOKBACK);
-    if let Some(same) = same
-        .map(|one| &one.labels)
-        .find(|labels| **labels == endpoint.labels)
-    {
-        endpoint.labels = Arc::clone(same);
+/// Most endpoints have the labels of one shortly before them, and are in its locality. These take more memory than all else.
+fn share_values(endpoint: &mut WorkloadEntry, before: &[Arc<WorkloadEntry>]) {
+    let near = before.iter().rev().take(LOOKBACK);
+    if let Some(same) = near.clone().find(|one| one.labels == endpoint.labels) {
+        endpoint.labels = Arc::clone(&same.labels);
+    }
+    let is_there = |one: &&Arc<WorkloadEntry>| {
+        (&one.locality, &one.network, &one.service_account)
+            == (
+                &endpoint.locality,
+                &endpoint.network,
+                &endpoint.service_account,
+            )
+    };
+    if let Some(same) = near.clone().find(is_there) {
+        endpoint.locality = same.locality.clone();
+        endpoint.network = Arc::clone(&same.network);
+        endpoint.service_account = Arc::clone(&same.service_account);
     }
 }
 

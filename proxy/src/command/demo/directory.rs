@@ -67,7 +67,7 @@ fn backends(resources: &ResourceSet) -> BTreeMap<SocketAddr, String> {
         let ports = ports.map(|port| port.target_port.unwrap_or(port.number));
         let ports: Vec<u16> = ports.collect();
         let endpoints = entry.spec.endpoints.iter();
-        endpoints.map(move |endpoint| (endpoint, ports.clone()))
+        endpoints.map(move |endpoint| (&**endpoint, ports.clone()))
     });
     let workloads = resources.workload_entries.values();
     let workloads = workloads.map(|workload| (&*workload.spec, Vec::new()));

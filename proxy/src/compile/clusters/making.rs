@@ -1,5 +1,6 @@
 //! One cluster of given workloads: that of the snapshot before where nothing of it has changed, else rebuilt.
 
+use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -16,10 +17,13 @@ use crate::compile::clusters::Clusters;
 use crate::compile::clusters::Making;
 use crate::compile::clusters::StandsFor;
 use crate::compile::clusters::connecting::Connecting;
+use crate::compile::policies::ClusterPolicy;
+use crate::compile::service::Service;
 use crate::compile::service::Written;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Origin;
 use crate::compile::service::workload::Workload;
+use crate::provenance::Sources;
 use crate::registry::{ClusterState, Thresholds};
 use crate::snapshot::Renewal;
 use crate::telemetry::Workload as WorkloadLabels;
@@ -68,8 +72,6 @@ impl Clusters<'_> {
         });
         let endpoints = self.endpoints(making, (members, &tls), previous);
         let plan = self.plan(&policy.balance, &endpoints, is_pool);
-        let provenance = service.provenance.iter().map(Written::provenance);
-        let provenance = provenance.chain(policy.provenance.iter().cloned());
         let parts = Parts {
             host: Arc::clone(&service.host),
             protocol: port.protocol,
@@ -97,7 +99,7 @@ impl Clusters<'_> {
             federation,
             absence,
             is_pool,
-            provenance: provenance.collect(),
+            sources: sources(service, policy),
             made_from: making.made_from,
             fingerprint,
             state,
@@ -186,6 +188,20 @@ impl Clusters<'_> {
         });
         names.collect()
     }
+}
+
+/// The resources that had a say: the service first, then its policy.
+fn sources(service: &Service, policy: &ClusterPolicy) -> Sources {
+    let of_service = Arc::clone(&service.provenance);
+    let of_policy = policy.provenance.clone();
+    Sources::new(move || {
+        let mut noted = HashSet::new();
+        let mut all: Vec<_> = of_service.iter().flat_map(Written::provenances).collect();
+        // several selectors may take one workload in
+        all.retain(|one| noted.insert(one.clone()));
+        all.extend(of_policy.iter().cloned());
+        all
+    })
 }
 
 /// How endpoints are checked: as their policy says, else as their service says.

@@ -1,11 +1,13 @@
 //! What services are collected from and into, whatever kind of resource describes them.
 
+use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::catalog::Slices;
 use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
 use config_loader::resource::{Age, HealthChecked, Line, Object, Spec};
 use ipnet::IpNet;
@@ -13,6 +15,7 @@ use ipnet::IpNet;
 use crate::compile::members::Members;
 use crate::compile::service::Service;
 use crate::compile::service::Written;
+use crate::compile::service::selections::{Selection, Selections};
 use crate::compile::service::workload::Workloads;
 use crate::compile::services::vips::Claim;
 use crate::identity::Identity;
@@ -26,6 +29,10 @@ pub(in crate::compile) struct Collector<'a> {
     pub identity: &'a Identity,
     pub domain: &'a str,
     pub members: Members,
+    /// The EndpointSlices of services.
+    pub slices: &'a Slices,
+    /// What selectors take in, noted when a service asks for it.
+    pub selections: RefCell<Selections>,
     /// The services that are wanted; all of them if it does not say.
     pub only: Option<&'a Names<'a>>,
     pub by_host: HashMap<Arc<str>, Draft>,
@@ -106,7 +113,7 @@ impl Draft {
                 export: None,
                 shifts: Vec::new(),
                 subsets: BTreeMap::new(),
-                provenance: Vec::new(),
+                provenance: Arc::default(),
                 fingerprint: 0,
             },
             hasher,
@@ -121,7 +128,7 @@ impl Draft {
             let line = object.line_of(Line(0));
             let (object, file) = (object.id.clone(), &object.provenance.file);
             (file, line).hash(&mut self.hasher);
-            self.service.provenance.push(Written::Object {
+            self.wrote(Written::Object {
                 object,
                 file: Arc::clone(file),
                 line,
@@ -129,12 +136,23 @@ impl Draft {
         }
     }
 
+    /// Notes the workloads that a selector takes in; a service may come across them several times.
+    pub(in crate::compile) fn saw_selection(&mut self, selection: &Arc<Selection>) {
+        selection.fingerprint.hash(&mut self.hasher);
+        if self.seen.insert(Arc::as_ptr(selection).addr()) {
+            self.wrote(Written::Selection(Arc::clone(selection)));
+        }
+    }
+
+    fn wrote(&mut self, written: Written) {
+        Arc::make_mut(&mut self.service.provenance).push(written);
+    }
+
     /// Notes a slice, which adds to a service but once.
     pub(in crate::compile) fn saw_slice(&mut self, slice: &Arc<Object<EndpointSlice>>) {
         let (place, line) = (&slice.provenance, slice.line_of(Line(0)));
         (slice.fingerprint, &place.file, line).hash(&mut self.hasher);
-        let written = Written::Slice(Arc::clone(slice));
-        self.service.provenance.push(written);
+        self.wrote(Written::Slice(Arc::clone(slice)));
     }
 
     /// The same service under the host by which clusters serve it together.

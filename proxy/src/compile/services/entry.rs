@@ -1,7 +1,6 @@
 //! Istio: ServiceEntry with its inline endpoints, and WorkloadEntries taken in by a selector.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use config_loader::resource::Object;
@@ -9,15 +8,14 @@ use config_loader::resource::istio::{
     EndpointAddress, Location, Protocol as Declared, Resolution, ServiceEntry, ServiceEntryPort,
     WorkloadEntry,
 };
-use config_loader::{Name, ResourceSet};
 
-use crate::cluster::Locality;
 use crate::compile::service::port::Carries;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Listing;
 use crate::compile::service::workload::Workload;
 use crate::compile::service::workload::WorkloadHost;
+use crate::compile::service::workload_entry::{are_alike, facts, host};
 use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
 use crate::upstream::Protocol;
@@ -80,7 +78,7 @@ fn add_endpoints(
         Resolution::Dns | Resolution::DnsRoundRobin | Resolution::Static => (),
     }
     if let Some(selector) = &spec.workload_selector {
-        return select_workloads(collector.resources, &object.id.namespace, selector, draft);
+        return select_workloads(collector, &object.id.namespace, selector, draft);
     }
     if spec.endpoints.is_empty() {
         let is_name = spec.resolution != Resolution::Static && !host.starts_with('*');
@@ -92,131 +90,61 @@ fn add_endpoints(
         draft.service.endpoints.extend(own.map(Workload::at));
         return;
     }
-    let is_name = |entry: &WorkloadEntry| matches!(entry.address, EndpointAddress::Dns(_));
+    let is_name = |entry: &Arc<WorkloadEntry>| matches!(entry.address, EndpointAddress::Dns(_));
     let has_names = spec.endpoints.iter().any(is_name);
     let object = Arc::clone(object);
     draft.service.endpoints.add(has_names, move |listing| {
-        let nothing = BTreeMap::new();
-        let entries = object.spec.endpoints.iter();
-        let entries = entries.map(|entry| (entry, &nothing));
         let as_one = object.spec.resolution == Resolution::DnsRoundRobin;
-        list(listing, entries, &object.id.namespace, as_one);
+        list(
+            listing,
+            &object.spec.endpoints,
+            &object.id.namespace,
+            as_one,
+        );
     });
 }
 
-/// Lists entries whose addresses can be reached from here, each with the labels of its metadata. A name may stand `as_one`
-/// endpoint.
-fn list<'e>(
-    listing: &mut Listing,
-    entries: impl Iterator<Item = (&'e WorkloadEntry, &'e BTreeMap<String, String>)>,
-    namespace: &str,
-    as_one: bool,
-) {
-    let mut before: Option<(&WorkloadEntry, &BTreeMap<String, String>, Arc<Facts>)> = None;
-    for (entry, metadata) in entries {
-        let host = match &entry.address {
-            EndpointAddress::Dns(name) if as_one => WorkloadHost::Logical(Arc::clone(name)),
-            EndpointAddress::Dns(name) => WorkloadHost::Name(Arc::clone(name)),
-            EndpointAddress::Ip(ip) => WorkloadHost::Ip(*ip),
-            EndpointAddress::Unix(path) => WorkloadHost::Unix(Arc::from(Path::new(&**path))),
-            EndpointAddress::Network => continue,
+/// Lists endpoints whose addresses can be reached from here. A name may stand `as_one` endpoint.
+fn list(listing: &mut Listing, entries: &[Arc<WorkloadEntry>], namespace: &str, as_one: bool) {
+    let nothing = BTreeMap::new();
+    let mut before: Option<(&WorkloadEntry, Arc<Facts>)> = None;
+    for entry in entries {
+        let Some(host) = host(&entry.address, as_one) else {
+            continue;
         };
-        let same = before
-            .as_ref()
-            .filter(|(other, others, _)| are_alike(entry, other) && metadata == *others);
+        let same = before.as_ref().filter(|(other, _)| are_alike(entry, other));
         let facts = match same {
-            Some((_, _, facts)) => Arc::clone(facts),
-            None => listing.share(facts(entry, metadata, namespace)),
+            Some((_, facts)) => Arc::clone(facts),
+            None => listing.share(facts(entry, &nothing, namespace)),
         };
         listing.push(Workload {
             host,
             weight: entry.weight,
             facts: Arc::clone(&facts),
         });
-        before = Some((entry, metadata, facts));
+        before = Some((entry, facts));
     }
-}
-
-/// Whether the same is known of two entries, but for where they are and their weights.
-fn are_alike(one: &WorkloadEntry, other: &WorkloadEntry) -> bool {
-    one.labels == other.labels
-        && one.locality == other.locality
-        && one.ports == other.ports
-        && one.network == other.network
-        && one.service_account == other.service_account
-}
-
-/// What is known of an entry; its own labels go under those of its metadata.
-fn facts(entry: &WorkloadEntry, metadata: &BTreeMap<String, String>, namespace: &str) -> Facts {
-    let mut labels = Arc::clone(&entry.labels);
-    if !metadata.is_empty() {
-        Arc::make_mut(&mut labels).extend(metadata.clone());
-    }
-    Facts {
-        ports: entry
-            .ports
-            .iter()
-            .map(|(name, port)| (name.to_string(), *port))
-            .collect(),
-        locality: locality(entry, &labels),
-        network: Arc::clone(&entry.network),
-        account: account(&entry.service_account, namespace),
-        labels,
-        ..Facts::default()
-    }
-}
-
-/// An identity within the mesh, if an account is named.
-fn account(name: &str, namespace: &str) -> Option<Arc<str>> {
-    (!name.is_empty()).then(|| format!("ns/{namespace}/sa/{name}").into())
 }
 
 /// Adds the WorkloadEntries of a namespace that a selector takes in.
 pub(in crate::compile) fn select_workloads(
-    resources: &ResourceSet,
-    namespace: &str,
+    collector: &Collector<'_>,
+    namespace: &Arc<str>,
     selector: &BTreeMap<String, String>,
     draft: &mut Draft,
 ) {
-    let first = Name::new(namespace, "");
-    let own = resources.workload_entries.starting_at(&first);
-    let own = own.take_while(|(name, _)| *name.namespace == *namespace);
-    let mut selected = Vec::new();
-    for (_, object) in own {
-        let has = |key: &String| {
-            object
-                .labels
-                .get(key)
-                .or_else(|| object.spec.labels.get(key))
-        };
-        if selector.iter().all(|(key, value)| has(key) == Some(value)) {
-            draft.saw(object);
-            selected.push(Arc::clone(object));
-        }
-    }
-    if selected.is_empty() {
+    let entries = &collector.resources.workload_entries;
+    let mut selections = collector.selections.borrow_mut();
+    let selection = selections.of(entries, namespace, selector);
+    if selection.is_empty() {
         return;
     }
-    let is_name = |object: &Arc<Object<WorkloadEntry>>| {
-        matches!(object.spec.address, EndpointAddress::Dns(_))
+    draft.saw_selection(&selection);
+    let has_names = selection.has_names();
+    let list = move |listing: &mut Listing| {
+        selection
+            .workloads()
+            .for_each(|one| listing.push(one.clone()));
     };
-    let has_names = selected.iter().any(is_name);
-    let namespace = namespace.to_owned();
-    draft.service.endpoints.add(has_names, move |listing| {
-        let entries = selected
-            .iter()
-            .map(|object| (&*object.spec, &object.labels));
-        list(listing, entries, &namespace, false);
-    });
-}
-
-/// The label that stands in for the field, with dots for slashes.
-const LOCALITY_LABEL: &str = "istio-locality";
-
-fn locality(entry: &WorkloadEntry, labels: &BTreeMap<String, String>) -> Locality {
-    let named = labels.get(LOCALITY_LABEL);
-    match named.filter(|_| entry.locality.is_empty()) {
-        Some(label) => label.replace('.', "/").into(),
-        None => entry.locality.to_string().into(),
-    }
+    draft.service.endpoints.add(has_names, list);
 }

@@ -1,7 +1,6 @@
 //! flomesh: ServiceImports, which say where other clusters serve a service; those of upstream leave that to
 //! EndpointSlices.
 
-use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +35,6 @@ use crate::compile::services::kube::Whereabouts;
 use crate::compile::services::kube::add_slices;
 use crate::compile::services::kube::host;
 use crate::compile::services::kube::member;
-use crate::compile::services::kube::slices_by_service;
 use crate::compile::services::policies;
 use config_loader::catalog::hostname::CLUSTER_SET;
 
@@ -46,8 +44,6 @@ use config_loader::catalog::hostname::CLUSTER_SET;
 pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
     let imports = &collector.resources.service_imports;
     let mut by_age: Vec<_> = imports.iter().collect();
-    let (resources, only) = (collector.resources, collector.only);
-    let slices = LazyCell::new(|| slices_by_service(resources, only));
     by_age.sort_by(|(_, a), (_, b)| a.age().cmp(&b.age()));
     for (key, object) in by_age {
         let (name, namespace) = (&object.id.name, &object.id.namespace);
@@ -64,10 +60,8 @@ pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
             draft.service.affinity = affinity_of(object);
             draft.service.distribution = object.spec.traffic_distribution;
             // without a Service there are no endpoints of the local cluster
-            let slices = slices.get(&(&**namespace, &**name)).into_iter().flatten();
-            let of_others = slices
-                .copied()
-                .filter(|slice| slice.source_cluster().is_some());
+            let slices = collector.slices.of(namespace, name).iter();
+            let of_others = slices.filter(|slice| slice.source_cluster().is_some());
             add_slices(of_others, false, collector, &mut draft);
         }
         draft.service.imported_account = account(object);
@@ -99,8 +93,7 @@ pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
                     }
                 }
                 ImportType::Headless => {
-                    let slices = slices.get(&(&**namespace, &**name));
-                    let slices = slices.map_or(&[][..], Vec::as_slice);
+                    let slices = collector.slices.of(namespace, name);
                     add_named(collector, &together, slices);
                     add_single(collector, &together, object);
                 }
@@ -158,7 +151,7 @@ fn account(import: &Object<ServiceImport>) -> Option<Arc<str>> {
 
 /// Adds every endpoint of a Headless import's slices that has a hostname as a service of its own,
 /// `<hostname>.<cluster>.<host>`, whatever slices it is in.
-fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[&Arc<Object<EndpointSlice>>]) {
+fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[Arc<Object<EndpointSlice>>]) {
     let own = Whereabouts::own(collector);
     let mut singles: BTreeMap<String, Draft> = BTreeMap::new();
     for slice in slices {
@@ -174,7 +167,7 @@ fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[&Arc<Object
             let single = singles.entry(own).or_insert_with_key(|own| {
                 let mut single = under(whole, own);
                 let objects = |one: &Written| matches!(one, Written::Object { .. });
-                single.service.provenance.retain(objects);
+                Arc::make_mut(&mut single.service.provenance).retain(objects);
                 single
             });
             let workload = Workload::new(host(&endpoint.address), of.facts(endpoint, &labels));

@@ -1,10 +1,10 @@
 //! Kubernetes: Service with its EndpointSlices, and the WorkloadEntries that its selector takes in.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::num::NonZeroU8;
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
+use config_loader::Name;
 use config_loader::resource::Object;
 use config_loader::resource::core::{
     AddressType, EndpointSlice, Host, Protocol, Service as Kube, ServicePort, SliceEndpoint,
@@ -28,51 +28,33 @@ use crate::compile::service::workload::Workload;
 use crate::compile::service::workload::WorkloadHost;
 use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
-use crate::compile::services::collector::Names;
-use crate::compile::services::collector::is_wanted;
 use crate::compile::services::entry;
 use crate::compile::services::policies;
 
 /// Adds every Service that this proxy may see under `<name>.<namespace>.svc.<domain>`.
 pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
-    let slices = slices_by_service(collector.resources, collector.only);
-    for (_, object) in &collector.resources.services {
-        let key = (&*object.id.namespace, &*object.id.name);
-        let is_seen = object.is_exported_to(&collector.identity.namespace);
-        if !is_seen || !collector.wants(key.0, key.1) {
-            continue;
+    let services = &collector.resources.services;
+    let Some(only) = collector.only else {
+        return services.values().for_each(|object| add(object, collector));
+    };
+    for (namespace, name) in only {
+        if let Some(object) = services.get(&Name::new(*namespace, *name)) {
+            add(object, collector);
         }
-        let slices = slices.get(&key).map_or(&[][..], Vec::as_slice);
+    }
+}
+
+fn add(object: &Arc<Object<Kube>>, collector: &mut Collector<'_>) {
+    if object.is_exported_to(&collector.identity.namespace) {
+        let slices = collector.slices.of(&object.id.namespace, &object.id.name);
         let service = service(object, slices, collector);
         collector.add(service);
     }
 }
 
-/// Slices by namespace and name of their service.
-pub(in crate::compile) type SlicesByService<'a> =
-    HashMap<(&'a str, &'a str), Vec<&'a Arc<Object<EndpointSlice>>>>;
-
-/// The slices of services that are wanted: of these names, or of all.
-pub(in crate::compile) fn slices_by_service<'a>(
-    resources: &'a ResourceSet,
-    only: Option<&Names<'_>>,
-) -> SlicesByService<'a> {
-    let mut slices = SlicesByService::new();
-    for (_, slice) in &resources.endpoint_slices {
-        let name = slice.service_name();
-        if let Some(name) = name.filter(|name| is_wanted(only, &slice.id.namespace, name)) {
-            slices
-                .entry((&*slice.id.namespace, name))
-                .or_default()
-                .push(slice);
-        }
-    }
-    slices
-}
-
 fn service(
     object: &Arc<Object<Kube>>,
-    slices: &[&Arc<Object<EndpointSlice>>],
+    slices: &[Arc<Object<EndpointSlice>>],
     collector: &Collector<'_>,
 ) -> Draft {
     let (name, namespace) = (&object.id.name, &object.id.namespace);
@@ -95,7 +77,7 @@ fn service(
         .map(port)
         .collect();
     let by_node = object.spec.traffic_distribution == TrafficDistribution::PreferSameNode;
-    add_slices(slices.iter().copied(), by_node, collector, &mut draft);
+    add_slices(slices.iter(), by_node, collector, &mut draft);
     if let Some(external) = object.spec.external_name() {
         draft
             .service
@@ -103,12 +85,7 @@ fn service(
             .push(Workload::at(host(&external.host)));
     }
     if !object.spec.selector.is_empty() {
-        entry::select_workloads(
-            collector.resources,
-            namespace,
-            &object.spec.selector,
-            &mut draft,
-        );
+        entry::select_workloads(collector, namespace, &object.spec.selector, &mut draft);
     }
     draft.service.is_exportable = object.spec.external_name().is_none();
     policies::attach(collector, &mut draft);
@@ -124,7 +101,7 @@ pub(in crate::compile) fn add_slices<'a>(
 ) {
     let count = slices.clone().count();
     let mut known = Vec::with_capacity(count);
-    draft.service.provenance.reserve(count);
+    Arc::make_mut(&mut draft.service.provenance).reserve(count);
     for slice in slices {
         if let Some(member) = member(slice, collector) {
             draft.saw_slice(slice);

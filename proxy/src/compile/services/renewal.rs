@@ -1,5 +1,6 @@
-//! Services after a change of Services, EndpointSlices and ServiceEntries: only touched services are compiled again.
+//! Services after a change of Services, EndpointSlices, ServiceEntries and WorkloadEntries: only touched services are compiled again.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use config_loader::ResourceSet;
 
 use crate::compile::service::Service;
 use crate::compile::services::collector::{Collector, Names};
+use crate::compile::services::selecting::Selecting;
 use crate::compile::services::{Services, imports, kube, outside};
 use crate::identity::Identity;
 
@@ -20,17 +22,29 @@ pub(in crate::compile) struct Touched {
 }
 
 impl Services {
-    /// The services after a change from `before` to `now`, in which of what describes services only Services, EndpointSlices and ServiceEntries differ, and
-    /// `names` are those of the Services that the change touches. `None` if addresses that represent services may have changed:
-    /// of several services with one address the oldest has it, so that all have to be looked at.
-    pub(in crate::compile) fn renewed(
+    /// The services after a change from `before` to `now`, in which of what describes services only Services, EndpointSlices,
+    /// ServiceEntries and WorkloadEntries differ, and `names` are those of the Services that slices touch. `None` if addresses
+    /// that represent services may have changed: of several services with one address the oldest has it, so that all have to
+    /// be looked at.
+    pub(in crate::compile) fn renewed<'a>(
         mut self,
-        (before, now): (&ResourceSet, &ResourceSet),
+        (before, now): (&'a ResourceSet, &'a ResourceSet),
         identity: &Identity,
-        names: &Names<'_>,
+        mut names: Names<'a>,
     ) -> Option<(Self, Touched)> {
         self.destination_rules.update(before, now);
+        self.slices
+            .update(&before.endpoint_slices, &now.endpoint_slices);
+        self.selections
+            .update(&before.workload_entries, &now.workload_entries);
         let mut hosts = self.catalog.update(before, now);
+        let selecting = Selecting::of_changed(before, now);
+        names.extend(selecting.services);
+        hosts.extend(selecting.hosts);
+        // what Destinations say of services is found by looking at all of them
+        if !names.is_empty() && !now.destinations.is_empty() {
+            return None;
+        }
         let is_one = |service: &Service| {
             !service.is_outside && names.contains(&(&*service.namespace, &*service.name))
         };
@@ -43,7 +57,9 @@ impl Services {
             identity,
             domain: &identity.domain,
             members: self.members,
-            only: Some(names),
+            slices: &self.slices,
+            selections: RefCell::new(self.selections),
+            only: Some(&names),
             by_host: HashMap::new(),
             claims: Vec::new(),
         };
@@ -87,6 +103,7 @@ impl Services {
             }
         }
         self.members = collector.members;
+        self.selections = collector.selections.into_inner();
         Some((self, touched))
     }
 }

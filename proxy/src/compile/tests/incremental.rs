@@ -146,7 +146,7 @@ pub(in crate::compile) fn dump(snapshot: &Snapshot) -> String {
     for cluster in snapshot.clusters.iter().flatten() {
         let (id, name) = (cluster.id(), cluster.name());
         let (policy, pool, protocol) = (&cluster.balance, &cluster.pool, cluster.protocol);
-        let (from, unresolved) = (&cluster.provenance, &cluster.unresolved);
+        let (from, unresolved) = (&cluster.sources, &cluster.unresolved);
         writeln!(
             out,
             "{id:?} {name} {policy:?} {pool:?} {protocol:?} {from:?} {unresolved:?}"

@@ -55,6 +55,8 @@ enum Edit {
     Entry(usize, Option<usize>),
     /// A Service becomes one of [`SERVICES`], or goes.
     Service(char, Option<usize>),
+    /// A WorkloadEntry becomes one of [`WORKLOADS`], or goes.
+    Workload(usize, Option<usize>),
     /// Something else becomes another object, though it says the same.
     Else,
 }
@@ -73,6 +75,10 @@ const ENTRIES: &[&str] = &[
      resolution: STATIC, endpoints: [{address: 10.7.0.6}]}",
     "{hosts: [b.ns1.svc.clusterset.local], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, \
      endpoints: [{address: 10.7.0.7}]}",
+    "{hosts: [gone.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, \
+     workloadSelector: {labels: {app: one}}}",
+    "{hosts: [gone.example, Other.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, \
+     workloadSelector: {labels: {app: two}}}",
     "{hosts: [gone.example], exportTo: [.], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}",
 ];
 
@@ -81,6 +87,17 @@ const SERVICES: &[&str] = &[
     "{ports: [{name: http, port: 80}]}",
     "{ports: [{name: http, port: 80}, {name: more, port: 81}]}",
     "{ports: [{name: http, port: 81}], sessionAffinity: ClientIP}",
+    "{ports: [{name: http, port: 80}], selector: {app: one}}",
+    "{ports: [{name: http, port: 80}], selector: {app: two, more: 'yes'}}",
+];
+
+/// What WorkloadEntries say.
+const WORKLOADS: &[&str] = &[
+    "{address: 10.6.0.1, labels: {app: one}}",
+    "{address: 10.6.0.2, labels: {app: one, more: 'yes'}, locality: r/z}",
+    "{address: 10.6.0.2, labels: {app: two, more: 'yes'}}",
+    "{address: 10.6.0.3, labels: {app: two}, ports: {http: 8080}}",
+    "{address: name.example, labels: {app: one}}",
 ];
 
 /// What VirtualServices say: with the same hosts and others, sharing hosts with each other, with delegates and shared
@@ -124,6 +141,8 @@ fn edit() -> impl Strategy<Value = Edit> {
         4 => (prop_oneof![Just('a'), Just('b'), Just('c'), Just('d')],
             prop::option::weighted(0.7, 0..SERVICES.len()))
             .prop_map(|(name, text)| Edit::Service(name, text)),
+        6 => (0..4_usize, prop::option::weighted(0.8, 0..WORKLOADS.len()))
+            .prop_map(|(number, text)| Edit::Workload(number, text)),
         1 => Just(Edit::Else),
     ]
 }
@@ -195,6 +214,18 @@ fn apply(edit: &Edit, set: &mut ResourceSet) {
                 let loaded = load(&[&format!("Service ns1/{name} {}", SERVICES[*text])]).services;
                 let (name, object) = loaded.iter().next().expect("it is good");
                 set.services.insert(name.clone(), Arc::clone(object));
+            }
+        }
+        Edit::Workload(number, text) => {
+            // the last one is of another namespace
+            let namespace = ["ns1", "ns1", "default", "ns2"][*number];
+            let name = Name::new(namespace, format!("w{number}"));
+            set.workload_entries.remove(&name);
+            if let Some(text) = text {
+                let object = format!("WorkloadEntry {namespace}/w{number} {}", WORKLOADS[*text]);
+                let loaded = load(&[&object]).workload_entries;
+                let object = loaded.values().next().expect("it is good");
+                set.workload_entries.insert(name, Arc::clone(object));
             }
         }
         Edit::Else => set.service_imports = load(REST).service_imports,
@@ -270,4 +301,43 @@ fn changed_endpoints_recompile_only_their_service() {
     apply(&Edit::Else, &mut set);
     again(&world, &set, &Snapshot::default(), &mut service_cache);
     assert!(kept(&after, &service_cache.by_host()).is_empty());
+}
+
+#[test]
+fn changed_workload_recompiles_only_services_that_select_it() {
+    let world = World::empty();
+    let mut service_cache = ServiceCache::default();
+    let mut set = load(REST);
+    let edits = [
+        Edit::Entry(0, Some(6)),
+        Edit::Entry(1, Some(7)),
+        Edit::Service('d', Some(3)),
+        Edit::Workload(0, Some(0)),
+        Edit::Workload(2, Some(0)),
+    ];
+    for edit in &edits {
+        apply(edit, &mut set);
+    }
+    again(&world, &set, &Snapshot::default(), &mut service_cache);
+    let changed = |edit: Edit, set: &mut ResourceSet, cache: &mut ServiceCache| {
+        let before = cache.by_host();
+        apply(&edit, set);
+        again(&world, set, &Snapshot::default(), cache);
+        let kept = kept(&before, &cache.by_host());
+        let mut hosts = before.into_keys();
+        let changed: Vec<String> = hosts.by_ref().filter(|host| !kept.contains(host)).collect();
+        changed
+    };
+    // workloads of the namespace of the proxy, of another one, and one that other services select from now on
+    let of_own = changed(Edit::Workload(2, Some(1)), &mut set, &mut service_cache);
+    assert_eq!(of_own, ["gone.example"]);
+    let of_service = changed(Edit::Workload(0, Some(1)), &mut set, &mut service_cache);
+    assert_eq!(of_service, ["d.ns1.svc.cluster.local"]);
+    let of_both = changed(Edit::Workload(0, Some(2)), &mut set, &mut service_cache);
+    assert_eq!(
+        of_both,
+        ["d.ns1.svc.cluster.local", "gone.example", "other.example"]
+    );
+    let of_none = changed(Edit::Workload(3, Some(2)), &mut set, &mut service_cache);
+    assert!(of_none.is_empty(), "{of_none:?}");
 }

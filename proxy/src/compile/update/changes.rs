@@ -6,7 +6,7 @@
 //!
 //! - A VirtualService that keeps its hosts and gateways touches the virtual hosts that it is attached to.
 //! - A DestinationRule touches the clusters of the hosts that it is for.
-//! - EndpointSlices, Services and ServiceEntries touch the clusters of their hosts, and where a host comes, goes or gets other
+//! - EndpointSlices, Services, ServiceEntries and WorkloadEntries touch the clusters of their hosts, and where a host comes, goes or gets other
 //!   ports, the VirtualServices that send requests there.
 //!
 //! After any other change everything is compiled; what turns out the same is kept nevertheless.

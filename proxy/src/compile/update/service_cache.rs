@@ -1,7 +1,7 @@
 //! What one compile leaves for the next: services, so that those of which nothing changed need not be put together
 //! again.
 //!
-//! After a change of Services, EndpointSlices and ServiceEntries alone, the services that these describe are compiled
+//! After a change of Services, EndpointSlices, ServiceEntries and WorkloadEntries alone, the services that these describe are compiled
 //! again and all others are taken as they are.
 
 #[cfg(test)]
@@ -142,14 +142,11 @@ fn renewed(
         let both = [gone, came].into_iter().flatten();
         names.extend(both.map(|service| (&*service.id.namespace, &*service.id.name)));
     }
-    // what Destinations say of services is found by looking at all of them
-    if !names.is_empty() && !resources.destinations.is_empty() {
-        return None;
-    }
-    services.renewed((before, resources), identity, &names)
+    services.renewed((before, resources), identity, names)
 }
 
-/// Whether everything that services are made from is the same, but for Services, EndpointSlices and ServiceEntries.
+/// Whether everything that services are made from is the same, but for Services, EndpointSlices, ServiceEntries and
+/// WorkloadEntries.
 fn is_renewable(before: &ResourceSet, now: &ResourceSet) -> bool {
     // every field is named, so that a new kind is not forgotten
     let ResourceSet {
@@ -160,7 +157,7 @@ fn is_renewable(before: &ResourceSet, now: &ResourceSet) -> bool {
         sidecars: _,
         peer_authentications: _,
         service_entries: _,
-        workload_entries,
+        workload_entries: _,
         clusters,
         global_traffic_policies,
         service_imports,
@@ -172,8 +169,7 @@ fn is_renewable(before: &ResourceSet, now: &ResourceSet) -> bool {
         secrets: _,
         withheld,
     } = now;
-    before.workload_entries.same(workload_entries)
-        && before.clusters.same(clusters)
+    before.clusters.same(clusters)
         && before.global_traffic_policies.same(global_traffic_policies)
         && before.service_imports.same(service_imports)
         && before.service_exports.same(service_exports)

@@ -223,14 +223,14 @@ fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Cluster
 
 /// Where a route comes from: a service, else the Sidecar, else the proxy itself.
 fn sidecar_or(made: &Made<'_>, service: Option<&Host>) -> Provenance {
-    let written = service.and_then(|service| service.provenance.first());
+    let written = service.and_then(|service| service.written());
     let own = || Provenance {
         object: "--mode sidecar".into(),
         file: "".into(),
         line: 0,
     };
     match written {
-        Some(written) => written.provenance(),
+        Some(written) => written,
         None => made.at(0).into_iter().next().unwrap_or_else(own),
     }
 }

@@ -172,10 +172,8 @@ impl NamedHosts<'_> {
         port: &Port,
         clusters: &mut Clusters<'_>,
     ) -> Arc<VirtualHost> {
-        let provenance = match service.provenance.first() {
-            Some(written) => written.provenance(),
-            None => self.unknown.provenance.clone(),
-        };
+        let written = service.written();
+        let provenance = written.unwrap_or_else(|| self.unknown.provenance.clone());
         let host = &service.host;
         let mut hasher = DefaultHasher::new();
         (host, port.number, &provenance, self.key).hash(&mut hasher);

@@ -166,8 +166,7 @@ fn own_rule(
     conditions: OpaqueConditions,
     clusters: &mut Clusters<'_>,
 ) -> Compiled {
-    let written = service.provenance.first();
-    let provenance = written.map_or_else(nowhere, |written| written.provenance());
+    let provenance = service.written().unwrap_or_else(nowhere);
     let (name, cluster) = clusters.need(&clusters::name(port, "", &service.host));
     let destination = Destination {
         name,

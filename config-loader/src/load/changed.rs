@@ -1,0 +1,32 @@
+//! A document of which only some items of a long list changed since it was read last.
+
+use super::document::{Reading, Source, locator, read, sole_object, whole_fingerprint};
+use super::layout::Layout;
+use super::long_list;
+use crate::parse::Chunk;
+
+/// Reads a document of which only some items changed since it was read last. The result is that of
+/// [`read_document`](super::document::read_document); none if it must be asked for.
+pub(super) fn read_changed(
+    source: &Source<'_>,
+    chunk: Chunk<'_>,
+    (known, layout): (&Reading, &Layout),
+) -> Option<(Reading, Layout)> {
+    let known = sole_object(known)?;
+    let short = layout.shorten(chunk.text)?;
+    let lines = short.lines();
+    let text = &*short.text;
+    let (mut reading, root) = read(
+        source,
+        locator(source.file, Chunk { text, ..chunk }, &lines),
+    );
+    let object = sole_object(&reading)?;
+    let layout = layout.join(&short, &root?, chunk.text)?;
+    let fingerprint = whole_fingerprint(layout.root, chunk.text);
+    let (whole, items) = long_list::join(&**known, &**object, short.kept, fingerprint)?;
+    if items != layout.items() {
+        return None;
+    }
+    reading.slots[0].object = Some(whole);
+    Some((reading, layout))
+}

@@ -1,0 +1,169 @@
+//! The WorkloadEntries that selectors take in. They follow changes, so that a change of one among many costs what changed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use config_loader::catalog::differences;
+use config_loader::resource::istio::{EndpointAddress, WorkloadEntry};
+use config_loader::resource::{Line, Object, Objects, SharedMap};
+
+use crate::compile::service::workload::Facts;
+use crate::compile::service::workload::Workload;
+use crate::compile::service::workload_entry::{facts, host, in_namespace, is_selected};
+
+/// How many selected workloads are looked at for the same facts.
+const ALIKE_MAX: usize = 16;
+
+/// A selector, and the namespace in which it selects.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Selector {
+    namespace: Arc<str>,
+    labels: BTreeMap<String, String>,
+}
+
+/// What each selector takes in.
+#[derive(Debug, Default)]
+pub(in crate::compile) struct Selections(HashMap<Selector, Arc<Selection>>);
+
+impl Selections {
+    /// Follows a change of the WorkloadEntries.
+    pub(in crate::compile) fn update(
+        &mut self,
+        before: &Objects<WorkloadEntry>,
+        now: &Objects<WorkloadEntry>,
+    ) {
+        // those that no service asks for any more
+        self.0
+            .retain(|_, selection| Arc::strong_count(selection) > 1);
+        for (gone, came) in differences(before, now) {
+            let object = gone.or(came);
+            let namespace = object.map(|object| &object.id.namespace);
+            for (selector, selection) in &mut self.0 {
+                if Some(&selector.namespace) != namespace {
+                    continue;
+                }
+                let takes =
+                    |object: &&Arc<Object<WorkloadEntry>>| is_selected(object, &selector.labels);
+                match (gone.filter(takes), came.filter(takes)) {
+                    (None, None) => {}
+                    (_, Some(came)) => Arc::make_mut(selection).insert(came),
+                    (Some(gone), None) => Arc::make_mut(selection).remove(&gone.id.name),
+                }
+            }
+        }
+    }
+
+    /// What a selector takes in, of these WorkloadEntries, which are those of the last update.
+    pub(in crate::compile) fn of(
+        &mut self,
+        entries: &Objects<WorkloadEntry>,
+        namespace: &Arc<str>,
+        labels: &BTreeMap<String, String>,
+    ) -> Arc<Selection> {
+        let selector = Selector {
+            namespace: Arc::clone(namespace),
+            labels: labels.clone(),
+        };
+        let selection = self.0.entry(selector).or_insert_with(|| {
+            let mut selection = Selection::default();
+            for object in in_namespace(entries, namespace) {
+                if is_selected(object, labels) {
+                    selection.insert(object);
+                }
+            }
+            Arc::new(selection)
+        });
+        Arc::clone(selection)
+    }
+}
+
+/// The WorkloadEntries that a selector takes in. A clone shares most of them.
+#[derive(Clone, Debug, Default)]
+pub(in crate::compile) struct Selection {
+    by_name: SharedMap<Arc<str>, Selected>,
+    /// Sum of the hashes of the objects, each over what it says and where it was read.
+    pub fingerprint: u64,
+    /// How many are DNS names.
+    names: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Selected {
+    object: Arc<Object<WorkloadEntry>>,
+    /// None if its address cannot be reached from here.
+    workload: Option<Workload>,
+}
+
+impl Selected {
+    fn fingerprint(&self) -> u64 {
+        let object = &self.object;
+        let mut hasher = DefaultHasher::new();
+        let line = object.line_of(Line(0));
+        (object.fingerprint, &object.provenance.file, line).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn is_name(&self) -> bool {
+        matches!(self.object.spec.address, EndpointAddress::Dns(_))
+    }
+}
+
+impl Selection {
+    /// Puts one in, in place of one of its name.
+    fn insert(&mut self, object: &Arc<Object<WorkloadEntry>>) {
+        let workload = host(&object.spec.address, false).map(|host| Workload {
+            host,
+            weight: object.spec.weight,
+            facts: self.share(facts(&object.spec, &object.labels, &object.id.namespace)),
+        });
+        let selected = Selected {
+            object: Arc::clone(object),
+            workload,
+        };
+        self.fingerprint = self.fingerprint.wrapping_add(selected.fingerprint());
+        self.names += usize::from(selected.is_name());
+        let before = self.by_name.insert(Arc::clone(&object.id.name), selected);
+        self.forget(before);
+    }
+
+    fn remove(&mut self, name: &Arc<str>) {
+        let before = self.by_name.remove(name);
+        self.forget(before);
+    }
+
+    fn forget(&mut self, selected: Option<Selected>) {
+        if let Some(selected) = selected {
+            self.fingerprint = self.fingerprint.wrapping_sub(selected.fingerprint());
+            self.names -= usize::from(selected.is_name());
+        }
+    }
+
+    /// What others have that are known to be the same, of the first ones: mostly all are alike.
+    fn share(&self, facts: Facts) -> Arc<Facts> {
+        let known = self.workloads().take(ALIKE_MAX);
+        let same = known.map(|one| &one.facts).find(|known| ***known == facts);
+        same.map_or_else(|| Arc::new(facts), Arc::clone)
+    }
+
+    /// Whether there are none.
+    pub(in crate::compile) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Whether some are DNS names.
+    pub(in crate::compile) fn has_names(&self) -> bool {
+        self.names > 0
+    }
+
+    /// The objects, in the order of their names.
+    pub(in crate::compile) fn objects(&self) -> impl Iterator<Item = &Arc<Object<WorkloadEntry>>> {
+        self.by_name.values().map(|selected| &selected.object)
+    }
+
+    /// Those that can be reached, in the order of their names.
+    pub(in crate::compile) fn workloads(&self) -> impl Iterator<Item = &Workload> {
+        let all = self.by_name.values();
+        all.filter_map(|selected| selected.workload.as_ref())
+    }
+}

@@ -37,6 +37,8 @@ const REST: &[&str] = &[
      {match: [{uri: {prefix: /a}}], route: [{destination: {host: a.ns1.svc.cluster.local, subset: all}}]}, \
      {match: [{uri: {prefix: /b}}], route: [{destination: {host: b.ns1.svc.cluster.local}}]}, \
      {match: [{uri: {prefix: /cs}}], route: [{destination: {host: b.ns1.svc.clusterset.local}}]}, \
+     {match: [{uri: {prefix: /g}}], route: [{destination: {host: gone.example}}]}, \
+     {match: [{uri: {prefix: /o}}], route: [{destination: {host: other.example}}]}, \
      {match: [{uri: {prefix: /c}}], route: [{destination: {host: c.ns1.svc.clusterset.local}}]}]}",
 ];
 
@@ -249,21 +251,44 @@ fn again(
     compile_again(&inputs, previous, service_cache)
 }
 
+/// Changes of WorkloadEntries and of the services that select them.
+fn workload_edit() -> impl Strategy<Value = Edit> {
+    let entry = (0..2_usize, 6..8_usize);
+    let service = prop_oneof![Just('a'), Just('b'), Just('d')];
+    prop_oneof![
+        6 => (0..4_usize, prop::option::weighted(0.8, 0..WORKLOADS.len()))
+            .prop_map(|(number, text)| Edit::Workload(number, text)),
+        2 => entry.prop_map(|(number, text)| Edit::Entry(number, Some(text))),
+        2 => (service, 3..5_usize).prop_map(|(name, text)| Edit::Service(name, Some(text))),
+        1 => edit(),
+    ]
+}
+
+fn check(edits: &[Edit]) -> Result<(), TestCaseError> {
+    let world = World::empty();
+    let mut service_cache = ServiceCache::default();
+    let mut set = load(REST);
+    let mut snapshot = again(&world, &set, &Snapshot::default(), &mut service_cache);
+    for edit in edits {
+        apply(edit, &mut set);
+        snapshot = again(&world, &set, &snapshot, &mut service_cache);
+        let fresh = world.compile(&set, &Snapshot::default());
+        prop_assert_eq!(dump(&snapshot), dump(&fresh), "after {:?}", edit);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn cached_compile_equals_uncached_compile(edits in prop::collection::vec(edit(), 1..20)) {
-        let world = World::empty();
-        let mut service_cache = ServiceCache::default();
-        let mut set = load(REST);
-        let mut snapshot = again(&world, &set, &Snapshot::default(), &mut service_cache);
-        for edit in &edits {
-            apply(edit, &mut set);
-            snapshot = again(&world, &set, &snapshot, &mut service_cache);
-            let fresh = world.compile(&set, &Snapshot::default());
-            prop_assert_eq!(dump(&snapshot), dump(&fresh), "after {:?}", edit);
-        }
+        check(&edits)?;
+    }
+
+    #[test]
+    fn cached_compile_follows_workloads(edits in prop::collection::vec(workload_edit(), 1..20)) {
+        check(&edits)?;
     }
 }
 

@@ -40,7 +40,7 @@ pub mod tls_origin;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for something that must happen.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How often a condition without a notification is checked.
 const LOOK: Duration = Duration::from_millis(2);

@@ -33,7 +33,7 @@ impl Selections {
         before: &Objects<WorkloadEntry>,
         now: &Objects<WorkloadEntry>,
     ) {
-        // those that no service asks for any more
+        // a selection that no service asks for any more is dropped
         self.0
             .retain(|_, selection| Arc::strong_count(selection) > 1);
         for (gone, came) in differences(before, now) {
@@ -161,7 +161,7 @@ impl Selection {
         self.by_name.values().map(|selected| &selected.object)
     }
 
-    /// Those that can be reached, in the order of their names.
+    /// The workloads that can be reached, in the order of their names.
     pub(in crate::compile) fn workloads(&self) -> impl Iterator<Item = &Workload> {
         let all = self.by_name.values();
         all.filter_map(|selected| selected.workload.as_ref())

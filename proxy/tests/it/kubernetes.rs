@@ -167,7 +167,7 @@ async fn resource_that_is_forbidden_keeps_its_objects_and_hinders_no_other() {
     let api = ApiServer::start().await;
     api.refuse("secrets", Some(403));
     let proxy = following(&api, &[]).await;
-    until_logged(&proxy, "SRC008: secrets in default cannot be read").await;
+    until_logged(&proxy, "SRC008: Secrets in default cannot be read").await;
     api.refuse("virtualservices", Some(403));
     until_logged(
         &proxy,

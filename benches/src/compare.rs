@@ -18,7 +18,7 @@
 //! The program waits and sleeps where it must: nothing here is on a request's path.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -54,7 +54,7 @@ use bench::Bench;
 use failure::context;
 use process::Cancel;
 use report::Report;
-use tool::{Tool, Tools};
+use tool::Tools;
 
 const DEBUG_BUILD: &str =
     "this is a debug build, and so is Strait beside it: its figures mean nothing";
@@ -74,7 +74,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Load(wanted)) => return Ok(crate::load::run(wanted)),
         None => {}
     }
-    let tools = Tools::find(&strait_binary(&arguments)?);
+    let tools = Tools::find(&tool::strait_binary(arguments.strait.as_deref())?);
     for tool in tools.missing() {
         say(&tool::missing_hint(tool));
     }
@@ -118,18 +118,6 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
 fn write_out(path: Option<&Path>, report: &Report) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
     std::fs::write(path, report.markdown()).map_err(context(path.display()))
-}
-
-/// As an absolute path, since programs are started in a directory of their own.
-fn strait_binary(arguments: &Arguments) -> Result<PathBuf, Failure> {
-    let path = match &arguments.strait {
-        Some(path) => path.clone(),
-        None => {
-            let own = std::env::current_exe().map_err(context("cannot find this program"))?;
-            own.with_file_name(Tool::Strait.binary())
-        }
-    };
-    std::path::absolute(&path).map_err(context(path.display()))
 }
 
 /// A signal that comes again within this time is the same one.

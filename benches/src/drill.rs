@@ -23,7 +23,7 @@ use crate::compare::client::free_port;
 use crate::compare::configure::Proxy;
 use crate::compare::failure::context;
 use crate::compare::process::{Cancel, CommandLine, Launcher, Process, pin_self, raise_open_files};
-use crate::compare::tool::Tools;
+use crate::compare::tool::{Tools, strait_binary};
 
 mod configure;
 mod load;
@@ -107,12 +107,7 @@ const CLUSTERS: [(Mode, Policy, Retries); 6] = [
 /// # Errors
 /// When the proxy is not there or does not start, or a socket cannot be opened.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let own = std::env::current_exe().map_err(context("cannot find this program"))?;
-    let strait = arguments
-        .strait
-        .clone()
-        .unwrap_or(own.with_file_name("strait"));
-    let strait = std::path::absolute(&strait).map_err(context(strait.display()))?;
+    let strait = strait_binary(arguments.strait.as_deref())?;
     let proxy = if arguments.envoy {
         Proxy::Envoy
     } else {

@@ -21,7 +21,7 @@ use crate::compare::configure::{self, Others, Plan, Proxy, Work};
 use crate::compare::failure::context;
 use crate::compare::probe::{Probe, Verdict};
 use crate::compare::process::{Cancel, CommandLine, Launcher, Process};
-use crate::compare::tool::{Found, Tool};
+use crate::compare::tool::{Found, strait_binary};
 
 /// What a small request takes at present, on x86-64 with the `release` profile. Change it with the code that changes it.
 const RECORDED: f64 = 31_000.0;
@@ -62,7 +62,13 @@ pub struct Arguments {
 /// # Errors
 /// When valgrind or the proxy is missing, or the proxy does not answer as it must.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let strait = strait_binary(arguments)?;
+    let strait = strait_binary(arguments.strait.as_deref())?;
+    if !strait.is_file() {
+        return Err(Failure::new(format!(
+            "{} is not there; build it with `cargo build --release -p proxy`",
+            strait.display()
+        )));
+    }
     if Command::new("valgrind").arg("--version").output().is_err() {
         return Err(Failure::new(
             "valgrind is not installed; get it with `apt-get install valgrind`",
@@ -175,24 +181,6 @@ impl Bench<'_> {
             Ok(process.check_alive().is_err().then_some(()))
         })
     }
-}
-
-/// The binary of the proxy, as an absolute path.
-fn strait_binary(arguments: &Arguments) -> Result<PathBuf, Failure> {
-    let path = match &arguments.strait {
-        Some(path) => path.clone(),
-        None => {
-            let own = std::env::current_exe().map_err(context("cannot find this program"))?;
-            own.with_file_name(Tool::Strait.binary())
-        }
-    };
-    if !path.is_file() {
-        return Err(Failure::new(format!(
-            "{} is not there; build it with `cargo build --release -p proxy`",
-            path.display()
-        )));
-    }
-    std::path::absolute(&path).map_err(context(path.display()))
 }
 
 /// The total of a profile.

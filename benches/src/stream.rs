@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use crate::compare::Failure;
 use crate::compare::failure::context;
 use crate::compare::process::{Cancel, Launcher, pin_self, raise_open_files};
+use crate::compare::tool::strait_binary;
 
 mod arguments;
 mod change;
@@ -51,10 +52,7 @@ const OPEN_FILES: u64 = 16_384;
 /// # Errors
 /// When a program does not start, a write is refused, or a change does not arrive within three minutes.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let own = std::env::current_exe().map_err(context("cannot find this program"))?;
-    let strait = arguments.strait.clone();
-    let strait = strait.unwrap_or(own.with_file_name("strait"));
-    let strait = std::path::absolute(&strait).map_err(context(strait.display()))?;
+    let strait = strait_binary(arguments.strait.as_deref())?;
     raise_open_files(OPEN_FILES)?;
     pin_self(0)?;
     let normal = Normal::above_the_rest()?;

@@ -5,6 +5,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::failure::{Failure, context};
+
 const STREAM_MODULE: &str = "ngx_stream_module.so";
 
 /// A program that is not part of this workspace, or the proxy that is.
@@ -103,6 +105,22 @@ pub struct Found {
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
     found: BTreeMap<Tool, Found>,
+}
+
+/// The binary of Strait: the chosen one, else that beside this program. As an absolute path, since programs are started in a
+/// directory of their own.
+///
+/// # Errors
+/// If the path of this program or the working directory is not known.
+pub fn strait_binary(chosen: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = match chosen {
+        Some(path) => path.to_owned(),
+        None => {
+            let own = env::current_exe().map_err(context("cannot find this program"))?;
+            own.with_file_name(Tool::Strait.binary())
+        }
+    };
+    std::path::absolute(&path).map_err(context(path.display()))
 }
 
 impl Tools {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{apply, both, edit, full};
+use super::{apply, both, edit, full, object};
 use crate::load::document::Reading;
 use crate::resource::istio::ServiceEntry;
-use crate::resource::{Object, ResourceSet};
 
 const HEAD: &str = "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata:\n  name: a\nspec:\n  \
     hosts: [a.com]\n  resolution: STATIC\n  ports: [{number: 80, name: http, protocol: HTTP}]\n  endpoints:\n";
@@ -22,16 +21,9 @@ fn endpoint(number: usize) -> String {
     format!("  - {{address: 10.0.0.{number}, locality: r/a, labels: {{app: x}}}}\n")
 }
 
-fn entry(reading: &Reading) -> Arc<Object<ServiceEntry>> {
-    let mut set = ResourceSet::default();
-    let object = reading.slots[0].object.clone().unwrap();
-    object.put(&mut set);
-    Arc::clone(set.service_entries.values().next().unwrap())
-}
-
 /// The numbers of the endpoints that are not those of the version before.
 fn read_again(old: &Reading, new: &Reading) -> Vec<usize> {
-    let (old, new) = (entry(old), entry(new));
+    let (old, new) = (object::<ServiceEntry>(old), object::<ServiceEntry>(new));
     let numbered = new.spec.endpoints.iter().enumerate();
     let again = numbered.filter(|(_, one)| !old.spec.endpoints.iter().any(|o| Arc::ptr_eq(o, one)));
     again.map(|(number, _)| number).collect()

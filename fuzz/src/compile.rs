@@ -94,7 +94,7 @@ fn check(snapshot: &Snapshot) {
         );
     }
     for (key, listener) in &snapshot.listeners {
-        assert_eq!(*key, listener.key, "a listener stands at its address");
+        assert_eq!(*key, *listener.key, "a listener stands at its address");
         for hosts in listener.all_http() {
             check_hosts(hosts);
         }

@@ -19,6 +19,7 @@ mod park;
 pub mod refusal;
 mod server;
 mod settings;
+pub mod socket;
 mod timeouts;
 pub mod transport;
 pub mod watchdog;

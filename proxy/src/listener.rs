@@ -68,13 +68,13 @@ pub struct ListenerContext<A> {
 
 impl<A: Handler> ListenerContext<A> {
     /// Takes a connection that was just accepted: admits it, hands it to a worker with fewer, or serves it.
-    fn take(&self, transport: Transport, listener: &ListenerKey, remote: SocketAddr) {
+    fn take(&self, transport: Transport, listener: &Arc<ListenerKey>, remote: SocketAddr) {
         let Some(mut slot) = self.admission.admit(self.worker) else {
             self.codec.count(Counter::DownstreamRejectedLimit);
             return;
         };
         let Some(better) = self.admission.better_than(self.worker) else {
-            self.serve(transport, listener.clone(), remote, slot);
+            self.serve(transport, Arc::clone(listener), remote, slot);
             return;
         };
         slot.move_to(better);
@@ -82,10 +82,10 @@ impl<A: Handler> ListenerContext<A> {
         // certain to be served.
         if self.drain.stage() >= Stage::Draining {
             slot.move_to(self.worker);
-            self.serve(transport, listener.clone(), remote, slot);
+            self.serve(transport, Arc::clone(listener), remote, slot);
             return;
         }
-        let from = (listener.clone(), remote);
+        let from = (Arc::clone(listener), remote);
         match self.handoff.send(better, transport, from, slot) {
             Ok(()) => self.codec.count(Counter::HandedOff),
             Err(error) => {
@@ -98,7 +98,7 @@ impl<A: Handler> ListenerContext<A> {
     fn serve(
         &self,
         transport: Transport,
-        listener: ListenerKey,
+        listener: Arc<ListenerKey>,
         remote: SocketAddr,
         slot: AdmissionPermit,
     ) {

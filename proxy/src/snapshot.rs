@@ -139,7 +139,7 @@ impl fmt::Display for ListenAddress {
 #[derive(Debug)]
 pub struct Listener {
     /// Address to bind.
-    pub key: ListenerKey,
+    pub key: Arc<ListenerKey>,
     /// Whose traffic it takes.
     pub direction: Direction,
     /// The Gateway servers that this listener was made from, oldest first; of a sidecar, the Sidecar if there is one.

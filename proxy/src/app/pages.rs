@@ -186,7 +186,7 @@ fn listeners(
         .listeners
         .values()
         .map(|listener| {
-            let status = statuses.iter().find(|status| status.key == listener.key);
+            let status = statuses.iter().find(|status| status.key == *listener.key);
             let address = &listener.key.address;
             let bound = status_table.address(&listener.key).map(ListenAddress::Ip);
             let bound = bound.unwrap_or_else(|| address.clone());

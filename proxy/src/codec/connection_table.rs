@@ -7,7 +7,9 @@
 use std::array;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use tokio::sync::Notify;
@@ -32,20 +34,37 @@ pub struct ConnectionTable {
 }
 
 /// The deadline of one connection and its place in the wheel.
-#[derive(Debug)]
 struct ConnectionTimer {
-    listener: ListenerKey,
-    draining: Cell<Option<Tick>>,
+    listener: Arc<ListenerKey>,
+    /// Since when the connection has been draining; never so far.
+    draining: Cell<Tick>,
     due: Cell<Tick>,
     slot: Cell<Tick>,
-    waker: RefCell<Option<Waker>>,
+    waker: Cell<Option<Waker>>,
+}
+
+impl fmt::Debug for ConnectionTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionTimer")
+            .field("listener", &self.listener)
+            .field("draining", &self.draining())
+            .field("due", &self.due)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ConnectionTimer {
     fn wake(&self) {
-        if let Some(waker) = &*self.waker.borrow() {
+        let waker = self.waker.take();
+        if let Some(waker) = &waker {
             waker.wake_by_ref();
         }
+        self.waker.set(waker);
+    }
+
+    fn draining(&self) -> Option<Tick> {
+        let since = self.draining.get();
+        (since != Tick::NEVER).then_some(since)
     }
 }
 
@@ -64,16 +83,15 @@ impl ConnectionHandle {
 
     /// Since when this connection has been asked to finish, if it has.
     pub fn draining(&self) -> Option<Tick> {
-        self.timer.draining.get()
+        self.timer.draining()
     }
 
     /// Wakes the task at `due`, or within a tick of it, in place of any deadline named before.
     pub fn wake_at(&self, cx: &Context<'_>, due: Tick) {
-        let mut waker = self.timer.waker.borrow_mut();
-        match &mut *waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => *waker = Some(cx.waker().clone()),
-        }
+        let known = self.timer.waker.take();
+        let known = known.filter(|waker| waker.will_wake(cx.waker()));
+        let waker = known.unwrap_or_else(|| cx.waker().clone());
+        self.timer.waker.set(Some(waker));
         self.timer.due.set(due);
         if due < self.timer.slot.get() {
             self.connection_table.file(&self.timer, due);
@@ -103,18 +121,21 @@ impl ConnectionTable {
     }
 
     /// Enters a connection that came through `listener`.
-    pub fn join(self: &Rc<Self>, listener: ListenerKey) -> ConnectionHandle {
+    pub fn join(self: &Rc<Self>, listener: Arc<ListenerKey>) -> ConnectionHandle {
         if self.members.get() == 0 {
             // The clock stood still while there were no connections.
             self.sweep();
         }
-        let closed = self.closed.borrow().contains(&listener);
+        let draining = match self.closed.borrow().contains(&*listener) {
+            true => self.clock.now(),
+            false => Tick::NEVER,
+        };
         let timer = Rc::new(ConnectionTimer {
             listener,
-            draining: Cell::new(closed.then(|| self.clock.now())),
+            draining: Cell::new(draining),
             due: Cell::new(Tick::NEVER),
             slot: Cell::new(Tick::NEVER),
-            waker: RefCell::default(),
+            waker: Cell::default(),
         });
         self.file(&timer, Tick::NEVER);
         self.members.set(self.members.get() + 1);
@@ -136,8 +157,8 @@ impl ConnectionTable {
             .flatten()
             .filter_map(Weak::upgrade)
         {
-            if timer.listener == *listener && timer.draining.get().is_none() {
-                timer.draining.set(Some(now));
+            if *timer.listener == *listener && timer.draining().is_none() {
+                timer.draining.set(now);
                 timer.wake();
             }
         }

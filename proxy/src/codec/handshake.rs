@@ -4,6 +4,7 @@ mod pending;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -13,7 +14,7 @@ use rustls::ServerConfig;
 use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
-use super::io::Stream;
+use super::socket::Socket;
 use super::transport::Transport;
 use crate::exchange::downstream::client_cert;
 use crate::exchange::downstream::connection::Handshake;
@@ -46,7 +47,7 @@ pub struct Terms {
 
 impl<A: Handler> AcceptedConnection<A> {
     /// Shakes hands; `None` when that failed, which is counted. What is inside is not known yet.
-    pub async fn terminate(self, terms: Terms) -> Option<Self> {
+    pub async fn terminate(self: Box<Self>, terms: Terms) -> Option<Box<Self>> {
         let max = self.server.settings.tls.pending_max;
         let Some(_begun) = self.server.handshakes.begin(max) else {
             self.refuse(Counter::TlsHandshakeLimit);
@@ -54,12 +55,12 @@ impl<A: Handler> AcceptedConnection<A> {
         };
         let AcceptedConnection {
             server,
-            stream,
+            socket,
             member,
             downstream,
             ..
-        } = self;
-        let (socket, slot, framing) = stream.into_handshake()?;
+        } = *self;
+        let (socket, slot) = socket.into_handshake()?;
         let accept = Encrypted::accept(socket, terms.config);
         let encrypted = match within(accept, &member, terms.due).await {
             Ok(encrypted) => encrypted,
@@ -90,13 +91,13 @@ impl<A: Handler> AcceptedConnection<A> {
             peer_stats: PeerStats::default(),
         };
         let transport = Transport::Tls(Box::new(encrypted));
-        Some(AcceptedConnection {
+        Some(Box::new(AcceptedConnection {
             server,
-            stream: Box::new(Stream::new(transport, slot, framing)),
+            socket: Socket::new(transport, slot),
             member,
             downstream,
-            tls: Some(Box::new(tls)),
-        })
+            tls: Some(Rc::new(tls)),
+        }))
     }
 
     /// When the handshake has to be over, if it begins now.
@@ -106,7 +107,7 @@ impl<A: Handler> AcceptedConnection<A> {
 
     /// Whether the client agreed to speak HTTP/2 in its handshake.
     pub fn agreed_on_http2(&self) -> bool {
-        match self.stream.transport() {
+        match self.socket.transport() {
             Transport::Tls(encrypted) => encrypted.session().alpn_protocol() == Some(b"h2"),
             Transport::Tcp(_) | Transport::Unix(_) => false,
         }

@@ -21,100 +21,118 @@ use hyper::server::conn::http1::UpgradeableConnection;
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioIo;
 
+use super::accepted::AcceptedConnection;
 use super::check;
 use super::connection_table::ConnectionHandle;
 use super::flight::{Flights, Outgoing};
-use super::framing::StreamPosition;
+use super::framing::{Framing, StreamPosition};
 use super::future_slot::FutureSlot;
 use super::handler::Handler;
 use super::io::{Stream, Wire};
-use super::park::{self, Done, linger};
+use super::park::{Done, linger};
 use super::refusal::Refusal;
 use super::server::Server;
+use super::socket::Socket;
 use super::watchdog::{Action, ConnectionActivity, Timeouts, Watchdog};
+use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::exchange::record::log::Unserved;
 use crate::exchange::{Connection, DownstreamBody};
-use crate::telemetry::Counter;
+use crate::telemetry::{ConnectionProtocol, Counter};
 
 pub use self::settings::Settings;
 
-/// How serving, as opposed to parking, came to an end.
-enum Ended {
+/// How serving, as opposed to parking, came to an end. Left is the socket, or the connection with it.
+enum Ended<S> {
     /// The socket is gone: closed, or handed to another protocol.
     Gone,
     /// What the peer may still send is to be read and forgotten, after this last message.
-    Linger(Box<Stream>, Done, Box<str>),
+    Linger(S, Done, Box<str>),
     /// Idle, and worth no more than its socket.
-    Parked(Box<Stream>),
+    Parked(S),
 }
 
-/// Serves a connection to its end.
-///
-/// Whether an idle connection is parked at once or after a while follows from its last pause: who came back soon will
-/// come back soon. So clients that open many connections and use them rarely never make us hold buffers for all of them,
-/// and busy connections are not taken apart between two requests.
-pub(super) async fn serve<A: Handler>(
-    server: &Rc<Server<A>>,
-    mut stream: Box<Stream>,
-    connection: &Rc<Connection>,
-    member: &ConnectionHandle,
-) {
-    let park_after = server.settings.http1.park_after;
-    let mut came_back_soon = false;
-    loop {
-        let wait = came_back_soon.then_some(park_after);
-        // Boxed, so that the memory goes when the connection is parked.
-        match Box::pin(live(server, stream, connection, member, wait)).await {
-            Ended::Gone => return,
-            Ended::Linger(stream, done, message) => {
-                return Box::pin(linger(stream, member, done, message.as_bytes())).await;
+impl<A: Handler> AcceptedConnection<A> {
+    /// Serves HTTP/1 to the connection's end.
+    ///
+    /// Whether an idle connection is parked at once or after a while follows from its last pause: who came back soon will
+    /// come back soon. So clients that open many connections and use them rarely never make us hold buffers for all of them,
+    /// and busy connections are not taken apart between two requests.
+    pub async fn http1(mut self: Box<Self>) {
+        self.count_as(ConnectionProtocol::Http1);
+        let mut connection = self;
+        let mut came_back_soon = false;
+        loop {
+            // Boxed, so that the memory goes when the connection is parked.
+            match Box::pin(live(connection, came_back_soon)).await {
+                Ended::Gone => return,
+                Ended::Linger(left, done, message) => {
+                    return Box::pin(last_words(left, done, message)).await;
+                }
+                Ended::Parked(parked) => connection = parked,
             }
-            Ended::Parked(parked) => stream = parked,
+            let soon = connection
+                .now()
+                .after(connection.server.settings.http1.park_after);
+            if !connection.readable().await {
+                return;
+            }
+            came_back_soon = connection.now() < soon;
         }
-        let soon = member.now().after(park_after);
-        if !park::readable(&mut stream, member, server.timeouts.patience()).await {
-            return;
-        }
-        came_back_soon = member.now() < soon;
     }
 }
 
+/// Sends a last message, and waits for the peer to end.
+async fn last_words<A>(mut connection: Box<AcceptedConnection<A>>, done: Done, message: Box<str>) {
+    let AcceptedConnection { socket, member, .. } = &mut *connection;
+    linger(socket, member, done, message.as_bytes()).await;
+}
+
+/// Serves requests until the connection is idle, or over.
 async fn live<A: Handler>(
-    server: &Rc<Server<A>>,
-    stream: Box<Stream>,
-    connection: &Rc<Connection>,
-    member: &ConnectionHandle,
-    park_after: Option<Duration>,
-) -> Ended {
+    mut accepted: Box<AcceptedConnection<A>>,
+    came_back_soon: bool,
+) -> Ended<Box<AcceptedConnection<A>>> {
+    let connection = &accepted.connection(DownstreamProtocol::Http1);
+    let (server, member) = (&accepted.server, &accepted.member);
+    let settings = &server.settings.http1;
+    let framing = Framing::new(settings.limits());
+    let stream = Stream::new(accepted.socket, framing, Arc::clone(&connection.interim));
     let flights = Flights::new(Arc::clone(stream.wire()));
-    let answered_before = stream.wire().heads();
     let future_slot = FutureSlot::new();
     let service =
         service_fn(|request| answer(server, connection, (&flights, &future_slot), request));
     let hyper = server.http1.serve_connection(TokioIo::new(stream), service);
+    let park_after = came_back_soon.then_some(settings.park_after);
     let mut driver = Driver {
         hyper: hyper.with_upgrades(),
         watchdog: Watchdog::new(member.now()),
-        timeouts: server.timeouts.http1(&server.settings.http1, park_after),
+        timeouts: server.timeouts.http1(settings, park_after),
         flights: &flights,
-        answered_before,
     };
     let verdict = poll_fn(|cx| {
         connection.draining.set(member.draining().is_some());
         driver.poll(cx, member)
     });
     let outcome = verdict.await;
-    driver.end(outcome, server, connection)
+    match driver.end(outcome, server, connection) {
+        Ended::Gone => Ended::Gone,
+        Ended::Linger(socket, done, message) => {
+            accepted.socket = socket;
+            Ended::Linger(accepted, done, message)
+        }
+        Ended::Parked(socket) => {
+            accepted.socket = socket;
+            Ended::Parked(accepted)
+        }
+    }
 }
 
 /// Drives a hyper connection and watches over it.
 struct Driver<'a, S: HttpService<Incoming>> {
-    hyper: UpgradeableConnection<TokioIo<Box<Stream>>, S>,
+    hyper: UpgradeableConnection<TokioIo<Stream>, S>,
     watchdog: Watchdog,
     timeouts: Timeouts,
     flights: &'a Rc<Flights>,
-    /// Requests that were over before the connection was parked last.
-    answered_before: u32,
 }
 
 /// Why a hyper connection is no longer driven.
@@ -169,10 +187,9 @@ where
 
     fn look(&self, member: &ConnectionHandle) -> ConnectionActivity {
         let heads = self.flights.wire().heads();
-        let ended = self.answered_before.wrapping_add(self.flights.ended());
         ConnectionActivity {
             heads,
-            in_flight: heads.wrapping_sub(ended),
+            in_flight: heads.wrapping_sub(self.flights.ended()),
             place: self.flights.wire().place(),
             unflushed: self.flights.wire().is_unflushed(),
             starved: self.flights.wire().is_starved(),
@@ -186,16 +203,16 @@ where
         outcome: Outcome,
         server: &Server<A>,
         connection: &Connection,
-    ) -> Ended {
+    ) -> Ended<Socket> {
         // `None` when the connection was handed to another protocol.
         let Some(parts) = self.hyper.into_parts() else {
             return Ended::Gone;
         };
-        let stream = parts.io.into_inner();
+        let socket = parts.io.into_inner().into_socket();
         match outcome {
             Outcome::Park => {
                 debug_assert!(parts.read_buf.is_empty(), "parked between requests");
-                Ended::Parked(stream)
+                Ended::Parked(socket)
             }
             Outcome::Refuse(refusal) => {
                 server.count(refusal.counter());
@@ -211,7 +228,7 @@ where
                     ..refusal.unserved(None, status)
                 };
                 server.handler.refused(connection, &unserved);
-                Ended::Linger(stream, Done::Refused, last_reply(status).into())
+                Ended::Linger(socket, Done::Refused, last_reply(status).into())
             }
             Outcome::Close => Ended::Gone,
             Outcome::Done(result) => {
@@ -231,7 +248,7 @@ where
                 let unread = self.flights.wire().place() != StreamPosition::Between
                     || error.as_ref().is_some_and(hyper::Error::is_parse);
                 if unread && !self.flights.wire().is_ended() {
-                    Ended::Linger(stream, done, Box::default())
+                    Ended::Linger(socket, done, Box::default())
                 } else {
                     Ended::Gone
                 }

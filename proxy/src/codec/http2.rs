@@ -12,29 +12,42 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
+use super::framing::Framing;
 use super::handler::Handler;
 use super::io::Stream;
 use super::park::{Done, linger};
 use super::server::Server;
 use crate::exchange::Connection;
+use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::http2::Reason;
 use crate::http2::pulse::{Beat, KeepAlive, Pulse};
 use crate::runtime::clock::{TICK, Tick};
-use crate::telemetry::Counter;
+use crate::telemetry::{ConnectionProtocol, Counter};
 
 use self::driver::{Driver, End};
 pub use self::settings::Settings;
 pub(super) use self::shared::Shared;
 
+impl<A: Handler> AcceptedConnection<A> {
+    /// Serves HTTP/2 to the connection's end.
+    pub async fn http2(mut self: Box<Self>) {
+        self.count_as(ConnectionProtocol::Http2);
+        let connection = self.connection(DownstreamProtocol::Http2);
+        let (server, socket, member) = self.into_parts();
+        let stream = Stream::unframed(socket, Framing::new(server.settings.http1.limits()));
+        serve(&server, stream, &connection, &member).await;
+    }
+}
+
 /// Serves a connection to its end.
-pub(super) async fn serve<A: Handler>(
+async fn serve<A: Handler>(
     server: &Rc<Server<A>>,
-    mut stream: Box<Stream>,
+    stream: Stream,
     connection: &Rc<Connection>,
     member: &ConnectionHandle,
 ) {
-    stream.tunnel();
     let mut service = Service {
         driver: Driver::new(server, connection, stream),
         server,
@@ -58,9 +71,10 @@ pub(super) async fn serve<A: Handler>(
     if end != Last::Close {
         tracing::debug!(?end, "downstream connection ends");
         let (stream, words) = service.driver.into_last_words();
+        let mut socket = stream.into_socket();
         let done = end.counter().map_or(Done::Answered, |_| Done::Refused);
         // boxed: connections that wait need not carry what their end takes
-        Box::pin(linger(stream, member, done, &words)).await;
+        Box::pin(linger(&mut socket, member, done, &words)).await;
     }
 }
 

@@ -4,25 +4,19 @@
 //! connection stands. All of it stays on one thread; atomics are used only because an upgraded connection has to be
 //! `Send`, and plain loads and stores cost the same as a `Cell`.
 
-use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::framing::{Framing, StreamPosition, Verdict};
 use super::refusal::Refusal;
-use super::transport::{Replayed, Transport};
+use super::socket::Socket;
+use super::transport::Transport;
 use crate::exchange::downstream::interim::Waiting;
-use crate::runtime::admission::AdmissionPermit;
-use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
-
-/// Bytes read ahead at once: most request heads fit.
-const AHEAD: usize = 1024;
 
 /// Bytes of a request body that are read at once. What hyper reads waits in memory until the upstream takes it.
 const BODY_READ_BYTES_MAX: u64 = 16 * 1024;
@@ -158,76 +152,42 @@ impl Wire {
     }
 }
 
-/// Counts a connection in its listener's statistics for as long as its socket is open.
-#[derive(Debug)]
-pub struct Counted {
-    stats: Arc<ListenerStats>,
-    worker: WorkerId,
-    protocol: ConnectionProtocol,
-}
-
-impl Counted {
-    /// Counts a connection as opened.
-    pub fn new(stats: Arc<ListenerStats>, worker: WorkerId, protocol: ConnectionProtocol) -> Self {
-        stats.opened(worker, protocol);
-        Self {
-            stats,
-            worker,
-            protocol,
-        }
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.stats.closed(self.worker, self.protocol);
-    }
-}
-
-/// A downstream socket with the bytes that were read ahead of its codec.
+/// A downstream socket as its codec reads and writes it. A connection that is parked has none.
 #[derive(Debug)]
 pub struct Stream {
-    transport: Transport,
-    /// Read from the socket, not yet looked at by `framing`.
-    ahead: Bytes,
+    socket: Socket,
     framing: Framing,
     wire: Arc<Wire>,
-    counted: Option<Counted>,
     /// Interim responses of the request that is being answered.
     interim: Option<Arc<Waiting>>,
-    /// Counts the connection out when the socket closes, also after an upgrade.
-    slot: AdmissionPermit,
 }
 
 impl Stream {
-    /// Takes over an accepted socket.
-    pub fn new(transport: Transport, slot: AdmissionPermit, framing: Framing) -> Self {
+    /// A socket on which HTTP/1 begins; interim responses are written where they may go.
+    pub fn new(socket: Socket, framing: Framing, interim: Arc<Waiting>) -> Self {
         Self {
-            transport,
-            ahead: Bytes::new(),
+            socket,
             framing,
             wire: Arc::default(),
-            counted: None,
-            interim: None,
-            slot,
+            interim: Some(interim),
         }
     }
 
-    /// Takes the connection apart for a TLS handshake: its socket with what was read ahead in front, and what goes into
-    /// the stream that is made of the result. `None` if it is inside TLS already.
-    pub fn into_handshake(self) -> Option<(Replayed, AdmissionPermit, Framing)> {
-        let socket = Replayed::new(self.ahead, self.transport)?;
-        Some((socket, self.slot, self.framing))
+    /// A socket for a codec that needs no framing.
+    pub fn unframed(socket: Socket, framing: Framing) -> Self {
+        let mut stream = Self {
+            socket,
+            framing,
+            wire: Arc::default(),
+            interim: None,
+        };
+        stream.tunnel();
+        stream
     }
 
-    /// Takes the connection apart: its socket, what was read ahead, and what counts it.
-    pub fn into_parts(self) -> (Transport, Bytes, AdmissionPermit) {
-        (self.transport, self.ahead, self.slot)
-    }
-
-    /// What bytes are read from and written to.
-    pub fn transport(&self) -> &Transport {
-        &self.transport
+    /// The socket alone.
+    pub fn into_socket(self) -> Socket {
+        self.socket
     }
 
     /// Where the connection stands.
@@ -235,90 +195,18 @@ impl Stream {
         &self.wire
     }
 
-    /// What was read ahead and not yet consumed.
-    pub fn ahead(&self) -> &[u8] {
-        &self.ahead
-    }
-
-    /// Forgets bytes that were read ahead.
-    pub fn consume(&mut self, bytes: usize) {
-        self.ahead.advance(bytes.min(self.ahead.len()));
-        if self.ahead.is_empty() {
-            self.ahead = Bytes::new();
-        }
-    }
-
-    /// Counts the connection as one of this protocol until it closes.
-    pub fn count(&mut self, counted: Counted) {
-        self.counted = Some(counted);
-    }
-
-    /// Counts the connection as outbound until it closes; see [`AdmissionPermit::count_outbound`].
-    pub fn count_outbound(&mut self) {
-        self.slot.count_outbound();
-    }
-
-    /// Writes interim responses where they may go.
-    pub fn pass_interim(&mut self, interim: &Arc<Waiting>) {
-        self.interim = Some(Arc::clone(interim));
-    }
-
     /// From here on, bytes are not HTTP/1.
-    pub fn tunnel(&mut self) {
+    fn tunnel(&mut self) {
         self.framing.tunnel();
         self.wire.note(&self.framing);
     }
 
-    /// Reads ahead; 0 bytes means that the peer ended its direction.
-    pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        // On the stack only while it is polled, so that waiting costs no memory.
-        let mut space = [0; AHEAD];
-        let mut space = ReadBuf::new(&mut space);
-        ready!(Pin::new(&mut self.transport).poll_read(cx, &mut space))?;
-        let read = space.filled();
-        let mut ahead = BytesMut::with_capacity(self.ahead.len() + read.len());
-        ahead.extend_from_slice(&self.ahead);
-        ahead.extend_from_slice(read);
-        self.ahead = ahead.freeze();
-        Poll::Ready(Ok(read.len()))
-    }
-
-    /// Writes a short last message if the kernel takes it at once, and ends our direction.
-    pub async fn finish(&mut self, message: &[u8]) -> io::Result<()> {
-        let transport = &mut self.transport;
-        if !message.is_empty() {
-            // Whether it was taken does not matter; what matters is not to wait for it.
-            poll_fn(
-                |cx| match Pin::new(&mut *transport).poll_write(cx, message) {
-                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                    Poll::Ready(Ok(_)) | Poll::Pending => Poll::Ready(Ok(())),
-                },
-            )
-            .await?;
-        }
-        poll_fn(|cx| Pin::new(&mut *transport).poll_shutdown(cx)).await
-    }
-
-    /// Reads and forgets; 0 bytes means that the peer ended its direction.
-    pub fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut space = [0; 4 * AHEAD];
-        let mut space = ReadBuf::new(&mut space);
-        ready!(Pin::new(&mut self.transport).poll_read(cx, &mut space))?;
-        Poll::Ready(Ok(space.filled().len()))
-    }
-
     fn poll_raw(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if !self.ahead.is_empty() {
-            let length = self.ahead.len().min(space.remaining());
-            space.put_slice(&self.ahead[..length]);
-            self.ahead.advance(length);
-            return Poll::Ready(Ok(()));
-        }
-        let transport = Pin::new(&mut self.transport);
+        let socket = Pin::new(&mut self.socket);
         if self.framing.place() == StreamPosition::Body {
-            return pin!(transport.take(BODY_READ_BYTES_MAX)).poll_read(cx, space);
+            return pin!(socket.take(BODY_READ_BYTES_MAX)).poll_read(cx, space);
         }
-        transport.poll_read(cx, space)
+        socket.poll_read(cx, space)
     }
 
     /// Reads what the parser may see.
@@ -339,7 +227,7 @@ impl Stream {
         let (passed, stopped) = match verdict {
             Verdict::Pass => (read.len(), Poll::Pending),
             Verdict::Hold(passed) => {
-                self.hold(&read[passed..]);
+                self.socket.put_back(&read[passed..]);
                 (passed, Poll::Pending)
             }
             Verdict::Refuse(passed, refusal) => {
@@ -355,27 +243,20 @@ impl Stream {
         }
     }
 
-    fn hold(&mut self, rest: &[u8]) {
-        let mut ahead = BytesMut::with_capacity(rest.len() + self.ahead.len());
-        ahead.extend_from_slice(rest);
-        ahead.extend_from_slice(&self.ahead);
-        self.ahead = ahead.freeze();
-    }
-
     /// While bytes are held: nothing, or the end of the stream.
     ///
     /// The protocol detection polls again, so that no waker is needed when there are bytes.
     fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.ahead.is_empty() {
+        if !self.socket.ahead().is_empty() {
             return Poll::Pending;
         }
-        let read = match &mut self.transport {
+        let read = match self.socket.transport() {
             Transport::Tcp(tcp) => {
                 let mut byte = [0; 1];
                 ready!(tcp.poll_peek(cx, &mut ReadBuf::new(&mut byte)))?
             }
             // no peeking here: what there is is held as well
-            Transport::Tls(_) | Transport::Unix(_) => ready!(self.poll_ahead(cx))?,
+            Transport::Tls(_) | Transport::Unix(_) => ready!(self.socket.poll_ahead(cx))?,
         };
         if read == 0 {
             self.wire.ended.store(true, Ordering::Relaxed);
@@ -447,9 +328,10 @@ impl Stream {
 
     /// Writes what there is of interim responses.
     fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (Some(interim), transport) = (&self.interim, &mut self.transport) else {
+        let Some(interim) = &self.interim else {
             return Poll::Ready(Ok(()));
         };
+        let transport = self.socket.transport_mut();
         interim.write(|bytes| {
             while !bytes.is_empty() {
                 let written = ready!(Pin::new(&mut *transport).poll_write(cx, bytes))?;
@@ -475,7 +357,7 @@ impl AsyncWrite for Stream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_before_message(cx))?;
-        let polled = Pin::new(&mut self.transport).poll_write(cx, bytes);
+        let polled = Pin::new(self.socket.transport_mut()).poll_write(cx, bytes);
         self.note_written(polled)
     }
 
@@ -485,7 +367,7 @@ impl AsyncWrite for Stream {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_before_message(cx))?;
-        let polled = self.transport.poll_gather(cx, slices);
+        let polled = self.socket.transport_mut().poll_gather(cx, slices);
         self.note_written(polled)
     }
 
@@ -505,12 +387,12 @@ impl AsyncWrite for Stream {
                 ready!(self.poll_interim(cx))?;
             }
         }
-        ready!(Pin::new(&mut self.transport).poll_flush(cx))?;
+        ready!(Pin::new(self.socket.transport_mut()).poll_flush(cx))?;
         self.wire.note_flushed();
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.transport).poll_shutdown(cx)
+        Pin::new(self.socket.transport_mut()).poll_shutdown(cx)
     }
 }

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -16,12 +17,15 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
+use super::handler::Handler;
 use super::timeouts::Timeouts;
 use super::transport::Transport;
-use crate::exchange::tcp::{IDLE_TIMEOUT, Opened, Record, Side, broken};
+use crate::exchange::tcp::{DownstreamTcp, IDLE_TIMEOUT, Opened, Record, Side, broken};
 use crate::runtime::clock::Tick;
-use crate::telemetry::ResponseFlags;
+use crate::snapshot::OpaqueRoutes;
+use crate::telemetry::{ConnectionProtocol, ResponseFlags};
 use crate::upstream::stream::Stream as Upstream;
 
 /// Bytes moved at once. Larger pieces leave the processor's cache, smaller ones cost more calls.
@@ -162,8 +166,37 @@ struct Limits {
     end: Tick,
 }
 
+impl<A: Handler> AcceptedConnection<A> {
+    /// Proxies the connection as raw TCP, by the first route that matches; without routes, closes and records it.
+    pub async fn opaque(
+        mut self: Box<Self>,
+        routes: Option<Arc<OpaqueRoutes>>,
+        server_name: Option<Box<str>>,
+    ) {
+        let listener = &self.downstream.listener;
+        let _counted = self.server.counted(listener, ConnectionProtocol::Tcp);
+        let asked = DownstreamTcp {
+            remote: self.downstream.remote,
+            local: self.downstream.local,
+            dialed: (!listener.has_socket()).then_some(self.downstream.local),
+            server_name: server_name.map(Arc::from),
+            tls: self.tls.take(),
+            routes,
+            connect: None,
+        };
+        // Boxed, so that the memory that connecting takes goes when that is done.
+        let opened = Box::pin(self.server.handler.open(asked)).await;
+        let Some(opened) = opened else { return };
+        let (server, socket, member) = self.into_parts();
+        let (transport, ahead, _slot) = socket.into_parts();
+        let limits = (&server.settings.opaque, &server.timeouts);
+        let client = (transport, ahead);
+        carry(client, opened, &member, &server.scratch, limits).await;
+    }
+}
+
 /// Carries bytes until both sides have ended, or one breaks, or neither moves for too long.
-pub(super) async fn carry(
+async fn carry(
     (downstream, ahead): (Transport, Bytes),
     opened: Opened,
     member: &ConnectionHandle,

@@ -8,61 +8,60 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::connection_table::ConnectionHandle;
-use super::io::Stream;
+use super::socket::Socket;
 use crate::runtime::clock::Tick;
 
-/// How long an idle connection may stay.
+/// How long an idle connection may stay. By reference, since every connection that waits has one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct Patience<'a> {
     /// As long as all is well.
-    pub idle: Duration,
+    pub idle: &'a Duration,
     /// Once a drain has begun.
-    pub drain_idle: Duration,
+    pub drain_idle: &'a Duration,
 }
 
 /// Waits until there are bytes to serve; `false` when the peer closed or the connection was idle for too long.
-pub(super) async fn readable(
-    stream: &mut Stream,
-    member: &ConnectionHandle,
-    patience: Patience,
-) -> bool {
+pub(super) fn readable<'a>(
+    socket: &'a mut Socket,
+    member: &'a ConnectionHandle,
+    patience: Patience<'a>,
+) -> impl Future<Output = bool> + 'a {
     let since = member.now();
-    poll_fn(|cx| {
-        match stream.poll_ahead(cx) {
-            Poll::Ready(Ok(length)) if length > 0 => return Poll::Ready(true),
-            Poll::Ready(_) => return Poll::Ready(false),
-            Poll::Pending => {}
-        }
-        let due = match member.draining() {
-            Some(drain) => since.max(drain).after(patience.drain_idle),
-            None => since.after(patience.idle),
-        };
-        if member.now() >= due {
-            return Poll::Ready(false);
-        }
-        member.wake_at(cx, due);
-        Poll::Pending
+    poll_readable(socket, member, move |draining| match draining {
+        Some(drain) => since.max(drain).after(*patience.drain_idle),
+        None => since.after(*patience.idle),
     })
-    .await
 }
 
 /// Waits until there are more bytes; `false` when the peer closed, or none came by `due`.
-pub(super) async fn readable_until(
-    stream: &mut Stream,
-    member: &ConnectionHandle,
+pub(super) fn readable_until<'a>(
+    socket: &'a mut Socket,
+    member: &'a ConnectionHandle,
     due: Tick,
-) -> bool {
-    poll_fn(|cx| {
-        if let Poll::Ready(read) = stream.poll_ahead(cx) {
+) -> impl Future<Output = bool> + 'a {
+    poll_readable(socket, member, move |_| due)
+}
+
+/// Waits until there are bytes; `false` when the peer closed, or none came by when they are due, which may depend on since
+/// when the connection is draining.
+///
+/// No `async` function, whose future would hold what it captures twice.
+fn poll_readable<'a>(
+    socket: &'a mut Socket,
+    member: &'a ConnectionHandle,
+    due: impl Fn(Option<Tick>) -> Tick + 'a,
+) -> impl Future<Output = bool> + 'a {
+    poll_fn(move |cx| {
+        if let Poll::Ready(read) = socket.poll_ahead(cx) {
             return Poll::Ready(matches!(read, Ok(length) if length > 0));
         }
+        let due = due(member.draining());
         if member.now() >= due {
             return Poll::Ready(false);
         }
         member.wake_at(cx, due);
         Poll::Pending
     })
-    .await
 }
 
 /// How long a peer may go on sending after it was answered; and how long it may pause meanwhile.
@@ -89,7 +88,7 @@ pub(super) enum Done {
 /// Closing a socket that has unread bytes resets the connection, and the reset may overtake the response: the peer would
 /// never learn why (RFC 9112, section 9.6).
 pub(super) async fn linger(
-    mut stream: Box<Stream>,
+    socket: &mut Socket,
     member: &ConnectionHandle,
     done: Done,
     message: &[u8],
@@ -98,7 +97,7 @@ pub(super) async fn linger(
     {
         let due = began.after(LINGER_SHORT);
         // a peer that takes nothing does not take the end of a TLS session either
-        let mut finish = pin!(stream.finish(message));
+        let mut finish = pin!(socket.finish(message));
         let finished = poll_fn(|cx| match finish.as_mut().poll(cx) {
             Poll::Ready(result) => Poll::Ready(result.is_ok()),
             Poll::Pending if member.now() >= due => Poll::Ready(false),
@@ -113,7 +112,7 @@ pub(super) async fn linger(
     }
     let (mut heard, mut discarded) = (member.now(), 0);
     poll_fn(|cx| {
-        while let Poll::Ready(read) = stream.poll_discard(cx) {
+        while let Poll::Ready(read) = socket.poll_discard(cx) {
             discarded += read.as_ref().copied().unwrap_or(0);
             let too_much = done == Done::Refused && discarded > LINGER_BYTES_MAX;
             if !matches!(read, Ok(length) if length > 0) || too_much {

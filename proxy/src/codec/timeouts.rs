@@ -32,10 +32,10 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    pub(super) fn patience(&self) -> Patience {
+    pub(super) fn patience(&self) -> Patience<'_> {
         Patience {
-            idle: self.idle,
-            drain_idle: self.drain_idle,
+            idle: &self.idle,
+            drain_idle: &self.drain_idle,
         }
     }
 

@@ -265,7 +265,7 @@ impl ListenerCompiler<'_> {
             return Some(Arc::clone(before));
         }
         Some(Arc::new(Listener {
-            key: self.key.clone(),
+            key: Arc::new(self.key.clone()),
             direction,
             provenance,
             protocols,

@@ -42,7 +42,7 @@ pub struct DownstreamTcp {
     /// The name that a TLS client asked for.
     pub server_name: Option<Arc<str>>,
     /// The result of the TLS handshake, if TLS ends here.
-    pub tls: Option<Box<Handshake>>,
+    pub tls: Option<Rc<Handshake>>,
     /// The rules of the server that it came to; none when no server is for it.
     pub routes: Option<Arc<OpaqueRoutes>>,
     /// The request that asked for the connection, of a client of the HTTP proxy.
@@ -337,7 +337,7 @@ pub struct Record {
     client: Client,
     server_name: Option<Arc<str>>,
     /// Kept until the statistics are known.
-    tls: Option<Box<Handshake>>,
+    tls: Option<Rc<Handshake>>,
     /// The identity of the client.
     principal: Option<Box<str>>,
     /// The request that asked for it.

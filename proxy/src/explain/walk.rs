@@ -23,7 +23,8 @@ use crate::exchange::worker::SnapshotRef;
 use crate::filter::Scheme;
 use crate::route::{self, Rule, RuleIdx, normalize_host};
 use crate::snapshot::{
-    Chain, Direction, Handling, HttpHosts, Listener, Security, Service, Snapshot, VirtualHost,
+    Chain, Direction, Handling, HttpHosts, Listener, ListenerKey, Security, Service, Snapshot,
+    VirtualHost,
 };
 
 /// Most virtual hosts that are listed when none of them serves a request's host.
@@ -106,7 +107,8 @@ fn downstream(listener: &Listener, name: &str, address: Option<IpAddr>) -> Conne
     if let Some(address) = address.filter(|_| local.ip().is_unspecified()) {
         local.set_ip(address);
     }
-    let connection = Connection::new(listener.key.clone(), peer, local, DownstreamProtocol::Http1);
+    let key = ListenerKey::clone(&listener.key);
+    let connection = Connection::new(key, peer, local, DownstreamProtocol::Http1);
     match listener.service {
         Service::Tls(_) => connection.with_tls(Handshake {
             server_name: Some(name.into()),

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -88,6 +89,8 @@ impl Acceptor {
         let (stop, mut stopped) = watch::channel(());
         let supervisor = context.codec.supervisor().clone();
         let context = Rc::clone(context);
+        // One for all connections.
+        let key = Arc::new(key);
         supervisor.spawn("acceptor", async move {
             run(&context, &key, &listener, &mut stopped).await;
             if !context.status_table.is_kept(&key) {
@@ -112,7 +115,7 @@ impl Acceptor {
 
 async fn run<A: Handler>(
     context: &ListenerContext<A>,
-    key: &ListenerKey,
+    key: &Arc<ListenerKey>,
     listener: &Socket,
     stopped: &mut watch::Receiver<()>,
 ) {
@@ -146,7 +149,11 @@ async fn run<A: Handler>(
 }
 
 /// Accepts what the kernel has accepted for us, or is about to; it would be reset when the socket closes.
-async fn accept_last<A: Handler>(context: &ListenerContext<A>, key: &ListenerKey, socket: Socket) {
+async fn accept_last<A: Handler>(
+    context: &ListenerContext<A>,
+    key: &Arc<ListenerKey>,
+    socket: Socket,
+) {
     match socket {
         Socket::Tcp(listener) => accept_handshakes(context, key, &Socket::Tcp(listener)).await,
         Socket::Unix(listener) => accept_queue(context, key, listener).await,
@@ -156,7 +163,7 @@ async fn accept_last<A: Handler>(context: &ListenerContext<A>, key: &ListenerKey
 /// Lets no client begin to connect any more, and accepts the connections that have begun.
 async fn accept_handshakes<A: Handler>(
     context: &ListenerContext<A>,
-    key: &ListenerKey,
+    key: &Arc<ListenerKey>,
     listener: &Socket,
 ) {
     listener.close_door();
@@ -179,7 +186,7 @@ async fn accept_handshakes<A: Handler>(
 /// Such a socket stays readable without a connection, which the runtime would take for a reason to accept for ever.
 async fn accept_queue<A: Handler>(
     context: &ListenerContext<A>,
-    key: &ListenerKey,
+    key: &Arc<ListenerKey>,
     listener: UnixListener,
 ) {
     let Ok(listener) = listener.into_std() else {
@@ -224,7 +231,7 @@ fn shed<A: Handler>(
 /// Accepts up to `limit` connections that are there already.
 fn accept_ready<A: Handler>(
     context: &ListenerContext<A>,
-    key: &ListenerKey,
+    key: &Arc<ListenerKey>,
     listener: &Socket,
     limit: usize,
 ) {
@@ -242,7 +249,7 @@ fn accept_ready<A: Handler>(
 /// Passes an accepted connection on. An error is returned only when accepting again at once would fail the same way.
 fn take<A: Handler>(
     context: &ListenerContext<A>,
-    key: &ListenerKey,
+    key: &Arc<ListenerKey>,
     accepted: io::Result<(Transport, SocketAddr)>,
 ) -> io::Result<()> {
     match accepted {

@@ -21,7 +21,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// HTTP is served here, since its connections may wait for long and each further future would keep room for them;
 /// everything else is boxed.
-pub(super) async fn serve<A: Handler>(mut connection: AcceptedConnection<A>) {
+pub(super) async fn serve<A: Handler>(mut connection: Box<AcceptedConnection<A>>) {
     let (mut service, header) = match connection.service() {
         Some((service, header)) => (Some(service), header),
         None => (None, ProxyHeader::Off),
@@ -106,9 +106,9 @@ async fn forwarder<A: Handler>(
 ///
 /// The returned connection carries HTTP inside TLS.
 async fn tls<A: Handler>(
-    mut connection: AcceptedConnection<A>,
+    mut connection: Box<AcceptedConnection<A>>,
     chains: Arc<Chains>,
-) -> Option<AcceptedConnection<A>> {
+) -> Option<Box<AcceptedConnection<A>>> {
     let due = connection.handshake_due();
     let hello = match hello(&mut connection, due).await {
         Ok(hello) => hello,

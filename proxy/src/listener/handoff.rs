@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -29,7 +30,7 @@ impl fmt::Debug for Handoff {
 #[derive(Debug)]
 pub struct HandedOff {
     pub(super) socket: Detached,
-    pub(super) listener: ListenerKey,
+    pub(super) listener: Arc<ListenerKey>,
     pub(super) remote: SocketAddr,
     pub(super) slot: AdmissionPermit,
 }
@@ -55,7 +56,7 @@ impl Handoff {
         &self,
         worker: usize,
         transport: Transport,
-        (listener, remote): (ListenerKey, SocketAddr),
+        (listener, remote): (Arc<ListenerKey>, SocketAddr),
         slot: AdmissionPermit,
     ) -> io::Result<()> {
         let handed_off = HandedOff {

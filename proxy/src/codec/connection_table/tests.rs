@@ -21,8 +21,9 @@ impl Woken {
     }
 }
 
-fn listener(port: u16) -> ListenerKey {
-    ListenerKey::from(SocketAddr::from(([127, 0, 0, 1], port)))
+fn listener(port: u16) -> Arc<ListenerKey> {
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    Arc::new(ListenerKey::from(address))
 }
 
 fn wake_at(member: &ConnectionHandle, woken: &Arc<Woken>, due: Tick) {

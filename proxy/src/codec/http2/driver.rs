@@ -51,7 +51,7 @@ pub(super) enum End {
 pub(super) struct Driver<'a, A: Handler> {
     server: &'a Rc<Server<A>>,
     connection: &'a Rc<Connection>,
-    stream: Box<Stream>,
+    stream: Stream,
     engine: engine::Server,
     /// The beginning of a frame of which the rest is not there yet.
     rest: Vec<u8>,
@@ -75,7 +75,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     pub(super) fn new(
         server: &'a Rc<Server<A>>,
         connection: &'a Rc<Connection>,
-        stream: Box<Stream>,
+        stream: Stream,
     ) -> Self {
         let settings = &server.settings.http2;
         Self {
@@ -146,7 +146,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Ends the connection: what is left to say, and the socket to say it on.
-    pub(super) fn into_last_words(mut self) -> (Box<Stream>, Vec<u8>) {
+    pub(super) fn into_last_words(mut self) -> (Stream, Vec<u8>) {
         let mut words = Vec::new();
         let output = self.engine.output();
         while !output.is_empty() {
@@ -246,7 +246,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             let kept = self.rest.len();
             scratch[..kept].copy_from_slice(&self.rest);
             let mut space = ReadBuf::new(&mut scratch[kept..]);
-            match ready!(Pin::new(&mut *self.stream).poll_read(cx, &mut space)) {
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut space)) {
                 Ok(()) if !space.filled().is_empty() => {}
                 _ => {
                     self.drop_all(Reason::CANCEL);
@@ -640,7 +640,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             self.unflushed = true;
             let mut slices = [std::io::IoSlice::new(&[]); SLICES];
             let count = output.slices(&mut slices);
-            let stream = Pin::new(&mut *self.stream);
+            let stream = Pin::new(&mut self.stream);
             let written = ready!(gather::poll_write(stream, cx, &slices[..count]))?;
             if written == 0 {
                 return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
@@ -648,7 +648,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             output.advance(written);
         }
         if self.unflushed {
-            ready!(Pin::new(&mut *self.stream).poll_flush(cx))?;
+            ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
             self.unflushed = false;
         }
         Poll::Ready(Ok(()))

@@ -47,7 +47,7 @@ pub struct Connection {
     /// Interim responses that wait for the socket, or for the codec to look.
     pub interim: Arc<Waiting>,
     /// Results of the TLS handshake; `None` on a plain connection.
-    pub tls: Option<Box<Handshake>>,
+    pub tls: Option<Rc<Handshake>>,
     /// The endpoint at the address that the client dialed, of the last cluster that went there.
     dialed_endpoint: RefCell<Option<Rc<Endpoint>>>,
 }
@@ -124,7 +124,7 @@ impl Connection {
     /// The same connection under TLS.
     pub fn with_tls(self, handshake: Handshake) -> Self {
         Self {
-            tls: Some(Box::new(handshake)),
+            tls: Some(Rc::new(handshake)),
             ..self
         }
     }

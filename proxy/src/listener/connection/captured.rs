@@ -28,9 +28,9 @@ pub(super) fn enter<A: Handler>(
 
 /// Finds out what a connection speaks. Returned is one that carries requests; any other is served here.
 pub(super) async fn detect<A: Handler>(
-    mut connection: AcceptedConnection<A>,
+    mut connection: Box<AcceptedConnection<A>>,
     detected: Arc<Detected>,
-) -> Option<AcceptedConnection<A>> {
+) -> Option<Box<AcceptedConnection<A>>> {
     let mesh = match &detected.tls {
         TlsBytes::Mesh(mesh) => Some(mesh),
         TlsBytes::ByName(_) | TlsBytes::Opaque => None,
@@ -98,9 +98,9 @@ async fn wait<A: Handler>(
 
 /// Serves a connection that begins with TLS. Returned is one that carries requests inside.
 async fn tls<A: Handler>(
-    mut connection: AcceptedConnection<A>,
+    mut connection: Box<AcceptedConnection<A>>,
     detected: &Arc<Detected>,
-) -> Option<AcceptedConnection<A>> {
+) -> Option<Box<AcceptedConnection<A>>> {
     if matches!(detected.tls, TlsBytes::Opaque) {
         let routes = Arc::clone(&detected.opaque);
         connection.opaque(Some(routes), None).await;
@@ -141,9 +141,9 @@ async fn tls<A: Handler>(
 
 /// What is inside of TLS between workloads: requests, or bytes.
 async fn inside_mesh<A: Handler>(
-    mut inside: AcceptedConnection<A>,
+    mut inside: Box<AcceptedConnection<A>>,
     detected: &Arc<Detected>,
-) -> Option<AcceptedConnection<A>> {
+) -> Option<Box<AcceptedConnection<A>>> {
     if detected.http.is_some() {
         let is_http = inside.agreed_on_http2()
             || wait(&mut inside, detected, Awaited::Protocol).await? == FirstBytes::Http;

@@ -44,7 +44,7 @@ async fn check_sizes() {
     let _client = TcpStream::connect(address).await.unwrap();
     let (tcp, remote) = listener.accept().await.unwrap();
     let downstream = Downstream {
-        listener: ListenerKey::from(address),
+        listener: Arc::new(ListenerKey::from(address)),
         remote,
         local: address,
     };

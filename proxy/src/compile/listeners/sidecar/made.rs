@@ -80,7 +80,7 @@ impl<'a> Made<'a> {
         let listener = match before {
             Some(before) => Arc::clone(before),
             None => Arc::new(Listener {
-                key: key.clone(),
+                key: Arc::new(key.clone()),
                 direction,
                 provenance,
                 protocols,

@@ -1,0 +1,176 @@
+//! A downstream socket with the bytes that were read ahead of its codec, and what counts the connection while it is open.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::transport::{Replayed, Transport};
+use crate::runtime::admission::AdmissionPermit;
+use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
+
+/// Bytes read ahead at once: most request heads fit.
+const AHEAD: usize = 1024;
+
+/// Counts a connection in its listener's statistics for as long as its socket is open.
+#[derive(Debug)]
+pub struct Counted {
+    stats: Arc<ListenerStats>,
+    worker: WorkerId,
+    protocol: ConnectionProtocol,
+}
+
+impl Counted {
+    /// Counts a connection as opened.
+    pub fn new(stats: Arc<ListenerStats>, worker: WorkerId, protocol: ConnectionProtocol) -> Self {
+        stats.opened(worker, protocol);
+        Self {
+            stats,
+            worker,
+            protocol,
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.stats.closed(self.worker, self.protocol);
+    }
+}
+
+/// A downstream socket with the bytes that were read ahead of its codec.
+#[derive(Debug)]
+pub struct Socket {
+    transport: Transport,
+    /// Read from the socket, not yet consumed.
+    ahead: Bytes,
+    counted: Option<Counted>,
+    /// Counts the connection out when the socket closes, also after an upgrade.
+    slot: AdmissionPermit,
+}
+
+impl Socket {
+    /// Takes over an accepted socket.
+    pub fn new(transport: Transport, slot: AdmissionPermit) -> Self {
+        Self {
+            transport,
+            ahead: Bytes::new(),
+            counted: None,
+            slot,
+        }
+    }
+
+    /// Takes the connection apart for a TLS handshake: its socket with what was read ahead in front, and what counts it.
+    /// `None` if it is inside TLS already.
+    pub fn into_handshake(self) -> Option<(Replayed, AdmissionPermit)> {
+        let socket = Replayed::new(self.ahead, self.transport)?;
+        Some((socket, self.slot))
+    }
+
+    /// Takes the connection apart: its socket, what was read ahead, and what counts it.
+    pub fn into_parts(self) -> (Transport, Bytes, AdmissionPermit) {
+        (self.transport, self.ahead, self.slot)
+    }
+
+    /// What bytes are read from and written to.
+    pub fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    /// What bytes are written to.
+    pub fn transport_mut(&mut self) -> &mut Transport {
+        &mut self.transport
+    }
+
+    /// What was read ahead and not yet consumed.
+    pub fn ahead(&self) -> &[u8] {
+        &self.ahead
+    }
+
+    /// Forgets bytes that were read ahead.
+    pub fn consume(&mut self, bytes: usize) {
+        self.ahead.advance(bytes.min(self.ahead.len()));
+        if self.ahead.is_empty() {
+            // A slice would keep the whole buffer.
+            self.ahead = Bytes::new();
+        }
+    }
+
+    /// Puts bytes back in front of those that were read ahead.
+    pub fn put_back(&mut self, bytes: &[u8]) {
+        self.ahead = joined(bytes, &self.ahead);
+    }
+
+    /// Counts the connection as one of this protocol until it closes.
+    pub fn count(&mut self, counted: Counted) {
+        self.counted = Some(counted);
+    }
+
+    /// Counts the connection as outbound until it closes; see [`AdmissionPermit::count_outbound`].
+    pub fn count_outbound(&mut self) {
+        self.slot.count_outbound();
+    }
+
+    /// Reads ahead; 0 bytes means that the peer ended its direction.
+    pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        // On the stack only while it is polled, so that waiting costs no memory.
+        let mut space = [0; AHEAD];
+        let mut space = ReadBuf::new(&mut space);
+        ready!(Pin::new(&mut self.transport).poll_read(cx, &mut space))?;
+        let read = space.filled();
+        self.ahead = joined(&self.ahead, read);
+        Poll::Ready(Ok(read.len()))
+    }
+
+    /// Reads and forgets; 0 bytes means that the peer ended its direction.
+    pub fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut space = [0; 4 * AHEAD];
+        let mut space = ReadBuf::new(&mut space);
+        ready!(Pin::new(&mut self.transport).poll_read(cx, &mut space))?;
+        Poll::Ready(Ok(space.filled().len()))
+    }
+
+    /// Writes a short last message if the kernel takes it at once, and ends our direction.
+    pub async fn finish(&mut self, message: &[u8]) -> io::Result<()> {
+        let transport = &mut self.transport;
+        if !message.is_empty() {
+            // Whether it was taken does not matter; what matters is not to wait for it.
+            poll_fn(
+                |cx| match Pin::new(&mut *transport).poll_write(cx, message) {
+                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                    Poll::Ready(Ok(_)) | Poll::Pending => Poll::Ready(Ok(())),
+                },
+            )
+            .await?;
+        }
+        poll_fn(|cx| Pin::new(&mut *transport).poll_shutdown(cx)).await
+    }
+}
+
+impl AsyncRead for Socket {
+    /// Reads what was read ahead first.
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.ahead.is_empty() {
+            return Pin::new(&mut self.transport).poll_read(cx, space);
+        }
+        let length = self.ahead.len().min(space.remaining());
+        space.put_slice(&self.ahead[..length]);
+        self.consume(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn joined(first: &[u8], second: &[u8]) -> Bytes {
+    let mut both = BytesMut::with_capacity(first.len() + second.len());
+    both.extend_from_slice(first);
+    both.extend_from_slice(second);
+    both.freeze()
+}

@@ -59,50 +59,67 @@ impl<A: Handler> AcceptedConnection<A> {
     /// and busy connections are not taken apart between two requests.
     pub async fn http1(mut self: Box<Self>) {
         self.count_as(ConnectionProtocol::Http1);
-        let mut connection = self;
+        let park_after = self.server.settings.http1.park_after;
         let mut came_back_soon = false;
-        loop {
-            // Boxed, so that the memory goes when the connection is parked.
-            match Box::pin(live(connection, came_back_soon)).await {
-                Ended::Gone => return,
-                Ended::Linger(left, done, message) => {
-                    return Box::pin(last_words(left, done, message)).await;
-                }
-                Ended::Parked(parked) => connection = parked,
-            }
-            let soon = connection
-                .now()
-                .after(connection.server.settings.http1.park_after);
-            if !connection.readable().await {
+        while let Some(mut parked) = until_parked(self, came_back_soon.then_some(park_after)).await
+        {
+            let soon = parked.now().after(park_after);
+            if !parked.readable().await {
                 return;
             }
-            came_back_soon = connection.now() < soon;
+            came_back_soon = parked.now() < soon;
+            self = parked;
         }
     }
 }
 
+/// Serves requests until the connection is parked; `None` when it is over.
+///
+/// What only a connection in use needs is boxed, so that the memory goes when it is parked.
+async fn until_parked<A: Handler>(
+    connection: Box<AcceptedConnection<A>>,
+    park_after: Option<Duration>,
+) -> Option<Box<AcceptedConnection<A>>> {
+    let lingering = match Box::pin(live(connection, park_after)).await {
+        Ended::Gone => return None,
+        Ended::Linger(left, done, message) => last_words(left, done, message),
+        Ended::Parked(parked) => return Some(parked),
+    };
+    Box::pin(lingering).await;
+    None
+}
+
 /// Sends a last message, and waits for the peer to end.
-async fn last_words<A>(mut connection: Box<AcceptedConnection<A>>, done: Done, message: Box<str>) {
-    let AcceptedConnection { socket, member, .. } = &mut *connection;
-    linger(socket, member, done, message.as_bytes()).await;
+async fn last_words<A: Handler>(
+    connection: Box<AcceptedConnection<A>>,
+    done: Done,
+    message: Box<str>,
+) {
+    let (_, socket, member) = connection.into_parts();
+    linger(socket, &member, done, message.as_bytes()).await;
 }
 
 /// Serves requests until the connection is idle, or over.
 async fn live<A: Handler>(
     mut accepted: Box<AcceptedConnection<A>>,
-    came_back_soon: bool,
+    park_after: Option<Duration>,
 ) -> Ended<Box<AcceptedConnection<A>>> {
     let connection = &accepted.connection(DownstreamProtocol::Http1);
     let (server, member) = (&accepted.server, &accepted.member);
     let settings = &server.settings.http1;
-    let framing = Framing::new(settings.limits());
-    let stream = Stream::new(accepted.socket, framing, Arc::clone(&connection.interim));
-    let flights = Flights::new(Arc::clone(stream.wire()));
+    let wire = Arc::default();
+    let flights = Flights::new(Arc::clone(&wire));
     let future_slot = FutureSlot::new();
     let service =
         service_fn(|request| answer(server, connection, (&flights, &future_slot), request));
+    let interim = Some(Arc::clone(&connection.interim));
+    let stream = Stream::new(
+        accepted.socket,
+        Framing::new(settings.limits()),
+        wire,
+        interim,
+    );
     let hyper = server.http1.serve_connection(TokioIo::new(stream), service);
-    let park_after = came_back_soon.then_some(settings.park_after);
     let mut driver = Driver {
         hyper: hyper.with_upgrades(),
         watchdog: Watchdog::new(member.now()),

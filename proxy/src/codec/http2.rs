@@ -36,45 +36,36 @@ impl<A: Handler> AcceptedConnection<A> {
         self.count_as(ConnectionProtocol::Http2);
         let connection = self.connection(DownstreamProtocol::Http2);
         let (server, socket, member) = self.into_parts();
-        let stream = Stream::unframed(socket, Framing::new(server.settings.http1.limits()));
-        serve(&server, stream, &connection, &member).await;
-    }
-}
-
-/// Serves a connection to its end.
-async fn serve<A: Handler>(
-    server: &Rc<Server<A>>,
-    stream: Stream,
-    connection: &Rc<Connection>,
-    member: &ConnectionHandle,
-) {
-    let mut service = Service {
-        driver: Driver::new(server, connection, stream),
-        server,
-        connection,
-        member,
-        farewell: Farewell::new(member.now()),
-        pulse: server.settings.http2.keep_alive.map(|interval| {
-            let settings = KeepAlive {
-                interval,
-                timeout: PONG_TIMEOUT,
-            };
-            Pulse::new(settings, since_start(member.now()))
-        }),
-        head_since: None,
-        rested: false,
-    };
-    let end = poll_fn(|cx| service.poll(cx)).await;
-    if let Some(counter) = end.counter() {
-        server.count(counter);
-    }
-    if end != Last::Close {
-        tracing::debug!(?end, "downstream connection ends");
-        let (stream, words) = service.driver.into_last_words();
-        let mut socket = stream.into_socket();
-        let done = end.counter().map_or(Done::Answered, |_| Done::Refused);
-        // boxed: connections that wait need not carry what their end takes
-        Box::pin(linger(&mut socket, member, done, &words)).await;
+        let now = member.now();
+        let framing = Framing::new(server.settings.http1.limits());
+        let stream = Stream::unframed(socket, framing);
+        let mut service = Service {
+            driver: Driver::new(&server, &connection, stream),
+            server: &server,
+            connection: &connection,
+            member: &member,
+            farewell: Farewell::new(now),
+            pulse: server.settings.http2.keep_alive.map(|interval| {
+                let settings = KeepAlive {
+                    interval,
+                    timeout: PONG_TIMEOUT,
+                };
+                Pulse::new(settings, since_start(now))
+            }),
+            head_since: None,
+            rested: false,
+        };
+        let end = poll_fn(|cx| service.poll(cx)).await;
+        if let Some(counter) = end.counter() {
+            server.count(counter);
+        }
+        if end != Last::Close {
+            tracing::debug!(?end, "downstream connection ends");
+            let (stream, words) = service.driver.into_last_words();
+            let done = end.counter().map_or(Done::Answered, |_| Done::Refused);
+            // boxed: connections that wait need not carry what their end takes
+            Box::pin(linger(stream.into_socket(), &member, done, &words)).await;
+        }
     }
 }
 

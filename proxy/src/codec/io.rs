@@ -152,7 +152,7 @@ impl Wire {
     }
 }
 
-/// A downstream socket as its codec reads and writes it. A connection that is parked has none.
+/// A downstream socket as its codec reads and writes it. A parked connection has none, only the socket.
 #[derive(Debug)]
 pub struct Stream {
     socket: Socket,
@@ -164,23 +164,23 @@ pub struct Stream {
 
 impl Stream {
     /// A socket on which HTTP/1 begins; interim responses are written where they may go.
-    pub fn new(socket: Socket, framing: Framing, interim: Arc<Waiting>) -> Self {
+    pub fn new(
+        socket: Socket,
+        framing: Framing,
+        wire: Arc<Wire>,
+        interim: Option<Arc<Waiting>>,
+    ) -> Self {
         Self {
             socket,
             framing,
-            wire: Arc::default(),
-            interim: Some(interim),
+            wire,
+            interim,
         }
     }
 
-    /// A socket for a codec that needs no framing.
+    /// A socket on which something else than HTTP/1 begins.
     pub fn unframed(socket: Socket, framing: Framing) -> Self {
-        let mut stream = Self {
-            socket,
-            framing,
-            wire: Arc::default(),
-            interim: None,
-        };
+        let mut stream = Self::new(socket, framing, Arc::default(), None);
         stream.tunnel();
         stream
     }

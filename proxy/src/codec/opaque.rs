@@ -23,9 +23,11 @@ use super::handler::Handler;
 use super::timeouts::Timeouts;
 use super::transport::Transport;
 use crate::exchange::tcp::{DownstreamTcp, IDLE_TIMEOUT, Opened, Record, Side, broken};
+use crate::registry::ConnectionPermit;
 use crate::runtime::clock::Tick;
 use crate::snapshot::OpaqueRoutes;
 use crate::telemetry::{ConnectionProtocol, ResponseFlags};
+use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream as Upstream;
 
 /// Bytes moved at once. Larger pieces leave the processor's cache, smaller ones cost more calls.
@@ -157,6 +159,8 @@ struct Pair {
     /// When a byte moved last.
     moved: Tick,
     limits: Limits,
+    /// Count the connection to the endpoint until it is closed; dropped after the sockets.
+    _counted: (Counted, ConnectionPermit),
 }
 
 /// What a connection may take of time.
@@ -185,56 +189,16 @@ impl<A: Handler> AcceptedConnection<A> {
             connect: None,
         };
         // Boxed, so that the memory that connecting takes goes when that is done.
-        let opened = Box::pin(self.server.handler.open(asked)).await;
-        let Some(opened) = opened else { return };
+        let Some(opened) = Box::pin(self.server.handler.open(asked)).await else {
+            return;
+        };
         let (server, socket, member) = self.into_parts();
         let (transport, ahead, _slot) = socket.into_parts();
         let limits = (&server.settings.opaque, &server.timeouts);
-        let client = (transport, ahead);
-        carry(client, opened, &member, &server.scratch, limits).await;
+        let mut pair = Pair::new((transport, ahead), opened, member.now(), limits);
+        let outcome = poll_fn(|cx| pair.poll(cx, &member, &server.scratch)).await;
+        pair.end(outcome);
     }
-}
-
-/// Carries bytes until both sides have ended, or one breaks, or neither moves for too long.
-async fn carry(
-    (downstream, ahead): (Transport, Bytes),
-    opened: Opened,
-    member: &ConnectionHandle,
-    scratch: &Scratch,
-    (settings, timeouts): (&Settings, &Timeouts),
-) {
-    let Opened {
-        upstream,
-        preface,
-        idle_timeout,
-        ends_at,
-        permit,
-        record,
-    } = opened;
-    // dropped after the sockets
-    let _counted = (upstream.counted, permit);
-    let mut pair = Pair {
-        downstream,
-        upstream: upstream.stream,
-        up: Direction {
-            pending: joined(preface, ahead),
-            ..Direction::default()
-        },
-        down: Direction::default(),
-        record,
-        moved: member.now(),
-        limits: Limits {
-            idle: idle_timeout.unwrap_or(settings.idle_timeout),
-            drain: timeouts.drain,
-            end: ends_at.map_or(Tick::NEVER, |end| {
-                member
-                    .now()
-                    .after(end.saturating_duration_since(Instant::now()))
-            }),
-        },
-    };
-    let outcome = poll_fn(|cx| pair.poll(cx, member, scratch)).await;
-    pair.end(outcome);
 }
 
 /// What goes to the endpoint first. Not counted apart: a preface is some dozen bytes.
@@ -247,6 +211,41 @@ fn joined(preface: Bytes, ahead: Bytes) -> Bytes {
 }
 
 impl Pair {
+    fn new(
+        (downstream, ahead): (Transport, Bytes),
+        opened: Opened,
+        now: Tick,
+        (settings, timeouts): (&Settings, &Timeouts),
+    ) -> Self {
+        let Opened {
+            upstream,
+            preface,
+            idle_timeout,
+            ends_at,
+            permit,
+            record,
+        } = opened;
+        Self {
+            downstream,
+            upstream: upstream.stream,
+            up: Direction {
+                pending: joined(preface, ahead),
+                ..Direction::default()
+            },
+            down: Direction::default(),
+            record,
+            moved: now,
+            limits: Limits {
+                idle: idle_timeout.unwrap_or(settings.idle_timeout),
+                drain: timeouts.drain,
+                end: ends_at.map_or(Tick::NEVER, |end| {
+                    now.after(end.saturating_duration_since(Instant::now()))
+                }),
+            },
+            _counted: (upstream.counted, permit),
+        }
+    }
+
     fn poll(
         &mut self,
         cx: &mut Context<'_>,

@@ -88,7 +88,7 @@ pub(super) enum Done {
 /// Closing a socket that has unread bytes resets the connection, and the reset may overtake the response: the peer would
 /// never learn why (RFC 9112, section 9.6).
 pub(super) async fn linger(
-    socket: &mut Socket,
+    mut socket: Socket,
     member: &ConnectionHandle,
     done: Done,
     message: &[u8],

@@ -19,41 +19,12 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves a connection to its end.
 ///
-/// HTTP is served here, since its connections may wait for long and each further future would keep room for them;
+/// HTTP/1 is served here, since its connections may wait for long and each further future would keep room for them;
 /// everything else is boxed.
-pub(super) async fn serve<A: Handler>(mut connection: Box<AcceptedConnection<A>>) {
-    let (mut service, header) = match connection.service() {
-        Some((service, header)) => (Some(service), header),
-        None => (None, ProxyHeader::Off),
-    };
-    if header != ProxyHeader::Off && !Box::pin(forwarder(&mut connection, header)).await {
+pub(super) async fn serve<A: Handler>(connection: Box<AcceptedConnection<A>>) {
+    let Some(mut connection) = opened(connection).await else {
         return;
-    }
-    if let Some(Service::Captured(intake)) = service {
-        service = captured::enter(&mut connection, intake);
-        if service.is_none() {
-            return;
-        }
-    }
-    match service {
-        None | Some(Service::Http(_) | Service::HttpProxy) => {}
-        // captured connections were told apart above
-        Some(Service::Captured(_)) => return connection.refuse(Counter::NotCaptured),
-        Some(Service::Detected(detected)) => {
-            match Box::pin(captured::detect(connection, detected)).await {
-                Some(http) => connection = http,
-                None => return,
-            }
-        }
-        Some(Service::Opaque(routes)) => {
-            return Box::pin(connection.opaque(Some(routes), None)).await;
-        }
-        Some(Service::Tls(chains)) => match Box::pin(tls(connection, chains)).await {
-            // What is inside is served from here, so that nothing of the handshake stays.
-            Some(inside) => connection = inside,
-            None => return,
-        },
-    }
+    };
     let protocol = loop {
         if connection.agreed_on_http2() {
             break Protocol::Http2;
@@ -67,9 +38,41 @@ pub(super) async fn serve<A: Handler>(mut connection: Box<AcceptedConnection<A>>
     };
     match protocol {
         Protocol::Http1 => connection.http1().await,
-        // Boxed, so that HTTP/1 connections do not have room for it.
         Protocol::Http2 => Box::pin(connection.http2()).await,
         Protocol::Tls => connection.refuse(Counter::ProtocolUnknown),
+    }
+}
+
+/// What comes before HTTP: a PROXY header, detection, TLS. Returned is a connection that carries HTTP; any other is served
+/// here.
+async fn opened<A: Handler>(
+    mut connection: Box<AcceptedConnection<A>>,
+) -> Option<Box<AcceptedConnection<A>>> {
+    let (mut service, header) = match connection.service() {
+        Some((service, header)) => (Some(service), header),
+        None => (None, ProxyHeader::Off),
+    };
+    if header != ProxyHeader::Off && !Box::pin(forwarder(&mut connection, header)).await {
+        return None;
+    }
+    if let Some(Service::Captured(intake)) = service {
+        service = captured::enter(&mut connection, intake);
+        service.as_ref()?;
+    }
+    match service {
+        None | Some(Service::Http(_) | Service::HttpProxy) => Some(connection),
+        // captured connections were told apart above
+        Some(Service::Captured(_)) => {
+            connection.refuse(Counter::NotCaptured);
+            None
+        }
+        Some(Service::Detected(detected)) => Box::pin(captured::detect(connection, detected)).await,
+        Some(Service::Opaque(routes)) => {
+            Box::pin(connection.opaque(Some(routes), None)).await;
+            None
+        }
+        // What is inside is not served from there, so that nothing of the handshake stays.
+        Some(Service::Tls(chains)) => Box::pin(tls(connection, chains)).await,
     }
 }
 

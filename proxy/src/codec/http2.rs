@@ -45,7 +45,7 @@ impl<A: Handler> AcceptedConnection<A> {
             connection: &connection,
             member: &member,
             farewell: Farewell::new(now),
-            pulse: server.settings.http2.keep_alive.map(|interval| {
+            pulse: server.settings.http2.keep_alive.map(move |interval| {
                 let settings = KeepAlive {
                     interval,
                     timeout: PONG_TIMEOUT,
@@ -64,7 +64,8 @@ impl<A: Handler> AcceptedConnection<A> {
             let (stream, words) = service.driver.into_last_words();
             let done = end.counter().map_or(Done::Answered, |_| Done::Refused);
             // boxed: connections that wait need not carry what their end takes
-            Box::pin(linger(stream.into_socket(), &member, done, &words)).await;
+            let socket = stream.into_socket();
+            Box::pin(async move { linger(socket, &member, done, &words).await }).await;
         }
     }
 }

@@ -88,6 +88,33 @@ fn kib_each(proxy: &Proxy, head: &str) -> u64 {
 const DOWNLOAD: &str = "GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
 const UPLOAD: &str = "POST /hangs HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n";
 
+/// Connections that made one request each.
+fn idle(proxy: &Proxy, count: usize) -> Vec<TcpStream> {
+    let connect = |_| {
+        let mut stream = TcpStream::connect(proxy.edge).expect("connected");
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        stream.write_all(request).expect("written");
+        stream.read_exact(&mut [0; 16]).expect("an answer");
+        stream
+    };
+    (0..count).map(connect).collect()
+}
+
+/// Of about 830 bytes that are live.
+const IDLE_BYTES_MAX: u64 = 1100;
+
+#[test]
+fn idle_connection_uses_little_memory() {
+    let (_origin, proxy) = before(Back::H1);
+    // what the first connections bring up is not theirs
+    let _first = idle(&proxy, 200);
+    let before = steady_kib(&proxy, || {});
+    let idle = idle(&proxy, 2_000);
+    let after = steady_kib(&proxy, || {});
+    let each = (after - before) * 1024 / idle.len() as u64;
+    assert!(each <= IDLE_BYTES_MAX, "{each} bytes each");
+}
+
 #[test]
 fn slow_reader_uses_little_memory() {
     for (back, most) in [(Back::H1, 160), (Back::H2, 160)] {

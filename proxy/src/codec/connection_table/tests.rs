@@ -131,3 +131,10 @@ async fn drain_reaches_the_connections_of_its_listener() {
     assert!(connection_table.join(listener(1)).draining().is_none());
     assert!(one.draining().is_some());
 }
+
+#[test]
+fn timer_of_a_connection_stays_small() {
+    // with the two counts of its `Rc`
+    let size = 2 * size_of::<usize>() + size_of::<ConnectionTimer>();
+    assert!(size <= 64, "{size} bytes");
+}

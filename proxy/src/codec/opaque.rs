@@ -4,7 +4,9 @@
 //! from there to the other side at once; only what the other side does not take is kept, and nothing more is read from
 //! this side until that is gone.
 
-use std::cell::RefCell;
+mod scratch;
+mod settings;
+
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -22,7 +24,7 @@ use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
 use super::timeouts::Timeouts;
 use super::transport::Transport;
-use crate::exchange::tcp::{DownstreamTcp, IDLE_TIMEOUT, Opened, Record, Side, broken};
+use crate::exchange::tcp::{DownstreamTcp, Opened, Record, Side, broken};
 use crate::registry::ConnectionPermit;
 use crate::runtime::clock::Tick;
 use crate::snapshot::OpaqueRoutes;
@@ -30,33 +32,8 @@ use crate::telemetry::{ConnectionProtocol, ResponseFlags};
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream as Upstream;
 
-/// Bytes moved at once. Larger pieces leave the processor's cache, smaller ones cost more calls.
-const PIECE_BYTES: usize = 128 * 1024;
-
-/// Memory that the connections of a worker read into, one at a time.
-#[derive(Debug)]
-pub(super) struct Scratch(RefCell<Box<[u8]>>);
-
-impl Scratch {
-    pub(super) fn new() -> Self {
-        Self(RefCell::new(Box::default()))
-    }
-}
-
-/// Limits of raw TCP connections.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Time without a byte in either direction after which a connection is closed. Default: 1 h.
-    pub idle_timeout: Duration,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            idle_timeout: IDLE_TIMEOUT,
-        }
-    }
-}
+pub(super) use self::scratch::Scratch;
+pub use self::settings::Settings;
 
 /// How a connection came to its end.
 enum Outcome {
@@ -288,10 +265,7 @@ impl Pair {
         received: &mut u64,
         sent: &mut u64,
     ) -> Poll<Outcome> {
-        let mut space = scratch.0.borrow_mut();
-        if space.is_empty() {
-            *space = vec![0; PIECE_BYTES].into_boxed_slice();
-        }
+        let mut space = scratch.space();
         let sides = (&mut self.downstream, &mut self.upstream);
         let up = match self.up.poll(cx, sides, &mut space, received) {
             Poll::Ready(Err(Failure::Read(error))) => return broke(Side::Downstream, error),

@@ -100,7 +100,7 @@ impl Socket {
         }
     }
 
-    /// Puts bytes back in front of those that were read ahead.
+    /// Puts bytes back in front of the bytes that were read ahead.
     pub fn put_back(&mut self, bytes: &[u8]) {
         self.ahead = joined(bytes, &self.ahead);
     }

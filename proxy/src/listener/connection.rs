@@ -43,7 +43,7 @@ pub(super) async fn serve<A: Handler>(connection: Box<AcceptedConnection<A>>) {
     }
 }
 
-/// What comes before HTTP: a PROXY header, detection, TLS. Returned is a connection that carries HTTP; any other is served
+/// Does everything that precedes HTTP: PROXY header, detection, TLS. Returns a connection that carries HTTP; any other is served
 /// here.
 async fn opened<A: Handler>(
     mut connection: Box<AcceptedConnection<A>>,

@@ -1,0 +1,26 @@
+//! Memory that the raw TCP connections of a worker share.
+
+use std::cell::{RefCell, RefMut};
+
+/// Bytes moved at once. Larger pieces leave the processor's cache, smaller ones cost more calls.
+const PIECE_BYTES: usize = 128 * 1024;
+
+/// Memory that the connections of a worker read into, one at a time.
+#[derive(Debug)]
+pub(in crate::codec) struct Scratch(RefCell<Box<[u8]>>);
+
+impl Scratch {
+    /// None until it is used.
+    pub(in crate::codec) fn new() -> Self {
+        Self(RefCell::new(Box::default()))
+    }
+
+    /// The memory.
+    pub(super) fn space(&self) -> RefMut<'_, [u8]> {
+        let mut space = self.0.borrow_mut();
+        if space.is_empty() {
+            *space = vec![0; PIECE_BYTES].into_boxed_slice();
+        }
+        RefMut::map(space, |space| &mut **space)
+    }
+}

@@ -5,7 +5,7 @@
 #
 # ARCHITECTURE: amd64 or arm64; default: that of this machine. Another one is cross-compiled, which needs the compiler
 # that is named below. DIRECTORY (default: target/image) gets `strait` without symbols, and `strait.debug` with them.
-# PROFILE=dev builds without optimization, for tests.
+# PROFILE=dev builds without optimization, for tests. STRAIT_RUSTFLAGS are more flags of rustc; build-optimized.sh sets them.
 #
 # Why glibc, and not musl: one C library for all builds, the one that the tests run with. Nothing here needs the shared libraries
 # that a static glibc loads at run time: names are looked up by the resolver of Strait.
@@ -47,7 +47,7 @@ fi
 [ "$architecture" != arm64 ] || export JEMALLOC_SYS_WITH_LG_PAGE=16
 
 # Relative relocations, packed: 0.8 MB less. Needs glibc 2.36 on the machine that builds.
-RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs" \
+RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs ${STRAIT_RUSTFLAGS:-}" \
   cargo build --locked --profile "$profile" --target "$target" --package proxy --bin strait
 folder=$profile
 [ "$profile" != dev ] || folder=debug

@@ -74,7 +74,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Load(wanted)) => return Ok(crate::load::run(wanted)),
         None => {}
     }
-    let tools = Tools::find(&tool::strait_binary(arguments.strait.as_deref())?);
+    let tools = Tools::find(&arguments.wanted()?);
     for tool in tools.missing() {
         say(&tool::missing_hint(tool));
     }

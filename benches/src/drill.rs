@@ -23,7 +23,7 @@ use crate::compare::client::free_port;
 use crate::compare::configure::Proxy;
 use crate::compare::failure::context;
 use crate::compare::process::{Cancel, CommandLine, Launcher, Process, pin_self, raise_open_files};
-use crate::compare::tool::{Tools, strait_binary};
+use crate::compare::tool::{Tools, Wanted, strait_binary};
 
 mod configure;
 mod load;
@@ -113,7 +113,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         Proxy::Strait
     };
-    let tools = Tools::find(&strait);
+    let tools = Tools::find(&Wanted {
+        strait,
+        ..Wanted::default()
+    });
     let program = tools
         .get(proxy.tool())
         .ok_or_else(|| Failure::new(format!("{} is not there", proxy.name())))?;

@@ -1,11 +1,15 @@
 //! The command line of `compare`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::compare::configure::Proxy;
+use crate::compare::failure::Failure;
 use crate::compare::scenario::Scenario;
+use crate::compare::tool::{self, Tool, Wanted};
 use crate::load;
 
 /// Puts the same work through Strait, nginx, HAProxy and Envoy in one run, and compares the CPU time and memory.
@@ -39,6 +43,14 @@ pub struct Arguments {
     /// The binary of Strait. Default: `strait` beside this program.
     #[arg(long, value_name = "PATH")]
     pub strait: Option<PathBuf>,
+
+    /// Another binary of Strait: it takes its turns in the same run, as `Strait before`.
+    #[arg(long, value_name = "PATH")]
+    pub before: Option<PathBuf>,
+
+    /// Proxies to measure; may be given more than once. Default: all that are installed.
+    #[arg(long = "proxy", value_name = "NAME", value_enum)]
+    pub proxies: Vec<Proxy>,
 
     /// The core for the proxies. Default: the last one.
     #[arg(long, value_name = "CORE")]
@@ -112,6 +124,28 @@ impl Arguments {
         let all = Scenario::ALL.into_iter();
         all.filter(|scenario| self.scenarios.is_empty() || self.scenarios.contains(scenario))
             .collect()
+    }
+
+    /// Which programs to look for, and where.
+    ///
+    /// # Errors
+    /// If the path of this program or the working directory is not known.
+    pub fn wanted(&self) -> Result<Wanted, Failure> {
+        let before = self.before.as_deref();
+        let is_left_out = |proxy: Proxy| match proxy {
+            Proxy::Before => before.is_none(),
+            _ => !self.proxies.is_empty() && !self.proxies.contains(&proxy),
+        };
+        let left_out = Proxy::ALL.into_iter().filter(|proxy| is_left_out(*proxy));
+        let mut left_out: BTreeSet<Tool> = left_out.map(Proxy::tool).collect();
+        if left_out.contains(&Tool::Nginx) {
+            left_out.insert(Tool::NginxStream);
+        }
+        Ok(Wanted {
+            strait: tool::strait_binary(self.strait.as_deref())?,
+            before: before.map(|path| tool::strait_binary(Some(path))).transpose()?,
+            left_out,
+        })
     }
 
     /// Length of one turn under load.

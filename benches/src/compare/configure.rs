@@ -20,7 +20,7 @@ pub use plan::{ConfigFile, Others, Plan, Proxy, Work, prefix};
 /// The files for a proxy that will run in `directory`.
 pub fn files(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> Vec<ConfigFile> {
     match proxy {
-        Proxy::Strait => strait::files(plan),
+        Proxy::Strait | Proxy::Before => strait::files(plan),
         Proxy::Nginx => vec![nginx::file(plan, &program.version)],
         Proxy::Haproxy => haproxy::files(plan, directory),
         Proxy::Envoy => vec![envoy::file(plan)],
@@ -30,7 +30,7 @@ pub fn files(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> Ve
 /// The command that starts a proxy in the foreground on its files in `directory`.
 pub fn command(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> CommandLine {
     let arguments: Vec<OsString> = match proxy {
-        Proxy::Strait => strait::arguments(plan, directory),
+        Proxy::Strait | Proxy::Before => strait::arguments(plan, directory),
         Proxy::Nginx => nginx::arguments(directory),
         Proxy::Haproxy => haproxy::arguments(directory),
         Proxy::Envoy => envoy::arguments(directory),

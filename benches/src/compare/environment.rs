@@ -30,6 +30,7 @@ pub(super) fn describe(arguments: &Arguments, tools: &Tools) -> Vec<(String, Str
     ];
     for tool in [
         Tool::Strait,
+        Tool::Before,
         Tool::Nginx,
         Tool::Haproxy,
         Tool::Envoy,
@@ -37,10 +38,15 @@ pub(super) fn describe(arguments: &Arguments, tools: &Tools) -> Vec<(String, Str
         Tool::H2load,
     ] {
         let version = match tools.get(tool) {
+            None if tool == Tool::Before => continue,
             None => "not installed, left out".to_owned(),
             Some(found) => or_unknown(Some(found.version.clone())),
         };
-        facts.push((tool.binary().to_owned(), version));
+        let name = match tool {
+            Tool::Before => "strait before",
+            _ => tool.binary(),
+        };
+        facts.push((name.to_owned(), version));
     }
     facts
 }

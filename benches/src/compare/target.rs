@@ -194,9 +194,7 @@ fn row(target: &Target, figures: &Figures) -> Option<Vec<String>> {
         Base::Unit(unit, factor) => (value / factor, format!(" {unit}")),
         Base::Of(figure, proxy) => (value / figures.get(&(figure, proxy))?, "x".to_owned()),
         Base::BestPeer => {
-            let peers = Proxy::ALL
-                .into_iter()
-                .filter(|proxy| *proxy != Proxy::Strait);
+            let peers = Proxy::ALL.into_iter().filter(|proxy| proxy.is_peer());
             let values = peers.filter_map(|peer| figures.get(&(target.figure, peer)));
             let (best, _) = range(values.copied())?;
             (value / best, "x".to_owned())

@@ -1,6 +1,6 @@
 //! The programs that a comparison needs: where they are, which version, and how to get them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,8 @@ const STREAM_MODULE: &str = "ngx_stream_module.so";
 /// A program that is not part of this workspace, or the proxy that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
+    /// Another build of the proxy of this workspace.
+    Before,
     /// The proxy Envoy.
     Envoy,
     /// Load generator for HTTP/2.
@@ -36,8 +38,9 @@ pub enum Tool {
 
 impl Tool {
     /// Every program, in the order in which they are reported.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Strait,
+        Self::Before,
         Self::Nginx,
         Self::NginxStream,
         Self::Haproxy,
@@ -59,7 +62,7 @@ impl Tool {
             Self::NginxStream => STREAM_MODULE,
             Self::Prlimit => "prlimit",
             Self::Setpriv => "setpriv",
-            Self::Strait => "strait",
+            Self::Strait | Self::Before => "strait",
             Self::Taskset => "taskset",
             Self::Wrk => "wrk",
         }
@@ -74,7 +77,7 @@ impl Tool {
             Self::Nginx => "apt-get install nginx",
             Self::NginxStream => "apt-get install libnginx-mod-stream",
             Self::Prlimit | Self::Setpriv | Self::Taskset => "apt-get install util-linux",
-            Self::Strait => "cargo build --release -p proxy",
+            Self::Strait | Self::Before => "cargo build --release -p proxy",
             Self::Wrk => "apt-get install wrk",
         }
     }
@@ -105,6 +108,18 @@ pub struct Found {
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
     found: BTreeMap<Tool, Found>,
+    left_out: BTreeSet<Tool>,
+}
+
+/// Binaries of Strait, and which proxies are measured.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Where the proxy of this workspace is expected.
+    pub strait: PathBuf,
+    /// Another build of it.
+    pub before: Option<PathBuf>,
+    /// Programs that are neither looked for nor missed.
+    pub left_out: BTreeSet<Tool>,
 }
 
 /// The binary of Strait: the chosen one, else that beside this program. As an absolute path, since programs are started in a
@@ -123,17 +138,25 @@ pub fn strait_binary(chosen: Option<&Path>) -> Result<PathBuf, Failure> {
     std::path::absolute(&path).map_err(context(path.display()))
 }
 
+impl Wanted {
+    fn tools(&self) -> impl Iterator<Item = Tool> {
+        let all = Tool::ALL.into_iter();
+        all.filter(|tool| !self.left_out.contains(tool))
+    }
+}
+
 impl Tools {
-    /// Looks for every program; `strait` says where the proxy of this workspace is expected.
-    pub fn find(strait: &Path) -> Self {
+    /// Looks for every program that is wanted.
+    pub fn find(wanted: &Wanted) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
         // Users other than root often lack the directories where nginx and HAProxy live.
         let extra = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
         let directories: Vec<PathBuf> = env::split_paths(&path).chain(extra).collect();
         let mut found = BTreeMap::new();
-        for tool in Tool::ALL {
+        for tool in wanted.tools() {
             let path = match tool {
-                Tool::Strait => strait.is_file().then(|| strait.to_owned()),
+                Tool::Strait => Some(wanted.strait.clone()).filter(|path| path.is_file()),
+                Tool::Before => wanted.before.clone().filter(|path| path.is_file()),
                 Tool::NginxStream => found.get(&Tool::Nginx).and_then(stream_module),
                 Tool::Envoy => envoy_of_wheel().or_else(|| on_path(tool.binary(), &directories)),
                 _ => on_path(tool.binary(), &directories),
@@ -146,7 +169,10 @@ impl Tools {
                 found.insert(tool, Found { path, version });
             }
         }
-        Self { found }
+        Self {
+            found,
+            left_out: wanted.left_out.clone(),
+        }
     }
 
     /// Where a program is, if it is there.
@@ -164,7 +190,7 @@ impl Tools {
     pub fn missing(&self) -> impl Iterator<Item = Tool> {
         Tool::ALL
             .into_iter()
-            .filter(|tool| !self.found.contains_key(tool))
+            .filter(|tool| !self.found.contains_key(tool) && !self.left_out.contains(tool))
     }
 }
 
@@ -179,6 +205,7 @@ impl<'a> FromIterator<(Tool, &'a str)> for Tools {
         });
         Self {
             found: found.collect(),
+            left_out: BTreeSet::new(),
         }
     }
 }

@@ -2,14 +2,19 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
+
 use crate::compare::tls::Credentials;
 use crate::compare::tool::Tool;
 
 /// A proxy under comparison, in the order of the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Proxy {
     /// The proxy of this workspace.
     Strait,
+    /// Another build of the proxy of this workspace.
+    #[value(skip)]
+    Before,
     /// nginx.
     Nginx,
     /// HAProxy.
@@ -20,12 +25,24 @@ pub enum Proxy {
 
 impl Proxy {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Strait, Self::Nginx, Self::Haproxy, Self::Envoy];
+    pub const ALL: [Self; 5] = [
+        Self::Strait,
+        Self::Before,
+        Self::Nginx,
+        Self::Haproxy,
+        Self::Envoy,
+    ];
+
+    /// Whether it is a proxy of another project.
+    pub fn is_peer(self) -> bool {
+        !matches!(self, Self::Strait | Self::Before)
+    }
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Strait => "Strait",
+            Self::Before => "Strait before",
             Self::Nginx => "nginx",
             Self::Haproxy => "HAProxy",
             Self::Envoy => "Envoy",
@@ -44,6 +61,7 @@ impl Proxy {
     pub fn tool(self) -> Tool {
         match self {
             Self::Strait => Tool::Strait,
+            Self::Before => Tool::Before,
             Self::Nginx => Tool::Nginx,
             Self::Haproxy => Tool::Haproxy,
             Self::Envoy => Tool::Envoy,

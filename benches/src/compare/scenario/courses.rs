@@ -80,7 +80,7 @@ pub(super) fn features() -> Course {
                and time-outs, which no request takes."
             .to_owned(),
         path: format!("{plain}item"),
-        proxies: &[Proxy::Strait],
+        proxies: &[Proxy::Strait, Proxy::Before],
         variants: vec![
             of("alone", Others::None, Figure::CpuPlainAlone),
             of(

@@ -41,5 +41,23 @@ done
 cargo run --locked --release --package benches --bin compare -- \
   "$@" --proxy strait --rounds 1 --seconds 2 --strait "$work/counting/strait" >"$work/training.md"
 "$merge" merge -o "$work/profile" "$counts"
-profile=$(cd "$work" && pwd)/profile
-STRAIT_RUSTFLAGS="-C profile-use=$profile -C link-arg=-Wl,-z,keep-text-section-prefix" deploy/build-static.sh "" "$out"
+
+# What ran, most often first, then what is not counted (the standard library, C), lies together: a process maps, and the
+# kernel reads, little of the rest. Names that are counted but never ran are left to the linker.
+"$merge" show --all-functions --counts "$work/profile" | awk '
+  /^  [^ ].*:$/ { name = $1; sub(/:$/, "", name); sub(/^.*;/, "", name) }
+  /Block counts: / {
+    most = 0
+    gsub(/[^0-9 ]/, " ")
+    for (i = 1; i <= NF; i++) if ($i > most) most = $i
+    print most, name
+  }' >"$work/functions"
+{
+  sort --numeric-sort --reverse "$work/functions" | awk '$1 > 0 { print $2 }'
+  nm "$work/counting/strait.debug" | awk 'NR == FNR { known[$2]; next } $2 ~ /^[tTwW]$/ && !($3 in known) && $3 !~ /aws_lc/ { print $3 }' \
+    "$work/functions" -
+} >"$work/order"
+
+work=$(cd "$work" && pwd)
+STRAIT_RUSTFLAGS="-C profile-use=$work/profile -C link-arg=-Wl,--symbol-ordering-file=$work/order -C link-arg=-Wl,--no-warn-symbol-ordering" \
+  deploy/build-static.sh "" "$out"

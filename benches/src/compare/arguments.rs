@@ -143,7 +143,9 @@ impl Arguments {
         }
         Ok(Wanted {
             strait: tool::strait_binary(self.strait.as_deref())?,
-            before: before.map(|path| tool::strait_binary(Some(path))).transpose()?,
+            before: before
+                .map(|path| tool::strait_binary(Some(path)))
+                .transpose()?,
             left_out,
         })
     }
@@ -190,5 +192,18 @@ mod tests {
             Arguments::parse_from(line).chosen(),
             [Scenario::Small, Scenario::H2c]
         );
+    }
+    #[test]
+    fn proxies_that_are_not_named_are_left_out() {
+        let left_out = |more: &[&str]| {
+            let line = ["compare"].iter().chain(more);
+            let wanted = Arguments::parse_from(line).wanted().unwrap();
+            (wanted.left_out, wanted.before.is_some())
+        };
+        assert_eq!(left_out(&[]), (BTreeSet::from([Tool::Before]), false));
+        let (named, before) = left_out(&["--proxy", "haproxy", "--before", "other/strait"]);
+        let expected = [Tool::Strait, Tool::Nginx, Tool::NginxStream, Tool::Envoy];
+        assert_eq!(named, BTreeSet::from(expected));
+        assert!(before);
     }
 }

@@ -33,6 +33,7 @@ fn snapshot(others: Others) -> Snapshot {
         listen: 8080,
         admin: 15000,
         upstream: 8081,
+        endpoints: 1,
         prefixes: vec![prefix(0)],
         prefixes_per_object: 1,
         work: Work::Http,

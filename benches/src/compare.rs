@@ -67,7 +67,9 @@ const DEBUG_BUILD: &str =
 /// When nothing can be measured, the report cannot be written, or the run was asked to stop.
 pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
-        Some(Command::Upstream) => return upstream::serve().map(|()| ExitCode::SUCCESS),
+        Some(Command::Upstream { addresses }) => {
+            return upstream::serve(*addresses).map(|()| ExitCode::SUCCESS);
+        }
         Some(Command::Generate(wanted)) => {
             return generator::generate(wanted).map(|()| ExitCode::SUCCESS);
         }

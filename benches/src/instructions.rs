@@ -134,6 +134,7 @@ impl Bench<'_> {
             listen: free_port()?,
             admin: free_port()?,
             upstream: self.upstream,
+            endpoints: 1,
             prefixes: vec!["/".to_owned()],
             prefixes_per_object: 1,
             work: Work::Http,

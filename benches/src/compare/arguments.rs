@@ -74,7 +74,11 @@ pub struct Arguments {
 pub enum Command {
     /// Be the upstream: print the ports, then answer every request until killed.
     #[command(hide = true)]
-    Upstream,
+    Upstream {
+        /// Loopback addresses to answer on, from 127.0.0.1 on.
+        #[arg(long, default_value_t = 1)]
+        addresses: u16,
+    },
     /// Be a load generator: put load on a port for a while, then print what was counted.
     #[command(hide = true)]
     Generate(Generate),
@@ -124,6 +128,12 @@ impl Arguments {
         let all = Scenario::ALL.into_iter();
         all.filter(|scenario| self.scenarios.is_empty() || self.scenarios.contains(scenario))
             .collect()
+    }
+
+    /// Loopback addresses that the upstream has to answer on.
+    pub fn upstream_addresses(&self) -> u16 {
+        let chosen = self.chosen().into_iter();
+        chosen.map(Scenario::upstream_addresses).max().unwrap_or(1)
     }
 
     /// Which programs to look for, and where.

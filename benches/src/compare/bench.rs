@@ -63,6 +63,8 @@ pub struct Shape {
     pub tls: bool,
     /// Routes that no request takes.
     pub others: Others,
+    /// Endpoints of the upstream.
+    pub endpoints: u16,
     /// Downstream connections at most.
     pub connections_max: u32,
     /// The path that must be answered, whole, before the proxy counts as up.
@@ -79,6 +81,7 @@ impl Shape {
             http2: false,
             tls: false,
             others: Others::None,
+            endpoints: 1,
             connections_max,
             probe: "/".to_owned(),
         }
@@ -128,7 +131,8 @@ impl Bench {
         }
         let launcher = Launcher::new(directory.to_owned(), cancel);
         let material = Material::make(directory)?;
-        let (upstream, upstream_ports) = start_upstream(&launcher, load_core)?;
+        let addresses = arguments.upstream_addresses();
+        let (upstream, upstream_ports) = start_upstream(&launcher, load_core, addresses)?;
         let started = Cell::new(0);
         Ok(Self {
             arguments,
@@ -169,6 +173,7 @@ impl Bench {
             listen: free_port()?,
             admin: free_port()?,
             upstream: self.upstream_port(shape.work),
+            endpoints: shape.endpoints,
             prefixes: shape.prefixes.clone(),
             prefixes_per_object: shape.prefixes_per_object,
             work: shape.work,
@@ -276,9 +281,14 @@ impl Bench {
 }
 
 /// Starts this program once more, as the upstream; it tells its ports as its first line.
-fn start_upstream(launcher: &Launcher, core: usize) -> Result<(Process, Ports), Failure> {
+fn start_upstream(
+    launcher: &Launcher,
+    core: usize,
+    addresses: u16,
+) -> Result<(Process, Ports), Failure> {
     let own = std::env::current_exe().map_err(context("cannot find this program"))?;
-    let mut process = launcher.start("upstream", core, &CommandLine::new(&own, ["upstream"]))?;
+    let line = CommandLine::new(&own, ["upstream", &format!("--addresses={addresses}")]);
+    let mut process = launcher.start("upstream", core, &line)?;
     let limits = (Duration::from_millis(1), START_LIMIT);
     let ports = launcher
         .cancel()

@@ -15,7 +15,7 @@ mod nginx;
 mod plan;
 pub mod strait;
 
-pub use plan::{ConfigFile, Others, Plan, Proxy, Work, prefix};
+pub use plan::{ConfigFile, Others, Plan, Proxy, Work, address, prefix};
 
 /// The files for a proxy that will run in `directory`.
 pub fn files(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> Vec<ConfigFile> {

@@ -10,6 +10,7 @@ mod latency;
 mod loaded;
 mod name;
 mod notes;
+mod scale;
 mod sidecars;
 mod slow;
 mod throughput;
@@ -25,6 +26,7 @@ impl Scenario {
         let course = match self {
             Self::Small => courses::small(),
             Self::Routes => courses::routes(),
+            Self::Endpoints => scale::endpoints(),
             Self::Features => courses::features(),
             Self::H2c => courses::h2c(),
             Self::Large => courses::large(),

@@ -27,12 +27,10 @@ static_resources:
       cluster_name: upstream
       endpoints:
       - lb_endpoints:
-        - endpoint:
-            address: {{ socket_address: {{ address: 127.0.0.1, port_value: {upstream} }} }}
-",
+{endpoints}",
         admin = plan.admin,
         listen = plan.listen,
-        upstream = plan.upstream,
+        endpoints = endpoints(plan),
         filter = match plan.work {
             Work::Tcp => tcp_proxy(),
             Work::Http | Work::Grpc => connection_manager(plan),
@@ -44,6 +42,19 @@ static_resources:
         },
     );
     ConfigFile::new(NAME, text)
+}
+
+/// The default policy is round robin.
+fn endpoints(plan: &Plan) -> String {
+    let port = plan.upstream;
+    let endpoint = |address| {
+        format!(
+            "        - endpoint:
+            address: {{ socket_address: {{ address: {address}, port_value: {port} }} }}
+"
+        )
+    };
+    plan.addresses().map(endpoint).collect()
 }
 
 fn connection_manager(plan: &Plan) -> String {

@@ -34,12 +34,11 @@ defaults
   bind 127.0.0.1:{listen}{bind}
   {routing}
 backend upstream
-  server only 127.0.0.1:{upstream}{server}
-",
+  balance roundrobin
+{servers}",
         connections = plan.connections_max + 1024,
         listen = plan.listen,
         bind = bind_options(plan),
-        upstream = plan.upstream,
         mode = match plan.work {
             Work::Tcp => "tcp",
             Work::Http | Work::Grpc => "http",
@@ -48,10 +47,7 @@ backend upstream
             Work::Tcp => "",
             Work::Http | Work::Grpc => "  timeout http-keep-alive 600s\n  http-reuse always\n",
         },
-        server = match plan.work {
-            Work::Grpc => " proto h2",
-            Work::Http | Work::Tcp => "",
-        },
+        servers = servers(plan),
     );
     let mut files = vec![ConfigFile::new(NAME, text)];
     if !plan.takes_everything() {
@@ -63,6 +59,18 @@ backend upstream
         files.push(ConfigFile::new(MAP, map));
     }
     files
+}
+
+fn servers(plan: &Plan) -> String {
+    let protocol = match plan.work {
+        Work::Grpc => " proto h2",
+        Work::Http | Work::Tcp => "",
+    };
+    let port = plan.upstream;
+    plan.addresses()
+        .zip(1..)
+        .map(|(address, number)| format!("  server s{number} {address}:{port}{protocol}\n"))
+        .collect()
 }
 
 /// Tickets are on by default.

@@ -7,6 +7,9 @@ use super::plan::{ConfigFile, Plan, STREAMS_MAX, Work};
 
 const NAME: &str = "nginx.conf";
 
+/// Idle connections that nginx keeps to all endpoints together, at least; the other proxies limit them per endpoint.
+const IDLE_MIN: u16 = 256;
+
 /// The configuration for this version of nginx.
 pub(super) fn file(plan: &Plan, version: &str) -> ConfigFile {
     let text = format!(
@@ -63,8 +66,7 @@ fn http(plan: &Plan, version: &str) -> String {
   proxy_http_version 1.1;
   proxy_set_header Connection \"\";
   upstream upstream {{
-    server 127.0.0.1:{upstream};
-    keepalive 256;
+{servers}    keepalive {idle};
     keepalive_requests 1000000000;
   }}
   server {{
@@ -72,11 +74,20 @@ fn http(plan: &Plan, version: &str) -> String {
 {http2}{tls}{locations}  }}
 }}
 ",
-        upstream = plan.upstream,
+        servers = servers(plan),
+        idle = IDLE_MIN.max(2 * plan.endpoints),
         listen = plan.listen,
         ssl = if plan.tls.is_some() { " ssl" } else { "" },
         tls = tls(plan),
     )
+}
+
+/// The default policy is round robin.
+fn servers(plan: &Plan) -> String {
+    let port = plan.upstream;
+    plan.addresses()
+        .map(|address| format!("    server {address}:{port};\n"))
+        .collect()
 }
 
 /// Tickets are on by default.

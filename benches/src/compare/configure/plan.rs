@@ -1,5 +1,6 @@
 //! What a proxy is configured for, and the files that this takes.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -98,8 +99,10 @@ pub struct Plan {
     pub listen: u16,
     /// Port of 127.0.0.1 for the admin page, of proxies with one.
     pub admin: u16,
-    /// Port of the upstream on 127.0.0.1.
+    /// Port of the upstream on 127.0.0.1, and on the addresses of further endpoints.
     pub upstream: u16,
+    /// Endpoints of the upstream, in turn; more than one only for HTTP.
+    pub endpoints: u16,
     /// Path prefixes that go to the upstream, in order; nothing else does.
     pub prefixes: Vec<String>,
     /// Prefixes per VirtualService (Strait only; the others have one file).
@@ -123,10 +126,20 @@ impl Plan {
     pub fn takes_everything(&self) -> bool {
         self.prefixes == ["/"]
     }
+
+    /// The addresses of the endpoints.
+    pub fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
+        (0..self.endpoints).map(address)
+    }
 }
 
 /// Maximum concurrent streams of a connection, for proxies with another default.
 pub(super) const STREAMS_MAX: u32 = 128;
+
+/// The loopback address of an endpoint: 127.0.0.1 and those that follow.
+pub fn address(index: u16) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Ipv4Addr::LOCALHOST.to_bits() + u32::from(index))
+}
 
 /// A prefix of the routing scenarios.
 pub fn prefix(index: usize) -> String {

@@ -15,11 +15,11 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
     let watched = Path::new(WATCHED);
     let mut files = vec![
         ConfigFile::new(watched.join("gateway.yaml"), gateway(plan)),
-        ConfigFile::new(
-            watched.join("upstream.yaml"),
-            service_entry(plan.work, plan.upstream),
-        ),
+        ConfigFile::new(watched.join("upstream.yaml"), service_entry(plan)),
     ];
+    if plan.endpoints > 1 {
+        files.push(ConfigFile::new(watched.join("balance.yaml"), round_robin()));
+    }
     if plan.work == Work::Tcp {
         files.push(ConfigFile::new(virtual_service_path(0), tcp_route()));
         return files;
@@ -170,12 +170,33 @@ spec:
     text
 }
 
-fn service_entry(work: Work, upstream: u16) -> String {
-    let (name, protocol) = match work {
+/// The default policy is that of Istio, least request; the other proxies have round robin.
+fn round_robin() -> String {
+    "apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata:
+  name: balance
+  namespace: default
+spec:
+  host: upstream.bench.example
+  trafficPolicy:
+    loadBalancer:
+      simple: ROUND_ROBIN
+"
+    .to_owned()
+}
+
+fn service_entry(plan: &Plan) -> String {
+    let (name, protocol) = match plan.work {
         Work::Http => ("http", "HTTP"),
         Work::Grpc => ("grpc", "GRPC"),
         Work::Tcp => ("tcp", "TCP"),
     };
+    let port = plan.upstream;
+    let endpoints: String = plan
+        .addresses()
+        .map(|address| format!("  - address: {address}\n    ports:\n      {name}: {port}\n"))
+        .collect();
     format!(
         "apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -191,9 +212,6 @@ spec:
     name: {name}
     protocol: {protocol}
   endpoints:
-  - address: 127.0.0.1
-    ports:
-      {name}: {upstream}
-"
+{endpoints}"
     )
 }

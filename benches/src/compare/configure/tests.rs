@@ -8,6 +8,7 @@ fn plan(prefixes: Vec<String>) -> Plan {
         listen: 1001,
         admin: 1002,
         upstream: 1003,
+        endpoints: 1,
         prefixes,
         prefixes_per_object: 2,
         work: Work::Http,
@@ -176,7 +177,7 @@ fn calls_go_to_the_upstream_over_http2() {
     let text = |proxy| text_of(proxy, &of(Work::Grpc));
     assert!(text(Proxy::Strait).contains("protocol: GRPC"));
     assert!(text(Proxy::Nginx).contains("grpc_pass grpc://upstream;"));
-    assert!(text(Proxy::Haproxy).contains("server only 127.0.0.1:1003 proto h2"));
+    assert!(text(Proxy::Haproxy).contains("server s1 127.0.0.1:1003 proto h2"));
     assert!(text(Proxy::Envoy).contains("explicit_http_config"));
 }
 
@@ -192,6 +193,39 @@ fn bytes_pass_without_http() {
         assert!(!text.contains("http_connection_manager") && !text.contains("mode http"));
         assert!(!text.contains("protocol: http") && !text.contains("http {"));
     }
+}
+
+#[test]
+fn every_proxy_gets_every_endpoint_in_turn() {
+    let plan = Plan {
+        endpoints: 300,
+        ..plan(vec!["/".into()])
+    };
+    for proxy in Proxy::ALL {
+        let text = text_of(proxy, &plan);
+        for last in ["127.0.0.1", "127.0.0.255", "127.0.1.0", "127.0.1.44"] {
+            let is_address = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_digit());
+            let parts = text.split(last).skip(1);
+            let times = parts.filter(|rest| is_address(rest)).count();
+            let own = match (last, proxy) {
+                ("127.0.0.1", Proxy::Envoy) => 2,
+                ("127.0.0.1", _) => 1,
+                _ => 0,
+            };
+            assert_eq!(times - own, 1, "{proxy:?} {last}:\n{text}");
+        }
+        assert!(!text.contains("127.0.1.45"), "{proxy:?}");
+    }
+    assert!(text_of(Proxy::Strait, &plan).contains("simple: ROUND_ROBIN"));
+    assert!(text_of(Proxy::Haproxy, &plan).contains("balance roundrobin"));
+    assert!(text_of(Proxy::Nginx, &plan).contains("keepalive 600;"));
+}
+
+#[test]
+fn last_of_a_thousand_endpoints_is_still_loopback() {
+    let last = address(999);
+    assert!(last.is_loopback());
+    assert_eq!(last.to_string(), "127.0.3.232");
 }
 
 #[test]
@@ -238,6 +272,10 @@ fn strait_reads_its_resources_without_complaint() {
         of(Work::Grpc),
         of(Work::Tcp),
         featured,
+        Plan {
+            endpoints: 3,
+            ..three_prefixes()
+        },
     ] {
         for file in files(Proxy::Strait, &program(""), &plan, Path::new("/run/it")) {
             let mut diagnostics = config_loader::Diagnostics::default();

@@ -14,7 +14,7 @@ const MANY_ROUTES: usize = 1_000;
 const OTHER_ROUTES: usize = 100;
 
 /// What most scenarios have in common: one route, all proxies, HTTP.
-fn one_route(load: Load, figure: Option<Figure>) -> Course {
+pub(super) fn one_route(load: Load, figure: Option<Figure>) -> Course {
     Course {
         title: "",
         text: String::new(),
@@ -42,8 +42,7 @@ pub(super) fn routes() -> Course {
     let of = |label, prefixes, figure| Variant {
         label,
         prefixes,
-        others: Others::None,
-        figure: Some(figure),
+        ..Variant::catch_all(Some(figure))
     };
     Course {
         title: "1,000 prefix routes, hitting the last",
@@ -71,7 +70,7 @@ pub(super) fn features() -> Course {
         label,
         prefixes: vec![plain.clone()],
         others,
-        figure: Some(figure),
+        ..Variant::catch_all(Some(figure))
     };
     Course {
         title: "A plain route beside routes with features",

@@ -2,6 +2,9 @@
 
 use clap::ValueEnum;
 
+/// Endpoints in the scenario that compares many of them with one.
+pub(super) const MANY_ENDPOINTS: u16 = 1_000;
+
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scenario {
@@ -9,6 +12,8 @@ pub enum Scenario {
     Small,
     /// 1,000 prefix routes, hitting the last, beside one route.
     Routes,
+    /// 1, 10, 100 and 1,000 endpoints of the upstream, balanced by round robin.
+    Endpoints,
     /// A plain route alone, and beside routes full of features.
     Features,
     /// HTTP/2 without TLS from downstream, HTTP/1.1 to the upstream.
@@ -41,9 +46,10 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Small,
         Self::Routes,
+        Self::Endpoints,
         Self::Features,
         Self::H2c,
         Self::Large,
@@ -60,11 +66,20 @@ impl Scenario {
         Self::Loaded,
     ];
 
+    /// Loopback addresses that the upstream has to answer on.
+    pub fn upstream_addresses(self) -> u16 {
+        match self {
+            Self::Endpoints => MANY_ENDPOINTS,
+            _ => 1,
+        }
+    }
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
             Self::Routes => "routes",
+            Self::Endpoints => "endpoints",
             Self::Features => "features",
             Self::H2c => "h2c",
             Self::Large => "large",

@@ -20,6 +20,10 @@ use course::{Entrant, Turn};
 /// Length of the turn before the rounds, which fills pools and caches and is not counted.
 const WARM_UP: Duration = Duration::from_secs(1);
 
+/// Downstream connections that each proxy is configured for, and four more for each endpoint: HAProxy takes its limit of
+/// open files from them, and closes idle connections to the upstream beyond a quarter of that limit.
+const CONNECTIONS_MAX: u32 = 1_024;
+
 /// Runs a scenario and adds its table.
 pub(super) fn measure(bench: &Bench, report: &mut Report, course: &Course) -> Result<(), Failure> {
     if let Some(tool) = course.load.tool()
@@ -111,8 +115,9 @@ fn shape(course: &Course, variant: &Variant) -> Shape {
         http2: course.http2(),
         tls: course.tls,
         others: variant.others,
+        endpoints: variant.endpoints,
         probe: course.path.clone(),
-        ..Shape::catch_all(1024)
+        ..Shape::catch_all(CONNECTIONS_MAX + 4 * u32::from(variant.endpoints))
     }
 }
 

@@ -46,6 +46,7 @@ pub(in crate::compare::scenario) struct Variant {
     pub(in crate::compare::scenario) label: &'static str,
     pub(in crate::compare::scenario) prefixes: Vec<String>,
     pub(in crate::compare::scenario) others: Others,
+    pub(in crate::compare::scenario) endpoints: u16,
     pub(in crate::compare::scenario) figure: Option<Figure>,
 }
 
@@ -56,6 +57,7 @@ impl Variant {
             label: "",
             prefixes: vec!["/".to_owned()],
             others: Others::None,
+            endpoints: 1,
             figure,
         }
     }

@@ -98,9 +98,21 @@ pub struct Generate {
     #[arg(long)]
     pub port: u16,
 
-    /// How many do it at once.
+    /// Connections open at once.
     #[arg(long)]
     pub connections: u32,
+
+    /// Requests in flight at once, of `rotation`.
+    #[arg(long, default_value_t = 64)]
+    pub in_flight: u32,
+
+    /// What is asked for, by `rotation`.
+    #[arg(long, default_value = "/")]
+    pub path: String,
+
+    /// The process whose CPU time is counted while all connections are open, by `rotation`.
+    #[arg(long)]
+    pub pid: Option<u32>,
 
     /// After this many seconds nothing new is begun.
     #[arg(long)]
@@ -118,6 +130,8 @@ pub enum GeneratedWork {
     Full,
     /// Connections, each with a resumed TLS session and one request.
     Resumed,
+    /// Requests over many keep-alive connections in turn.
+    Rotation,
     /// A fixed number of bytes through a TCP connection, both ways at once.
     Bulk,
 }
@@ -134,6 +148,13 @@ impl Arguments {
     pub fn upstream_addresses(&self) -> u16 {
         let chosen = self.chosen().into_iter();
         chosen.map(Scenario::upstream_addresses).max().unwrap_or(1)
+    }
+
+    /// How many files a program of this run may have to open.
+    pub fn open_files(&self) -> u64 {
+        let idle = u64::from(self.connections) * 3 + 4096;
+        let chosen = self.chosen().into_iter();
+        chosen.map(Scenario::open_files).fold(idle, u64::max)
     }
 
     /// Which programs to look for, and where.

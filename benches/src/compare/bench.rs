@@ -125,7 +125,7 @@ impl Bench {
         }
         // Nothing runs beside the proxies: what this program starts inherits the other core.
         pin_self(load_core)?;
-        if let Err(failure) = raise_open_files(u64::from(arguments.connections) * 3 + 4096) {
+        if let Err(failure) = raise_open_files(arguments.open_files()) {
             say(&failure.to_string());
             report.notes.push(failure.to_string());
         }

@@ -14,6 +14,7 @@ use crate::compare::failure::{Failure, context};
 
 mod bulk;
 mod handshake;
+mod rotation;
 
 /// How long one thing may take until it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -30,12 +31,38 @@ pub struct Tally {
     pub failures: u64,
     /// Why, the first time.
     pub reason: Option<String>,
+    /// The part of the load that counts, if that is not all of it.
+    pub span: Option<Span>,
+}
+
+/// The part of a load that was done while all connections were open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// CPU time of the process that the load was put on.
+    pub cpu: Duration,
+    /// Time that passed.
+    pub elapsed: Duration,
+}
+
+impl Span {
+    fn parse(line: &str) -> Option<Self> {
+        let (cpu, elapsed) = line.strip_prefix("cpu_us ")?.split_once(" elapsed_us ")?;
+        Some(Self {
+            cpu: Duration::from_micros(cpu.parse().ok()?),
+            elapsed: Duration::from_micros(elapsed.parse().ok()?),
+        })
+    }
+
+    fn line(&self) -> String {
+        let (cpu, elapsed) = (self.cpu.as_micros(), self.elapsed.as_micros());
+        format!("cpu_us {cpu} elapsed_us {elapsed}\n")
+    }
 }
 
 impl Tally {
     /// Reads what `generate` printed.
     pub fn parse(output: &str) -> Option<Self> {
-        let mut lines = output.lines();
+        let mut lines = output.lines().peekable();
         let mut words = lines.next()?.split(' ');
         let (Some("done"), Some(done), Some("failures"), Some(failures), None) = (
             words.next(),
@@ -46,20 +73,34 @@ impl Tally {
         ) else {
             return None;
         };
+        let (done, failures) = (done.parse().ok()?, failures.parse().ok()?);
+        let span = lines.peek().copied().and_then(Span::parse);
+        if span.is_some() {
+            lines.next();
+        }
         Some(Self {
-            done: done.parse().ok()?,
-            failures: failures.parse().ok()?,
+            done,
+            failures,
+            span,
             reason: lines.next().map(str::to_owned),
         })
     }
 
     fn line(&self) -> String {
         let mut line = format!("done {} failures {}\n", self.done, self.failures);
+        if let Some(span) = &self.span {
+            line.push_str(&span.line());
+        }
         if let Some(reason) = &self.reason {
             line.push_str(reason);
             line.push('\n');
         }
         line
+    }
+
+    fn fail(&mut self, reason: String) {
+        self.failures += 1;
+        self.reason.get_or_insert(reason);
     }
 
     fn add(&mut self, other: Self) {
@@ -84,27 +125,38 @@ pub fn generate(wanted: &Generate) -> Result<(), Failure> {
 
 async fn all(wanted: &Generate) -> Result<Tally, Failure> {
     let deadline = Instant::now() + Duration::from_secs(wanted.seconds);
-    let mut connections = JoinSet::new();
-    for _ in 0..wanted.connections {
-        match wanted.work {
-            GeneratedWork::Full | GeneratedWork::Resumed => {
-                let caller = Rc::new(handshake::Caller::new(wanted)?);
-                connections.spawn_local(again(deadline, move || {
+    let connections = 0..wanted.connections;
+    Ok(match wanted.work {
+        GeneratedWork::Full | GeneratedWork::Resumed => {
+            let callers = connections.map(|_| handshake::Caller::new(wanted).map(Rc::new));
+            let callers: Vec<_> = callers.collect::<Result<_, _>>()?;
+            let handshakes = callers.into_iter().map(|caller| {
+                again(deadline, move || {
                     let caller = Rc::clone(&caller);
                     async move { caller.once().await }
-                }));
-            }
-            GeneratedWork::Bulk => {
-                let port = wanted.port;
-                connections.spawn_local(again(deadline, move || bulk::session(port)));
-            }
+                })
+            });
+            at_once(handshakes).await
         }
+        GeneratedWork::Bulk => {
+            let port = wanted.port;
+            at_once(connections.map(|_| again(deadline, move || bulk::session(port)))).await
+        }
+        GeneratedWork::Rotation => rotation::run(wanted).await,
+    })
+}
+
+/// Runs all of them at once on this thread, and adds their tallies.
+async fn at_once(lanes: impl Iterator<Item = impl Future<Output = Tally> + 'static>) -> Tally {
+    let mut set = JoinSet::new();
+    for lane in lanes {
+        set.spawn_local(lane);
     }
     let mut tally = Tally::default();
-    for of_one in connections.join_all().await {
+    for of_one in set.join_all().await {
         tally.add(of_one);
     }
-    Ok(tally)
+    tally
 }
 
 /// Does the same thing again and again until the deadline. What was begun is finished.
@@ -119,10 +171,7 @@ where
         let outcome = tokio::time::timeout(PATIENCE, work()).await;
         match outcome.unwrap_or_else(|_| Err("took too long".to_owned())) {
             Ok(counts) => tally.done += u64::from(counts),
-            Err(reason) => {
-                tally.failures += 1;
-                tally.reason.get_or_insert(reason);
-            }
+            Err(reason) => tally.fail(reason),
         }
     }
     tally
@@ -152,6 +201,12 @@ mod tests {
             done: 1,
             failures: 3,
             reason: Some("not resumed".to_owned()),
+            span: None,
+        });
+        assert_eq!(Tally::parse(&tally.line()), Some(tally.clone()));
+        tally.span = Some(Span {
+            cpu: Duration::from_millis(10),
+            elapsed: Duration::from_secs(2),
         });
         assert_eq!(Tally::parse(&tally.line()), Some(tally));
         assert_eq!(Tally::parse("compare: no such file"), None);

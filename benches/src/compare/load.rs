@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::compare::failure::{Failure, context};
-use crate::compare::generator::Tally;
+use crate::compare::generator::{Span, Tally};
 use crate::compare::process::CommandLine;
 use crate::compare::tls::{self, Credentials};
 use crate::compare::tool::{Tool, Tools};
@@ -41,6 +41,13 @@ pub enum Load {
         /// Whether sessions are resumed.
         resumed: bool,
     },
+    /// HTTP/1.1 by this program, over many keep-alive connections in turn.
+    Rotation {
+        /// Connections open at once.
+        connections: u32,
+        /// Requests in flight at once.
+        in_flight: u32,
+    },
     /// Bytes through TCP connections, both ways at once, by this program.
     Bulk {
         /// Connections open at once.
@@ -59,6 +66,8 @@ pub struct Aim<'a> {
     pub tls: bool,
     /// Whether it is an upstream that speaks HTTP/1.1 only.
     pub http1_only: bool,
+    /// The process that listens there.
+    pub pid: u32,
 }
 
 /// Files that load generators read.
@@ -110,6 +119,8 @@ pub struct Counts {
     pub bytes: u64,
     /// What the first failure was, if the load generator tells.
     pub reason: Option<String>,
+    /// The part of the load that counts, if that is not all of it.
+    pub span: Option<Span>,
 }
 
 impl Load {
@@ -118,7 +129,7 @@ impl Load {
         match self {
             Self::Http1 { .. } => Some(Tool::Wrk),
             Self::Http2 { .. } | Self::Grpc { .. } => Some(Tool::H2load),
-            Self::Handshakes { .. } | Self::Bulk { .. } => None,
+            Self::Handshakes { .. } | Self::Rotation { .. } | Self::Bulk { .. } => None,
         }
     }
 
@@ -167,6 +178,15 @@ impl Load {
                 arguments.extend(["--certificate".into(), certificate.into()]);
                 arguments
             }
+            Self::Rotation {
+                connections,
+                in_flight,
+            } => {
+                let mut arguments = generate("rotation", aim, connections, seconds);
+                arguments.extend(words(["--in-flight", &in_flight.to_string()]));
+                arguments.extend(words(["--pid", &aim.pid.to_string(), "--path", aim.path]));
+                arguments
+            }
             Self::Bulk { connections } => generate("bulk", aim, connections, seconds),
         };
         if !aim.tls || self.tool().is_none() {
@@ -184,13 +204,14 @@ impl Load {
         match self {
             Self::Http1 { .. } => parse_wrk(output),
             Self::Http2 { .. } | Self::Grpc { .. } => parse_h2load(output),
-            Self::Handshakes { .. } | Self::Bulk { .. } => {
+            Self::Handshakes { .. } | Self::Rotation { .. } | Self::Bulk { .. } => {
                 let tally = Tally::parse(output)?;
                 Some(Counts {
                     requests: tally.done,
                     failures: tally.failures,
                     bytes: tally.done * self.bytes_each(0),
                     reason: tally.reason,
+                    span: tally.span,
                     ..Counts::default()
                 })
             }
@@ -203,7 +224,7 @@ impl Load {
             Self::Http1 { .. } | Self::Http2 { .. } => body_bytes,
             Self::Grpc { .. } => grpc::FRAMED_BYTES,
             // Looks at every response itself.
-            Self::Handshakes { .. } => 0,
+            Self::Handshakes { .. } | Self::Rotation { .. } => 0,
             Self::Bulk { .. } => 2 * bulk::SESSION_BYTES,
         };
         bytes as u64
@@ -306,7 +327,7 @@ fn parse_h2load(output: &str) -> Option<Counts> {
         bad_statuses,
         failures,
         bytes: bytes.parse().ok()?,
-        reason: None,
+        ..Counts::default()
     })
 }
 

@@ -250,6 +250,12 @@ pub fn raise_open_files(wanted: u64) -> Result<(), Failure> {
     Ok(())
 }
 
+/// How many files this program, and what it starts, may open.
+pub fn open_files() -> u64 {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    parse_open_files(&limits).map_or(0, |(soft, _)| soft)
+}
+
 /// Pins this program, and so what it starts without a core of its own.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use crate::compare::bench::Bench;
 use crate::compare::failure::Failure;
+use crate::compare::process::open_files;
 use crate::compare::report::Report;
 
 mod connections;
@@ -27,6 +28,7 @@ impl Scenario {
             Self::Small => courses::small(),
             Self::Routes => courses::routes(),
             Self::Endpoints => scale::endpoints(),
+            Self::Downstream => scale::downstream(open_files()),
             Self::Features => courses::features(),
             Self::H2c => courses::h2c(),
             Self::Large => courses::large(),

@@ -10,6 +10,9 @@ const MAP: &str = "routes.map";
 
 /// The configuration, and the map of prefixes unless a catch-all is all there is.
 ///
+/// Files are what HAProxy limits idle connections to the upstream by, so that most of them may be open. It starts with
+/// a limit of less than two files per connection too, since most connections are idle then.
+///
 /// A path in no prefix finds no backend and is answered with 503, after the one look into the map that all need.
 pub(super) fn files(plan: &Plan, directory: &Path) -> Vec<ConfigFile> {
     let routing = if plan.takes_everything() {
@@ -24,6 +27,9 @@ pub(super) fn files(plan: &Plan, directory: &Path) -> Vec<ConfigFile> {
         "global
   nbthread 1
   maxconn {connections}
+  no strict-limits
+  tune.pool-low-fd-ratio 90
+  tune.pool-high-fd-ratio 95
   tune.h2.max-concurrent-streams {STREAMS_MAX}
 defaults
   mode {mode}

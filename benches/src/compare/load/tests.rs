@@ -28,6 +28,7 @@ fn aim() -> Aim<'static> {
         path: "/it",
         tls: false,
         http1_only: false,
+        pid: 77,
     }
 }
 
@@ -63,7 +64,7 @@ fn wrk_errors_are_counted() {
         bad_statuses: 77,
         failures: 10,
         bytes: WRK_BYTES,
-        reason: None,
+        ..Counts::default()
     };
     assert_eq!(
         parse_wrk(&WRK.replace("Requests/sec", &format!("{errors}Requests/sec"))),
@@ -86,7 +87,7 @@ fn h2load_counts_a_bad_status_once() {
         bad_statuses: 7,
         failures: 3,
         bytes: 182_456,
-        reason: None,
+        ..Counts::default()
     };
     assert_eq!(parse_h2load(H2LOAD), Some(expected));
 }
@@ -154,6 +155,22 @@ fn tls_is_offered_in_one_way_only() {
             " generate resumed --port 1 --connections 2 --seconds 5 --certificate /run/it/"
         )
     );
+}
+
+#[test]
+fn rotation_counts_what_happened_while_all_connections_were_open() {
+    let load = Load::Rotation {
+        connections: 1000,
+        in_flight: 64,
+    };
+    assert!(command(load, aim()).ends_with(
+        " generate rotation --port 1 --connections 1000 --seconds 5 --in-flight 64 --pid 77 --path /it"
+    ));
+    let counts = load.parse("done 3 failures 0\ncpu_us 20 elapsed_us 1000000\n");
+    let span = counts.unwrap().span.unwrap();
+    assert_eq!(span.cpu, Duration::from_micros(20));
+    assert_eq!(span.elapsed, Duration::from_secs(1));
+    assert_eq!(load.parse("done 3 failures 0\n").unwrap().span, None);
 }
 
 #[test]

@@ -39,8 +39,8 @@ pub(super) fn small() -> Course {
 /// Both variants are asked for the same path, so that only the number of routes differs.
 pub(super) fn routes() -> Course {
     let last = prefix(MANY_ROUTES - 1);
-    let of = |label, prefixes, figure| Variant {
-        label,
+    let of = |label: &'static str, prefixes, figure| Variant {
+        label: label.into(),
         prefixes,
         ..Variant::catch_all(Some(figure))
     };
@@ -66,8 +66,8 @@ pub(super) fn routes() -> Course {
 /// The plain route is the same everywhere; the routes before it differ, in number and in what they do.
 pub(super) fn features() -> Course {
     let plain = prefix(0);
-    let of = |label, others, figure| Variant {
-        label,
+    let of = |label: &'static str, others, figure| Variant {
+        label: label.into(),
         prefixes: vec![plain.clone()],
         others,
         ..Variant::catch_all(Some(figure))

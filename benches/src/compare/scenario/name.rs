@@ -5,6 +5,12 @@ use clap::ValueEnum;
 /// Endpoints in the scenario that compares many of them with one.
 pub(super) const MANY_ENDPOINTS: u16 = 1_000;
 
+/// Downstream connections in the scenario that compares many of them with few.
+pub(super) const MANY_CONNECTIONS: u32 = 10_000;
+
+/// Two files for each of these connections, as Strait counts, and some for the rest.
+pub(super) const DOWNSTREAM_FILES: u64 = 2 * MANY_CONNECTIONS as u64 + 1_024;
+
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scenario {
@@ -14,6 +20,8 @@ pub enum Scenario {
     Routes,
     /// 1, 10, 100 and 1,000 endpoints of the upstream, balanced by round robin.
     Endpoints,
+    /// 64, 1,000 and 10,000 downstream keep-alive connections with 64 requests in flight.
+    Downstream,
     /// A plain route alone, and beside routes full of features.
     Features,
     /// HTTP/2 without TLS from downstream, HTTP/1.1 to the upstream.
@@ -46,10 +54,11 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Small,
         Self::Routes,
         Self::Endpoints,
+        Self::Downstream,
         Self::Features,
         Self::H2c,
         Self::Large,
@@ -74,12 +83,21 @@ impl Scenario {
         }
     }
 
+    /// How many files a program has to open, if that follows from the scenario alone; else 0.
+    pub fn open_files(self) -> u64 {
+        match self {
+            Self::Downstream => DOWNSTREAM_FILES,
+            _ => 0,
+        }
+    }
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
             Self::Routes => "routes",
             Self::Endpoints => "endpoints",
+            Self::Downstream => "downstream",
             Self::Features => "features",
             Self::H2c => "h2c",
             Self::Large => "large",

@@ -1,14 +1,14 @@
 //! The scenarios in which the number of endpoints or of connections grows.
 
 use super::courses::one_route;
-use super::name::MANY_ENDPOINTS;
+use super::name::{DOWNSTREAM_FILES, MANY_CONNECTIONS, MANY_ENDPOINTS};
 use super::throughput::{Course, Variant};
 use crate::compare::load::Load;
 
 /// The request is the same everywhere; the proxies balance it over more and more endpoints.
 pub(super) fn endpoints() -> Course {
-    let of = |label, endpoints| Variant {
-        label,
+    let of = |label: &'static str, endpoints| Variant {
+        label: label.into(),
         endpoints,
         ..Variant::catch_all(None)
     };
@@ -28,10 +28,81 @@ pub(super) fn endpoints() -> Course {
     }
 }
 
+/// Requests in flight at once, whatever number of connections is open.
+const IN_FLIGHT: u32 = 64;
+
+/// With wrk, all connections would have a request in flight: 10,000 connections to the upstream too, which is another
+/// load than with fewer connections.
+///
+/// Strait takes one downstream connection for two files that it may open, so the limit of open files bounds the last
+/// variant, for all proxies alike.
+pub(super) fn downstream(open_files: u64) -> Course {
+    let missing = DOWNSTREAM_FILES.saturating_sub(open_files).div_ceil(2);
+    let fewer = u32::try_from(missing).unwrap_or(u32::MAX);
+    let most = MANY_CONNECTIONS.saturating_sub(fewer).max(1_000) / 100 * 100;
+    let mut text = "Keep-alive connections of HTTP/1.1, responses of 128 bytes, one route. 64 requests are in flight at \
+                    once, each on the connection that was idle for longest. CPU time counts from when all connections \
+                    are open, and have made a request, until before they are closed. This program makes the load itself."
+        .to_owned();
+    if most < MANY_CONNECTIONS {
+        text.push_str(&format!(
+            " The limit of {open_files} open files allows {most} connections instead of {MANY_CONNECTIONS}."
+        ));
+    }
+    let load = |connections| Load::Rotation {
+        connections,
+        in_flight: IN_FLIGHT,
+    };
+    let of = |connections| Variant {
+        label: format!("{connections} connections").into(),
+        load: Some(load(connections)),
+        ..Variant::catch_all(None)
+    };
+    Course {
+        title: "Many downstream connections",
+        text,
+        variants: [IN_FLIGHT, 1_000, most].map(of).into(),
+        ..one_route(load(IN_FLIGHT), None)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compare::scenario::Scenario;
+
+    #[test]
+    fn only_the_number_of_connections_differs() {
+        let course = downstream(DOWNSTREAM_FILES);
+        assert!(!course.text.contains("open files"));
+        let connections = course.variants.iter().map(|variant| {
+            let Load::Rotation {
+                connections,
+                in_flight,
+            } = course.load(variant)
+            else {
+                panic!("another load: {:?}", variant.load);
+            };
+            assert_eq!(in_flight, IN_FLIGHT);
+            connections
+        });
+        assert_eq!(connections.collect::<Vec<_>>(), [64, 1_000, 10_000]);
+    }
+
+    #[test]
+    fn limit_of_open_files_bounds_the_connections_and_is_mentioned() {
+        let course = downstream(20_000);
+        let labels: Vec<&str> = course.variants.iter().map(|it| &*it.label).collect();
+        assert_eq!(
+            labels,
+            ["64 connections", "1000 connections", "9400 connections"]
+        );
+        assert!(
+            course
+                .text
+                .ends_with("limit of 20000 open files allows 9400 connections instead of 10000.")
+        );
+    }
 
     #[test]
     fn upstream_listens_on_the_address_of_every_endpoint() {

@@ -6,7 +6,7 @@ use super::notes::{installed, note, skip};
 use crate::compare::bench::{Bench, Shape};
 use crate::compare::configure::Work;
 use crate::compare::failure::Failure;
-use crate::compare::load::Aim;
+use crate::compare::load::{Aim, Load};
 use crate::compare::report::{Report, number};
 use crate::compare::upstream::http;
 use crate::compare::{accounting, say};
@@ -85,7 +85,7 @@ fn start(bench: &Bench, report: &mut Report, course: &Course) -> Result<Vec<Entr
     let proxies = installed(bench, course.work).filter(|proxy| course.proxies.contains(proxy));
     for proxy in proxies {
         for (index, variant) in course.variants.iter().enumerate() {
-            let label = match variant.label {
+            let label = match &*variant.label {
                 "" => proxy.name().to_owned(),
                 label => format!("{}, {label}", proxy.name()),
             };
@@ -117,8 +117,16 @@ fn shape(course: &Course, variant: &Variant) -> Shape {
         others: variant.others,
         endpoints: variant.endpoints,
         probe: course.path.clone(),
-        ..Shape::catch_all(CONNECTIONS_MAX + 4 * u32::from(variant.endpoints))
+        ..Shape::catch_all(connections_max(course.load(variant), variant.endpoints))
     }
+}
+
+fn connections_max(load: Load, endpoints: u16) -> u32 {
+    let open = match load {
+        Load::Rotation { connections, .. } => connections,
+        _ => 0,
+    };
+    CONNECTIONS_MAX + open + 4 * u32::from(endpoints)
 }
 
 fn turn(
@@ -128,35 +136,37 @@ fn turn(
     length: Duration,
 ) -> Result<Turn, Failure> {
     let running = entrant.running.as_ref();
+    let load = course.load(&course.variants[entrant.variant]);
     let upstream = bench.upstream_port(course.work);
+    let pid = entrant.pid(bench);
     let aim = Aim {
         port: running.map_or(upstream, |running| running.plan.listen),
         path: &course.path,
         tls: course.tls && running.is_some(),
         http1_only: running.is_none() && course.work == Work::Http,
+        pid,
     };
-    let line = course
-        .load
-        .command(&bench.tools, &bench.material, &aim, length)?;
-    let pid = entrant.pid(bench);
+    let line = load.command(&bench.tools, &bench.material, &aim, length)?;
     let (cpu_before, begin) = (accounting::cpu_time(pid), Instant::now());
     let output = bench.run_beside("load", &line, length * 2 + Duration::from_secs(30))?;
     let (cpu, elapsed) = (
         accounting::cpu_time(pid).saturating_sub(cpu_before),
         begin.elapsed(),
     );
-    let counts = course
-        .load
+    let counts = load
         .parse(&output)
         .ok_or_else(|| Failure::new("the load generator made no report"))?;
     if counts.requests == 0 {
         let reason = counts.reason.as_deref().unwrap_or("unknown");
         return Err(Failure::new(format!("nothing was answered: {reason}")));
     }
+    let (cpu, elapsed) = counts
+        .span
+        .map_or((cpu, elapsed), |span| (span.cpu, span.elapsed));
     Ok(Turn {
         counts,
         unit: course.unit,
-        bytes_each: course.load.bytes_each(http::body_bytes(&course.path)),
+        bytes_each: load.bytes_each(http::body_bytes(&course.path)),
         cpu,
         elapsed,
     })

@@ -79,7 +79,10 @@ fn calls(
             work,
             port: listener.local_addr().unwrap().port(),
             connections: 1,
+            in_flight: 1,
             seconds: 1,
+            path: "/".to_owned(),
+            pid: None,
             certificate: Some(expected.unwrap_or(&shown.certificate).to_owned()),
         };
         let caller = Caller::new(&wanted).unwrap();

@@ -1,5 +1,6 @@
 //! A scenario under load, and what its turns give.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::compare::bench::{Bench, Running};
@@ -23,6 +24,10 @@ pub(in crate::compare::scenario) struct Course {
 }
 
 impl Course {
+    pub(in crate::compare::scenario) fn load(&self, variant: &Variant) -> Load {
+        variant.load.unwrap_or(self.load)
+    }
+
     pub(in crate::compare::scenario) fn http2(&self) -> bool {
         matches!(self.load, Load::Http2 { .. } | Load::Grpc { .. })
     }
@@ -43,10 +48,12 @@ pub(in crate::compare::scenario) enum Unit {
 
 /// One way to configure each proxy in a scenario.
 pub(in crate::compare::scenario) struct Variant {
-    pub(in crate::compare::scenario) label: &'static str,
+    pub(in crate::compare::scenario) label: Cow<'static, str>,
     pub(in crate::compare::scenario) prefixes: Vec<String>,
     pub(in crate::compare::scenario) others: Others,
     pub(in crate::compare::scenario) endpoints: u16,
+    /// Another load than that of the course.
+    pub(in crate::compare::scenario) load: Option<Load>,
     pub(in crate::compare::scenario) figure: Option<Figure>,
 }
 
@@ -54,10 +61,11 @@ impl Variant {
     /// One route that takes everything.
     pub(in crate::compare::scenario) fn catch_all(figure: Option<Figure>) -> Self {
         Self {
-            label: "",
+            label: "".into(),
             prefixes: vec!["/".to_owned()],
             others: Others::None,
             endpoints: 1,
+            load: None,
             figure,
         }
     }

@@ -141,6 +141,7 @@ impl Bench<'_> {
             http2: false,
             tls: None,
             others: Others::None,
+            feature: None,
             nginx_module: None,
             connections_max: CONNECTIONS as u32,
         };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::compare::arguments::Arguments;
 use crate::compare::client::free_port;
-use crate::compare::configure::{self, Others, Plan, Proxy, Work};
+use crate::compare::configure::{self, Feature, Others, Plan, Proxy, Work};
 use crate::compare::failure::{Failure, context};
 use crate::compare::load::Material;
 use crate::compare::probe::{Probe, Verdict};
@@ -65,6 +65,8 @@ pub struct Shape {
     pub others: Others,
     /// Endpoints of the upstream.
     pub endpoints: u16,
+    /// What every request takes.
+    pub feature: Option<Feature>,
     /// Downstream connections at most.
     pub connections_max: u32,
     /// The path that must be answered, whole, before the proxy counts as up.
@@ -82,6 +84,7 @@ impl Shape {
             tls: false,
             others: Others::None,
             endpoints: 1,
+            feature: None,
             connections_max,
             probe: "/".to_owned(),
         }
@@ -180,6 +183,7 @@ impl Bench {
             http2: shape.http2,
             tls: shape.tls.then(|| self.material.credentials.clone()),
             others: shape.others,
+            feature: shape.feature,
             nginx_module: self.tools.nginx_module().map(Path::to_owned),
             connections_max: shape.connections_max,
         };

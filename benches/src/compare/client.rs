@@ -79,11 +79,19 @@ impl Connection {
     /// # Errors
     /// When the connection breaks, or the response is not HTTP/1.1 that this client understands.
     pub fn ask(&mut self, path: &str) -> io::Result<Answer> {
+        self.ask_with(path, &[])
+    }
+
+    /// The same with headers in the request.
+    ///
+    /// # Errors
+    /// When the connection breaks, or the response is not HTTP/1.1 that this client understands.
+    pub fn ask_with(&mut self, path: &str, headers: &[(&str, &str)]) -> io::Result<Answer> {
         let stream: &mut dyn ReadWrite = match &mut self.stream {
             Stream::Plain(stream) => stream,
             Stream::Tls(stream) => stream.as_mut(),
         };
-        stream.write_all(&request(path))?;
+        stream.write_all(&request_with(path, headers))?;
         let mut response = Vec::new();
         let mut chunk = [0; 4096];
         loop {
@@ -117,7 +125,16 @@ pub fn connect(port: u16) -> io::Result<TcpStream> {
 
 /// The head of a request for a path; there is no body.
 pub fn request(path: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", tls::HOST).into_bytes()
+    request_with(path, &[])
+}
+
+fn request_with(path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
+    let mut head = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n", tls::HOST);
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    head.into_bytes()
 }
 
 /// A port of 127.0.0.1 that is free now.

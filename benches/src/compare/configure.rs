@@ -10,12 +10,14 @@ use crate::compare::process::CommandLine;
 use crate::compare::tool::Found;
 
 mod envoy;
+pub mod feature;
 mod haproxy;
 mod nginx;
 mod plan;
 pub mod strait;
 
-pub use plan::{ConfigFile, Others, Plan, Proxy, Work, address, prefix};
+pub use feature::Feature;
+pub use plan::{ConfigFile, Others, Plan, Proxy, Work, address, prefix, request_headers};
 
 /// The files for a proxy that will run in `directory`.
 pub fn files(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> Vec<ConfigFile> {

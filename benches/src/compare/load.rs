@@ -66,6 +66,8 @@ pub struct Aim<'a> {
     pub tls: bool,
     /// Whether it is an upstream that speaks HTTP/1.1 only.
     pub http1_only: bool,
+    /// Headers of the requests, of HTTP/1.1 by wrk.
+    pub headers: &'a [(&'a str, &'a str)],
     /// The process that listens there.
     pub pid: u32,
 }
@@ -153,6 +155,7 @@ impl Load {
         let arguments = match self {
             Self::Http1 { connections } => words(["-t1"])
                 .chain([format!("-c{connections}").into()])
+                .chain(aim.header_arguments())
                 .chain([format!("-d{seconds}s").into(), aim.url().into()])
                 .collect(),
             Self::Http2 {
@@ -232,6 +235,11 @@ impl Load {
 }
 
 impl Aim<'_> {
+    fn header_arguments(&self) -> impl Iterator<Item = OsString> {
+        let arguments = |(name, value): &(&str, &str)| words(["-H", &format!("{name}: {value}")]);
+        self.headers.iter().flat_map(arguments)
+    }
+
     fn url(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         format!("{scheme}://127.0.0.1:{}{}", self.port, self.path)

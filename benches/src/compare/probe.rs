@@ -44,6 +44,7 @@ pub struct Probe {
     work: Work,
     http2: bool,
     path: String,
+    headers: &'static [(&'static str, &'static str)],
     tls: Option<Arc<ClientConfig>>,
 }
 
@@ -62,6 +63,7 @@ impl Probe {
             work: plan.work,
             http2: plan.http2,
             path: path.to_owned(),
+            headers: plan.request_headers(),
             tls: credentials
                 .map(|tls| client(&tls.certificate))
                 .transpose()?,
@@ -85,7 +87,7 @@ impl Probe {
             None => Connection::open(self.port),
             Some(config) => Connection::open_tls(self.port, config),
         };
-        match connection.and_then(|mut connection| connection.ask(&self.path)) {
+        match connection.and_then(|mut connection| connection.ask_with(&self.path, self.headers)) {
             Ok(answer) => judge(answer, plain::body_bytes(&self.path)),
             Err(error) => Verdict::NotYet(error.to_string()),
         }
@@ -157,6 +159,9 @@ impl Probe {
         let uri = format!("{scheme}://{}{}", tls::HOST, self.path);
         let is_call = self.work == Work::Grpc;
         let mut request = Request::builder().uri(uri);
+        for (name, value) in self.headers {
+            request = request.header(*name, *value);
+        }
         if is_call {
             request = request
                 .method("POST")

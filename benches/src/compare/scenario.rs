@@ -30,6 +30,7 @@ impl Scenario {
             Self::Endpoints => scale::endpoints(),
             Self::Downstream => scale::downstream(open_files()),
             Self::Features => courses::features(),
+            Self::FeatureCosts => courses::feature_costs(),
             Self::H2c => courses::h2c(),
             Self::Large => courses::large(),
             Self::Https => courses::https(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use super::feature::{Feature, HEADERS};
 use crate::compare::tls::Credentials;
 use crate::compare::tool::Tool;
 
@@ -115,6 +116,8 @@ pub struct Plan {
     pub tls: Option<Credentials>,
     /// Routes that no request of the scenario takes.
     pub others: Others,
+    /// A feature of the route that every request takes (Strait only). It then defines prefixes and endpoints.
+    pub feature: Option<Feature>,
     /// The module that nginx has to load to proxy TCP, if any.
     pub nginx_module: Option<PathBuf>,
     /// Downstream connections that will be open at most.
@@ -127,6 +130,11 @@ impl Plan {
         self.prefixes == ["/"]
     }
 
+    /// Headers of the requests, beside the host.
+    pub fn request_headers(&self) -> &'static [(&'static str, &'static str)] {
+        request_headers(self.feature)
+    }
+
     /// The addresses of the endpoints.
     pub fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         (0..self.endpoints).map(address)
@@ -136,7 +144,15 @@ impl Plan {
 /// Maximum concurrent streams of a connection, for proxies with another default.
 pub(super) const STREAMS_MAX: u32 = 128;
 
-/// The loopback address of an endpoint: 127.0.0.1 and those that follow.
+/// Headers of the requests for a feature or a plain route, beside the host.
+pub fn request_headers(feature: Option<Feature>) -> &'static [(&'static str, &'static str)] {
+    match feature {
+        Some(_) => &HEADERS,
+        None => &[],
+    }
+}
+
+/// The loopback address of an endpoint: 127.0.0.1 for the first one, 127.0.0.2 for the second one.
 pub fn address(index: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::LOCALHOST.to_bits() + u32::from(index))
 }

@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::feature::Feature;
 use super::plan::{ConfigFile, Others, Plan, Work};
 
+mod costs;
 mod features;
 
 /// The directory that Strait watches, below its own.
@@ -13,10 +15,15 @@ pub const WATCHED: &str = "resources";
 /// The resources, a file each. Rules that no request takes come first, so that they would be in the way.
 pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
     let watched = Path::new(WATCHED);
-    let mut files = vec![
-        ConfigFile::new(watched.join("gateway.yaml"), gateway(plan)),
-        ConfigFile::new(watched.join("upstream.yaml"), service_entry(plan)),
-    ];
+    let mut files = vec![ConfigFile::new(watched.join("gateway.yaml"), gateway(plan))];
+    if let Some(feature) = plan.feature {
+        files.extend(costs::files(plan, feature));
+        return files;
+    }
+    files.push(ConfigFile::new(
+        watched.join("upstream.yaml"),
+        service_entry(plan),
+    ));
     if plan.endpoints > 1 {
         files.push(ConfigFile::new(watched.join("balance.yaml"), round_robin()));
     }
@@ -54,14 +61,14 @@ pub(super) fn arguments(plan: &Plan, directory: &Path) -> Vec<OsString> {
     let rest = [
         "--concurrency",
         "1",
-        "--access-log",
-        "off",
         "--admin",
         &admin,
         "--labels",
         "istio=ingressgateway",
     ];
     arguments.extend(rest.map(OsString::from));
+    let of_feature = costs::arguments(plan.feature.unwrap_or(Feature::None));
+    arguments.extend(of_feature.iter().map(OsString::from));
     arguments
 }
 

@@ -15,6 +15,7 @@ fn plan(prefixes: Vec<String>) -> Plan {
         http2: false,
         tls: None,
         others: Others::None,
+        feature: None,
         nginx_module: None,
         connections_max: 10,
     }

@@ -28,6 +28,7 @@ fn aim() -> Aim<'static> {
         path: "/it",
         tls: false,
         http1_only: false,
+        headers: &[],
         pid: 77,
     }
 }
@@ -126,6 +127,12 @@ fn plain_load_is_called_as_ever() {
     let http1 = Load::Http1 { connections: 64 };
     let line = "/bin/wrk -t1 -c64 -d5s http://127.0.0.1:1/it";
     assert_eq!(command(http1, aim()), line);
+    let with_header = Aim {
+        headers: &[("x-bench", "1")],
+        ..aim()
+    };
+    let line = "/bin/wrk -t1 -c64 -H x-bench: 1 -d5s http://127.0.0.1:1/it";
+    assert_eq!(command(http1, with_header), line);
     let http2 = Load::Http2 {
         connections: 16,
         streams: 8,

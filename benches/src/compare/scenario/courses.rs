@@ -1,7 +1,8 @@
 //! The scenarios under load, as values.
 
 use super::throughput::{Course, Unit, Variant};
-use crate::compare::configure::{Others, Proxy, Work, prefix};
+use crate::compare::configure::feature;
+use crate::compare::configure::{Feature, Others, Proxy, Work, prefix};
 use crate::compare::load::Load;
 use crate::compare::report::Figure;
 use crate::compare::upstream::grpc;
@@ -93,6 +94,27 @@ pub(super) fn features() -> Course {
                 Figure::CpuPlainBesideFeatures,
             ),
         ],
+        ..one_route(Load::Http1 { connections: 64 }, None)
+    }
+}
+
+/// The requests are the same everywhere, and so is the number of endpoints that take them.
+pub(super) fn feature_costs() -> Course {
+    let of = |feature: Feature| Variant {
+        label: feature.label().into(),
+        feature: Some(feature),
+        ..Variant::catch_all(None)
+    };
+    Course {
+        title: "A route with one feature",
+        text: "64 connections, responses of 128 bytes, Strait only, in the same rounds with each feature: every request \
+               takes a route that has it, and no other one. The upstream has four endpoints. All requests have a header \
+               for conditions and hashes, and an origin. The hash is the same for all, so that they go to one endpoint. \
+               The access log goes to /dev/null."
+            .to_owned(),
+        path: feature::PATH.to_owned(),
+        proxies: &[Proxy::Strait, Proxy::Before],
+        variants: Feature::ALL.map(of).into(),
         ..one_route(Load::Http1 { connections: 64 }, None)
     }
 }
@@ -222,6 +244,15 @@ mod tests {
         for variant in &course.variants {
             assert_eq!(variant.prefixes, [prefix(0)]);
         }
+    }
+
+    #[test]
+    fn features_are_compared_with_the_plain_route() {
+        let course = feature_costs();
+        assert_eq!(course.variants[0].feature, Some(Feature::None));
+        assert!(course.path.starts_with(&prefix(0)));
+        let features = course.variants.iter().map(|variant| variant.feature);
+        assert_eq!(features.collect::<Vec<_>>(), Feature::ALL.map(Some));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use clap::ValueEnum;
 
+use crate::compare::configure::feature;
+
 /// Endpoints in the scenario that compares many of them with one.
 pub(super) const MANY_ENDPOINTS: u16 = 1_000;
 
@@ -24,6 +26,8 @@ pub enum Scenario {
     Downstream,
     /// A plain route alone, and beside routes full of features.
     Features,
+    /// A route with one feature, for each of them.
+    FeatureCosts,
     /// HTTP/2 without TLS from downstream, HTTP/1.1 to the upstream.
     H2c,
     /// Responses of 1 MiB.
@@ -54,12 +58,13 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Small,
         Self::Routes,
         Self::Endpoints,
         Self::Downstream,
         Self::Features,
+        Self::FeatureCosts,
         Self::H2c,
         Self::Large,
         Self::Https,
@@ -79,6 +84,7 @@ impl Scenario {
     pub fn upstream_addresses(self) -> u16 {
         match self {
             Self::Endpoints => MANY_ENDPOINTS,
+            Self::FeatureCosts => 2 * feature::ENDPOINTS,
             _ => 1,
         }
     }
@@ -99,6 +105,7 @@ impl Scenario {
             Self::Endpoints => "endpoints",
             Self::Downstream => "downstream",
             Self::Features => "features",
+            Self::FeatureCosts => "feature-costs",
             Self::H2c => "h2c",
             Self::Large => "large",
             Self::Https => "https",

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::notes::{installed, note, skip};
 use crate::compare::bench::{Bench, Shape};
-use crate::compare::configure::Work;
+use crate::compare::configure::{Work, request_headers};
 use crate::compare::failure::Failure;
 use crate::compare::load::{Aim, Load};
 use crate::compare::report::{Report, number};
@@ -116,6 +116,7 @@ fn shape(course: &Course, variant: &Variant) -> Shape {
         tls: course.tls,
         others: variant.others,
         endpoints: variant.endpoints,
+        feature: variant.feature,
         probe: course.path.clone(),
         ..Shape::catch_all(connections_max(course.load(variant), variant.endpoints))
     }
@@ -136,7 +137,8 @@ fn turn(
     length: Duration,
 ) -> Result<Turn, Failure> {
     let running = entrant.running.as_ref();
-    let load = course.load(&course.variants[entrant.variant]);
+    let variant = &course.variants[entrant.variant];
+    let load = course.load(variant);
     let upstream = bench.upstream_port(course.work);
     let pid = entrant.pid(bench);
     let aim = Aim {
@@ -144,6 +146,7 @@ fn turn(
         path: &course.path,
         tls: course.tls && running.is_some(),
         http1_only: running.is_none() && course.work == Work::Http,
+        headers: request_headers(variant.feature),
         pid,
     };
     let line = load.command(&bench.tools, &bench.material, &aim, length)?;

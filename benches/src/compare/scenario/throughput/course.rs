@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::compare::bench::{Bench, Running};
-use crate::compare::configure::{Others, Proxy, Work};
+use crate::compare::configure::{Feature, Others, Proxy, Work};
 use crate::compare::load::{Counts, Load};
 use crate::compare::report::Figure;
 use crate::compare::statistics::median;
@@ -52,6 +52,8 @@ pub(in crate::compare::scenario) struct Variant {
     pub(in crate::compare::scenario) prefixes: Vec<String>,
     pub(in crate::compare::scenario) others: Others,
     pub(in crate::compare::scenario) endpoints: u16,
+    /// What every request takes.
+    pub(in crate::compare::scenario) feature: Option<Feature>,
     /// Another load than that of the course.
     pub(in crate::compare::scenario) load: Option<Load>,
     pub(in crate::compare::scenario) figure: Option<Figure>,
@@ -65,6 +67,7 @@ impl Variant {
             prefixes: vec!["/".to_owned()],
             others: Others::None,
             endpoints: 1,
+            feature: None,
             load: None,
             figure,
         }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::LocalSet;
 
 use crate::compare::arguments::{Generate, GeneratedWork};
 use crate::compare::failure::{Failure, context};
@@ -15,100 +15,10 @@ use crate::compare::failure::{Failure, context};
 mod bulk;
 mod handshake;
 mod rotation;
+mod tally;
 
-/// How long one thing may take until it counts as failed.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Failures after which a connection gives up, so that a broken proxy is not hammered until the end.
-const FAILURES_MAX: u64 = 10;
-
-/// What was counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Done as it must be.
-    pub done: u64,
-    /// Not done, or not as it must be.
-    pub failures: u64,
-    /// Why, the first time.
-    pub reason: Option<String>,
-    /// The part of the load that counts, if that is not all of it.
-    pub span: Option<Span>,
-}
-
-/// The part of a load that was done while all connections were open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// CPU time of the process that the load was put on.
-    pub cpu: Duration,
-    /// Time that passed.
-    pub elapsed: Duration,
-}
-
-impl Span {
-    fn parse(line: &str) -> Option<Self> {
-        let (cpu, elapsed) = line.strip_prefix("cpu_us ")?.split_once(" elapsed_us ")?;
-        Some(Self {
-            cpu: Duration::from_micros(cpu.parse().ok()?),
-            elapsed: Duration::from_micros(elapsed.parse().ok()?),
-        })
-    }
-
-    fn line(&self) -> String {
-        let (cpu, elapsed) = (self.cpu.as_micros(), self.elapsed.as_micros());
-        format!("cpu_us {cpu} elapsed_us {elapsed}\n")
-    }
-}
-
-impl Tally {
-    /// Reads what `generate` printed.
-    pub fn parse(output: &str) -> Option<Self> {
-        let mut lines = output.lines().peekable();
-        let mut words = lines.next()?.split(' ');
-        let (Some("done"), Some(done), Some("failures"), Some(failures), None) = (
-            words.next(),
-            words.next(),
-            words.next(),
-            words.next(),
-            words.next(),
-        ) else {
-            return None;
-        };
-        let (done, failures) = (done.parse().ok()?, failures.parse().ok()?);
-        let span = lines.peek().copied().and_then(Span::parse);
-        if span.is_some() {
-            lines.next();
-        }
-        Some(Self {
-            done,
-            failures,
-            span,
-            reason: lines.next().map(str::to_owned),
-        })
-    }
-
-    fn line(&self) -> String {
-        let mut line = format!("done {} failures {}\n", self.done, self.failures);
-        if let Some(span) = &self.span {
-            line.push_str(&span.line());
-        }
-        if let Some(reason) = &self.reason {
-            line.push_str(reason);
-            line.push('\n');
-        }
-        line
-    }
-
-    fn fail(&mut self, reason: String) {
-        self.failures += 1;
-        self.reason.get_or_insert(reason);
-    }
-
-    fn add(&mut self, other: Self) {
-        self.done += other.done;
-        self.failures += other.failures;
-        self.reason = self.reason.take().or(other.reason);
-    }
-}
+use tally::{FAILURES_MAX, PATIENCE, at_once};
+pub use tally::{Span, Tally};
 
 /// Puts the load on, and prints the tally.
 ///
@@ -146,19 +56,6 @@ async fn all(wanted: &Generate) -> Result<Tally, Failure> {
     })
 }
 
-/// Runs all of them at once on this thread, and adds their tallies.
-async fn at_once(lanes: impl Iterator<Item = impl Future<Output = Tally> + 'static>) -> Tally {
-    let mut set = JoinSet::new();
-    for lane in lanes {
-        set.spawn_local(lane);
-    }
-    let mut tally = Tally::default();
-    for of_one in set.join_all().await {
-        tally.add(of_one);
-    }
-    tally
-}
-
 /// Does the same thing again and again until the deadline. What was begun is finished.
 ///
 /// `Ok(false)` is something that had to be done and is not what is counted.
@@ -188,28 +85,6 @@ mod tests {
             .unwrap();
         let deadline = Instant::now() + Duration::from_millis(20);
         runtime.block_on(again(deadline, || std::future::ready(work())))
-    }
-
-    #[test]
-    fn tally_is_read_as_it_was_written() {
-        let mut tally = Tally {
-            done: 12,
-            ..Tally::default()
-        };
-        assert_eq!(Tally::parse(&tally.line()), Some(tally.clone()));
-        tally.add(Tally {
-            done: 1,
-            failures: 3,
-            reason: Some("not resumed".to_owned()),
-            span: None,
-        });
-        assert_eq!(Tally::parse(&tally.line()), Some(tally.clone()));
-        tally.span = Some(Span {
-            cpu: Duration::from_millis(10),
-            elapsed: Duration::from_secs(2),
-        });
-        assert_eq!(Tally::parse(&tally.line()), Some(tally));
-        assert_eq!(Tally::parse("compare: no such file"), None);
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
     let watched = Path::new(WATCHED);
     let mut files = vec![ConfigFile::new(watched.join("gateway.yaml"), gateway(plan))];
     if let Some(feature) = plan.feature {
-        files.extend(costs::files(plan, feature));
+        let resources = costs::files(plan, feature).into_iter();
+        files.extend(resources.map(|(name, text)| ConfigFile::new(watched.join(name), text)));
         return files;
     }
     files.push(ConfigFile::new(

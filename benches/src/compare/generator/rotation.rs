@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{FAILURES_MAX, PATIENCE, Span, Tally, at_once};
+use super::tally::{FAILURES_MAX, PATIENCE, Span, Tally, at_once};
 use crate::compare::accounting;
 use crate::compare::arguments::Generate;
 use crate::compare::client::{parse_response, request};

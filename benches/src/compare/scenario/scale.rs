@@ -46,7 +46,9 @@ pub(super) fn downstream(open_files: u64) -> Course {
         .to_owned();
     if most < MANY_CONNECTIONS {
         text.push_str(&format!(
-            " The limit of {open_files} open files allows {most} connections instead of {MANY_CONNECTIONS}."
+            " The limit of {open_files} open files allows {} connections instead of {}.",
+            thousands(most),
+            thousands(MANY_CONNECTIONS)
         ));
     }
     let load = |connections| Load::Rotation {
@@ -54,7 +56,7 @@ pub(super) fn downstream(open_files: u64) -> Course {
         in_flight: IN_FLIGHT,
     };
     let of = |connections| Variant {
-        label: format!("{connections} connections").into(),
+        label: format!("{} connections", thousands(connections)).into(),
         load: Some(load(connections)),
         ..Variant::catch_all(None)
     };
@@ -63,6 +65,14 @@ pub(super) fn downstream(open_files: u64) -> Course {
         text,
         variants: [IN_FLIGHT, 1_000, most].map(of).into(),
         ..one_route(load(IN_FLIGHT), None)
+    }
+}
+
+/// A number below a million with a comma after its thousands.
+fn thousands(number: u32) -> String {
+    match (number / 1_000, number % 1_000) {
+        (0, rest) => rest.to_string(),
+        (thousands, rest) => format!("{thousands},{rest:03}"),
     }
 }
 
@@ -95,12 +105,12 @@ mod tests {
         let labels: Vec<&str> = course.variants.iter().map(|it| &*it.label).collect();
         assert_eq!(
             labels,
-            ["64 connections", "1000 connections", "9400 connections"]
+            ["64 connections", "1,000 connections", "9,400 connections"]
         );
         assert!(
             course
                 .text
-                .ends_with("limit of 20000 open files allows 9400 connections instead of 10000.")
+                .ends_with("limit of 20000 open files allows 9,400 connections instead of 10,000.")
         );
     }
 

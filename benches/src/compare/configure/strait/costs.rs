@@ -1,10 +1,7 @@
 //! A route with a single feature, which every request takes: the upstream, its policy, and the rule.
 
-use std::path::Path;
-
-use super::WATCHED;
 use crate::compare::configure::feature::{ENDPOINTS, Feature, HEADER, ORIGIN};
-use crate::compare::configure::plan::{ConfigFile, Plan, address, prefix};
+use crate::compare::configure::plan::{Plan, address, prefix};
 
 const HOST: &str = "upstream.bench.example";
 
@@ -14,19 +11,18 @@ const SECOND: &str = "second.bench.example";
 /// Where the proxy and its nearer endpoints are.
 pub(super) const LOCALITY: &str = "near/a";
 
-/// All but the Gateway, a file each.
-pub(super) fn files(plan: &Plan, feature: Feature) -> Vec<ConfigFile> {
-    let of = |name: &str, text| ConfigFile::new(Path::new(WATCHED).join(name), text);
+/// All resources but the Gateway: the name of a file, and its text.
+pub(super) fn files(plan: &Plan, feature: Feature) -> Vec<(&'static str, String)> {
     let mut files = vec![
-        of("upstream.yaml", upstream(plan, feature)),
-        of("routes-00000.yaml", virtual_service(feature)),
+        ("upstream.yaml", upstream(plan, feature)),
+        ("routes-00000.yaml", virtual_service(feature)),
     ];
     if matches!(feature, Feature::MirrorOff | Feature::Weights) {
         let second = endpoints(plan, 0, LOCALITY);
-        files.push(of("second.yaml", service_entry("second", SECOND, &second)));
+        files.push(("second.yaml", service_entry("second", SECOND, &second)));
     }
     if let Some(policy) = policy(feature) {
-        files.push(of("policy.yaml", destination_rule(&policy)));
+        files.push(("policy.yaml", destination_rule(&policy)));
     }
     files
 }

@@ -4,18 +4,21 @@
 #   deploy/build-image.sh [TAG]        default: strait:latest
 #
 # ARCHITECTURE (amd64, arm64) and PROFILE are as in build-static.sh. Debug symbols stay in target/image.
-# PREBUILT=FILE takes this binary, as build-static.sh or build-optimized.sh left it, instead of building one.
+# OPTIMIZED=1 builds with build-optimized.sh, which takes longer: less CPU time per request, less memory.
 set -eu
 cd "$(dirname "$0")/.."
 tag=${1:-strait:latest}
 revision=${STRAIT_REVISION:-$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)}
 export STRAIT_REVISION="$revision"
-prebuilt=${PREBUILT:-target/image/strait}
-[ -n "${PREBUILT:-}" ] || deploy/build-static.sh "${ARCHITECTURE:-}" target/image
+if [ -n "${OPTIMIZED:-}" ]; then
+  deploy/build-optimized.sh target/image
+else
+  deploy/build-static.sh "${ARCHITECTURE:-}" target/image
+fi
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 context=$(mktemp -d)
 trap 'rm -r "$context"' EXIT
-cp "$prebuilt" "$context/strait"
+cp target/image/strait "$context/strait"
 # the classic builder, which needs no plugin and stops at the wanted stage
 DOCKER_BUILDKIT=0 docker build --quiet --target prebuilt --file Dockerfile --tag "$tag" \
   --build-arg "VERSION=$version" --build-arg "REVISION=$revision" "$context"

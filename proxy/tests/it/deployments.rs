@@ -32,11 +32,12 @@ fn variables(text: &str) -> BTreeSet<String> {
 }
 
 /// Variables of Compose and of the build, which the binary does not read.
-const OF_SCRIPTS: [&str; 5] = [
+const OF_SCRIPTS: [&str; 6] = [
     "STRAIT_COMPOSE_CONFIG",
     "STRAIT_COMPOSE_PORT",
     "STRAIT_IMAGE",
     "STRAIT_REVISION",
+    "STRAIT_RUSTFLAGS",
     "STRAIT_TEST_KUBECONFIG",
 ];
 

@@ -23,11 +23,11 @@ enum Base {
 }
 
 /// What is asked of a figure that every proxy has.
-const fn best_peer(what: &'static str, figure: Figure) -> Target {
+const fn best_peer(what: &'static str, figure: Figure, limit: f64) -> Target {
     Target {
         what,
         figure,
-        limit: 1.1,
+        limit,
         base: Base::BestPeer,
     }
 }
@@ -43,12 +43,7 @@ const fn envoy(what: &'static str, figure: Figure) -> Target {
 }
 
 const TARGETS: [Target; 30] = [
-    Target {
-        what: "CPU per small request, to HAProxy",
-        figure: Figure::CpuSmall,
-        limit: 1.1,
-        base: Base::Of(Figure::CpuSmall, Proxy::Haproxy),
-    },
+    best_peer("CPU per small request, to the best", Figure::CpuSmall, 0.95),
     Target {
         what: "CPU per small request, to Envoy",
         figure: Figure::CpuSmall,
@@ -61,16 +56,22 @@ const TARGETS: [Target; 30] = [
         limit: 1.05,
         base: Base::Of(Figure::CpuOneRoute, Proxy::Strait),
     },
-    best_peer("CPU per request of 1 MiB, to the best", Figure::CpuLarge),
+    best_peer(
+        "CPU per request of 1 MiB, to the best",
+        Figure::CpuLarge,
+        1.1,
+    ),
     envoy("CPU per request of 1 MiB, to Envoy", Figure::CpuLarge),
     best_peer(
         "CPU per request, h2c to HTTP/1.1, to the best",
         Figure::CpuH2c,
+        0.95,
     ),
     envoy("CPU per request, h2c to HTTP/1.1, to Envoy", Figure::CpuH2c),
     best_peer(
         "CPU per small request over HTTPS, to the best",
         Figure::CpuHttps,
+        0.95,
     ),
     envoy(
         "CPU per small request over HTTPS, to Envoy",
@@ -79,11 +80,13 @@ const TARGETS: [Target; 30] = [
     best_peer(
         "CPU per full TLS handshake, to the best",
         Figure::CpuTlsFull,
+        1.1,
     ),
     envoy("CPU per full TLS handshake, to Envoy", Figure::CpuTlsFull),
     best_peer(
         "CPU per resumed TLS session, to the best",
         Figure::CpuTlsResumed,
+        1.1,
     ),
     envoy(
         "CPU per resumed TLS session, to Envoy",
@@ -92,14 +95,15 @@ const TARGETS: [Target; 30] = [
     best_peer(
         "CPU per request, HTTP/2 over TLS to HTTP/1.1, to the best",
         Figure::CpuH2,
+        0.95,
     ),
     envoy(
         "CPU per request, HTTP/2 over TLS to HTTP/1.1, to Envoy",
         Figure::CpuH2,
     ),
-    best_peer("CPU per call of gRPC, to the best", Figure::CpuGrpc),
+    best_peer("CPU per call of gRPC, to the best", Figure::CpuGrpc, 0.85),
     envoy("CPU per call of gRPC, to Envoy", Figure::CpuGrpc),
-    best_peer("CPU per GB of TCP, to the best", Figure::CpuTcp),
+    best_peer("CPU per GB of TCP, to the best", Figure::CpuTcp, 1.1),
     envoy("CPU per GB of TCP, to Envoy", Figure::CpuTcp),
     Target {
         what: "CPU per request of a pair of sidecars, to Envoy",
@@ -140,13 +144,13 @@ const TARGETS: [Target; 30] = [
     Target {
         what: "memory of the idle process",
         figure: Figure::IdleKib,
-        limit: 15.0,
+        limit: 12.0,
         base: Base::Unit("MiB", 1024.0),
     },
     Target {
         what: "memory per idle connection",
         figure: Figure::ConnectionKib,
-        limit: 12.0,
+        limit: 1.1,
         base: Base::Unit("KiB", 1.0),
     },
     Target {
@@ -237,8 +241,8 @@ mod tests {
             ((Figure::IdleKib, Proxy::Strait), 10.0 * 1024.0),
         ]);
         let rows = section(&figures).unwrap().rows;
-        assert_eq!(rows[0][1..], ["1.10x", "1.22x", "no"]);
-        assert_eq!(rows[1][1..], ["15.0 MiB", "10.0 MiB", "yes"]);
+        assert_eq!(rows[0][1..], ["0.95x", "1.22x", "no"]);
+        assert_eq!(rows[1][1..], ["12.0 MiB", "10.0 MiB", "yes"]);
         assert_eq!(rows.len(), 2);
     }
 

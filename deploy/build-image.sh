@@ -11,6 +11,10 @@ tag=${1:-strait:latest}
 revision=${STRAIT_REVISION:-$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)}
 export STRAIT_REVISION="$revision"
 if [ -n "${OPTIMIZED:-}" ]; then
+  if [ -n "${ARCHITECTURE:-}" ]; then
+    echo "build-image.sh: OPTIMIZED builds for the architecture of this machine; leave ARCHITECTURE out" >&2
+    exit 2
+  fi
   deploy/build-optimized.sh target/image
 else
   deploy/build-static.sh "${ARCHITECTURE:-}" target/image

@@ -59,5 +59,9 @@ cargo run --locked --release --package benches --bin compare -- \
 } >"$work/order"
 
 work=$(cd "$work" && pwd)
-STRAIT_RUSTFLAGS="-C profile-use=$work/profile -C link-arg=-Wl,--symbol-ordering-file=$work/order -C link-arg=-Wl,--no-warn-symbol-ordering" \
-  deploy/build-static.sh "" "$out"
+flags="-C profile-use=$work/profile"
+# only for x86-64 does rustc link with LLD, whose option it is
+if [ "$(uname -m)" = x86_64 ]; then
+  flags="$flags -C link-arg=-Wl,--symbol-ordering-file=$work/order -C link-arg=-Wl,--no-warn-symbol-ordering"
+fi
+STRAIT_RUSTFLAGS=$flags deploy/build-static.sh "" "$out"

@@ -224,6 +224,7 @@ mod tests {
             [Scenario::Small, Scenario::H2c]
         );
     }
+
     #[test]
     fn proxies_that_are_not_named_are_left_out() {
         let left_out = |more: &[&str]| {

@@ -39,6 +39,7 @@ pub(super) fn describe(arguments: &Arguments, tools: &Tools) -> Vec<(String, Str
     ] {
         let version = match tools.get(tool) {
             None if tool == Tool::Before => continue,
+            None if tools.is_left_out(tool) => "left out".to_owned(),
             None => "not installed, left out".to_owned(),
             Some(found) => or_unknown(Some(found.version.clone())),
         };
@@ -68,6 +69,7 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::tool::Wanted;
 
     #[test]
     fn cpu_model_is_read() {
@@ -82,5 +84,17 @@ mod tests {
         let facts = describe(&arguments, &Tools::default());
         assert!(facts.contains(&("wrk".to_owned(), "not installed, left out".to_owned())));
         assert!(facts.contains(&("rounds".to_owned(), "5 of 5 s".to_owned())));
+    }
+    #[test]
+    fn program_that_was_not_asked_for_is_not_called_missing() {
+        let arguments = <Arguments as clap::Parser>::parse_from(["compare"]);
+        let wanted = Wanted {
+            left_out: Tool::ALL.into_iter().collect(),
+            ..Wanted::default()
+        };
+        let tools = Tools::find(&wanted);
+        assert_eq!(tools.missing().count(), 0);
+        let facts = describe(&arguments, &tools);
+        assert!(facts.contains(&("envoy".to_owned(), "left out".to_owned())));
     }
 }

@@ -180,6 +180,11 @@ impl Tools {
         self.found.get(&tool)
     }
 
+    /// Whether it was neither looked for nor missed.
+    pub fn is_left_out(&self, tool: Tool) -> bool {
+        self.left_out.contains(&tool)
+    }
+
     /// The module that nginx has to load to proxy TCP; `None` if it needs none, or there is none.
     pub fn nginx_module(&self) -> Option<&Path> {
         let path = self.get(Tool::NginxStream)?.path.as_path();
@@ -190,7 +195,7 @@ impl Tools {
     pub fn missing(&self) -> impl Iterator<Item = Tool> {
         Tool::ALL
             .into_iter()
-            .filter(|tool| !self.found.contains_key(tool) && !self.left_out.contains(tool))
+            .filter(|tool| !self.found.contains_key(tool) && !self.is_left_out(*tool))
     }
 }
 

@@ -1,17 +1,18 @@
-//! Any bytes as what a downstream peer sends over HTTP/1: where requests begin and end does not depend on how the bytes
-//! arrive, and the parser behind our framing never sees a request that the framing did not count.
+//! Any bytes as what a downstream peer sends over HTTP/1: what is read does not depend on how the bytes arrive, and hyper
+//! reads the same requests from them, with the same ends. Where only we refuse, it is for a reason on a list.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::convert::Infallible;
 
+use bytes::BytesMut;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{HeaderMap, Method, Request, Response, Uri, Version};
 use hyper_util::rt::TokioIo;
 use proxy::codec::check::{self, Http10};
-use proxy::codec::framing::{Framing, Limits, StreamPosition, Verdict};
+use proxy::codec::http1::decoder::{Decoder, Limits, Piece};
 use proxy::codec::refusal::Refusal;
 use proxy::route::{normalize_host, normalize_path};
 
@@ -21,83 +22,158 @@ const LIMITS: Limits = Limits {
     headers_max: 8,
 };
 
-/// What the framing made of some bytes.
+/// One request.
 #[derive(Debug, PartialEq, Eq)]
+struct Message {
+    method: Method,
+    uri: Uri,
+    version: Version,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    trailers: Option<HeaderMap>,
+    /// Whether its end was read.
+    complete: bool,
+}
+
+impl Message {
+    fn of<B>(request: &Request<B>) -> Self {
+        Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            version: request.version(),
+            headers: request.headers().clone(),
+            body: Vec::new(),
+            trailers: None,
+            complete: false,
+        }
+    }
+}
+
+/// What our decoder made of some bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
-    heads: u32,
-    place: StreamPosition,
+    messages: Vec<Message>,
     refusal: Option<Refusal>,
 }
 
-/// Reads the bytes with our framing, cut in several ways, then with the parser.
+/// Reads the bytes with our decoder, cut in several ways, then with hyper.
 pub fn run(bytes: &[u8]) {
-    let mut framing = Framing::new(LIMITS);
-    let verdict = framing.feed(bytes);
-    let (passed, refusal) = match verdict {
-        Verdict::Hold(passed) => (passed, None),
-        Verdict::Pass => (bytes.len(), None),
-        Verdict::Refuse(passed, refusal) => (passed, Some(refusal)),
-    };
-    let whole = Read {
-        heads: framing.heads(),
-        place: framing.place(),
-        refusal,
-    };
+    let ours = read(bytes, bytes.len().max(1));
     for piece in [1, 2, 3, 7, 64] {
-        assert_eq!(
-            read_in_pieces(bytes, piece),
-            whole,
-            "cut into pieces of {piece}"
-        );
+        assert_eq!(read(bytes, piece), ours, "cut into pieces of {piece}");
     }
-    let parsed = parse(&bytes[..passed]);
-    assert!(
-        parsed <= whole.heads,
-        "the parser sees {parsed} requests, the framing {}",
-        whole.heads
-    );
+    compare(&ours, &read_by_hyper(bytes));
 }
 
-fn read_in_pieces(bytes: &[u8], piece: usize) -> Read {
-    let mut framing = Framing::new(LIMITS);
-    let mut refusal = None;
-    for piece in bytes.chunks(piece) {
-        match framing.feed(piece) {
-            Verdict::Hold(_) => break,
-            Verdict::Pass => {}
-            Verdict::Refuse(_, why) => {
-                refusal = Some(why);
-                break;
-            }
+/// Compares what both readers made of the same bytes.
+fn compare(ours: &Read, theirs: &[Message]) {
+    for (ours, theirs) in ours.messages.iter().zip(theirs) {
+        let ours_head = (&ours.method, &ours.uri, ours.version, &ours.headers);
+        let theirs_head = (&theirs.method, &theirs.uri, theirs.version, &theirs.headers);
+        assert_eq!(ours_head, theirs_head);
+        if ours.complete {
+            assert_eq!(
+                (&ours.body, &ours.trailers),
+                (&theirs.body, &theirs.trailers)
+            );
+            assert!(theirs.complete, "hyper sees no end of {ours:?}");
+        } else {
+            assert!(theirs.body.starts_with(&ours.body) || ours.body.starts_with(&theirs.body));
         }
     }
-    Read {
-        heads: framing.heads(),
-        place: framing.place(),
-        refusal,
+    let (count, more) = (ours.messages.len(), theirs.len());
+    assert!(count <= more, "only we see {:?}", &ours.messages[more..]);
+    if count < more {
+        assert!(
+            ours.refusal.is_some(),
+            "only hyper sees {:?}",
+            &theirs[count..]
+        );
     }
 }
 
-/// Serves what our framing let pass, and returns how many requests the parser saw.
-fn parse(bytes: &[u8]) -> u32 {
-    let seen = Cell::new(0);
+/// Reads bytes that come in pieces of this size, up to the first request after which a connection ends.
+fn read(bytes: &[u8], piece: usize) -> Read {
+    let mut decoder = Decoder::new(LIMITS);
+    let (mut input, mut read) = (BytesMut::new(), Read::default());
+    let mut persistent = true;
+    for piece in bytes.chunks(piece) {
+        input.extend_from_slice(piece);
+        if let Err(refusal) = drain(&mut decoder, &mut input, &mut read, &mut persistent) {
+            read.refusal = Some(refusal);
+            return read;
+        }
+    }
+    read
+}
+
+fn drain(
+    decoder: &mut Decoder,
+    input: &mut BytesMut,
+    read: &mut Read,
+    persistent: &mut bool,
+) -> Result<(), Refusal> {
+    loop {
+        if let Some(message) = read.messages.last_mut()
+            && !message.complete
+        {
+            match decoder.body(input)? {
+                Piece::Data(bytes) => message.body.extend_from_slice(&bytes),
+                Piece::End(trailers) => {
+                    message.trailers = trailers;
+                    message.complete = true;
+                }
+                Piece::More => return Ok(()),
+            }
+            continue;
+        }
+        if !*persistent || input.is_empty() {
+            return Ok(());
+        }
+        let Some(head) = decoder.head(input, &mut HeaderMap::new())? else {
+            return Ok(());
+        };
+        check_head(&head.request);
+        *persistent = head.persistent;
+        read.messages.push(Message::of(&head.request));
+    }
+}
+
+/// Reads the bytes with hyper.
+fn read_by_hyper(bytes: &[u8]) -> Vec<Message> {
+    let seen = RefCell::new(Vec::new());
     let service = service_fn(|request: Request<Incoming>| {
-        seen.set(seen.get() + 1);
-        check_head(&request);
-        async {
-            // A body that ends too early is the peer's fault; the connection then ends by itself.
-            let _ = request.into_body().collect().await;
-            Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
+        let index = seen.borrow().len();
+        seen.borrow_mut().push(Message::of(&request));
+        let seen = &seen;
+        async move {
+            let mut body = request.into_body();
+            while let Some(frame) = body.frame().await {
+                // a body that ends too early is the peer's fault; the connection then ends by itself
+                let Ok(frame) = frame else {
+                    return Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()));
+                };
+                let message = &mut seen.borrow_mut()[index];
+                match frame.into_data() {
+                    Ok(data) => message.body.extend_from_slice(&data),
+                    Err(frame) => message.trailers = frame.into_trailers().ok(),
+                }
+            }
+            seen.borrow_mut()[index].complete = true;
+            Ok(Response::new(Empty::<Bytes>::new()))
         }
     });
     let io = TokioIo::new(tokio::io::join(bytes, tokio::io::sink()));
-    let connection = http1::Builder::new().serve_connection(io, service);
+    // the end of the bytes is not that of the last request's answer
+    let connection = http1::Builder::new()
+        .half_close(true)
+        .serve_connection(io, service);
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     // Bytes that are no HTTP end in an error, which is what they should do.
     let _ = runtime
         .expect("a runtime without I/O opens nothing")
         .block_on(connection);
-    seen.get()
+    seen.into_inner()
 }
 
 /// What the exchange asks of every head, and what later code relies on.

@@ -5,15 +5,12 @@
 mod accepted;
 pub mod check;
 mod connection_table;
+mod date;
 mod extended_connect;
-mod flight;
-pub mod framing;
-mod future_slot;
 mod handler;
 pub mod handshake;
 pub mod http1;
 pub mod http2;
-pub mod io;
 pub mod opaque;
 mod park;
 pub mod refusal;

@@ -78,7 +78,7 @@ pub struct ConnectionHandle {
 impl ConnectionHandle {
     /// The worker's coarse time.
     pub fn now(&self) -> Tick {
-        self.connection_table.clock.now()
+        self.connection_table.now()
     }
 
     /// Since when this connection has been asked to finish, if it has.
@@ -108,6 +108,11 @@ impl Drop for ConnectionHandle {
 }
 
 impl ConnectionTable {
+    /// The worker's coarse time.
+    pub fn now(&self) -> Tick {
+        self.clock.now()
+    }
+
     /// An empty table.
     pub fn new() -> Self {
         Self {

@@ -1,6 +1,5 @@
 //! HTTP/2 connections: our own machine (`crate::http2`) on a socket, with idle timeout and graceful end.
 
-mod date;
 mod driver;
 mod ready;
 mod settings;
@@ -14,9 +13,7 @@ use std::time::Duration;
 
 use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
-use super::framing::Framing;
 use super::handler::Handler;
-use super::io::Stream;
 use super::park::{Done, linger};
 use super::server::Server;
 use crate::exchange::Connection;
@@ -37,10 +34,8 @@ impl<A: Handler> AcceptedConnection<A> {
         let connection = self.connection(DownstreamProtocol::Http2);
         let (server, socket, member) = self.into_parts();
         let now = member.now();
-        let framing = Framing::new(server.settings.http1.limits());
-        let stream = Stream::unframed(socket, framing);
         let mut service = Service {
-            driver: Driver::new(&server, &connection, stream),
+            driver: Driver::new(&server, &connection, socket),
             server: &server,
             connection: &connection,
             member: &member,
@@ -61,10 +56,9 @@ impl<A: Handler> AcceptedConnection<A> {
         }
         if end != Last::Close {
             tracing::debug!(?end, "downstream connection ends");
-            let (stream, words) = service.driver.into_last_words();
+            let (socket, words) = service.driver.into_last_words();
             let done = end.counter().map_or(Done::Answered, |_| Done::Refused);
             // boxed: connections that wait need not carry what their end takes
-            let socket = stream.into_socket();
             Box::pin(async move { linger(socket, &member, done, &words).await }).await;
         }
     }

@@ -13,7 +13,6 @@ use crate::telemetry::{Counter, ResponseFlags};
 
 /// A reason for which the downstream peer gets no service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Refusal {
     /// An HTTP/1 request body that stalled for too long, or a response that the client did not read.
     BodyTimeout,
@@ -37,18 +36,6 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    const ALL: [Self; 9] = [
-        Self::BodyTimeout,
-        Self::Chunk,
-        Self::Framing,
-        Self::Header,
-        Self::HeadTimeout,
-        Self::HeadersTooLarge,
-        Self::Host,
-        Self::LowVersion,
-        Self::Target,
-    ];
-
     /// The status of the reply, or `None` where the connection is closed without one.
     pub fn status(self) -> Option<StatusCode> {
         match self {
@@ -149,33 +136,8 @@ impl Refusal {
             Self::Target => Counter::ProtocolTarget,
         }
     }
-
-    /// A number from 1 on, for an atomic that says "none" by 0.
-    pub(super) fn code(self) -> u8 {
-        self as u8 + 1
-    }
-
-    /// The reason with this number.
-    pub(super) fn from_code(code: u8) -> Option<Self> {
-        let index = usize::from(code).checked_sub(1)?;
-        Self::ALL.get(index).copied()
-    }
 }
 
 fn names_host<B>(request: &Request<B>) -> bool {
     request.uri().authority().is_some() || request.headers().contains_key(HOST)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_round_trip() {
-        for refusal in Refusal::ALL {
-            assert_eq!(Refusal::from_code(refusal.code()), Some(refusal));
-        }
-        assert_eq!(Refusal::from_code(0), None);
-        assert_eq!(Refusal::from_code(200), None);
-    }
 }

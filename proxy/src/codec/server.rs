@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use hyper::header::HeaderValue;
 use hyper::{Request, StatusCode};
 
 use super::connection_table::ConnectionTable;
+use super::date::Dates;
 use super::handler::Handler;
 use super::handshake::Pending;
 use super::http2::Shared as Http2Shared;
@@ -27,7 +29,7 @@ pub struct Server<A> {
     pub(super) handler: A,
     pub(super) settings: Settings,
     pub(super) timeouts: Timeouts,
-    pub(super) http1: hyper::server::conn::http1::Builder,
+    pub(super) dates: Dates,
     pub(super) http2: Http2Shared,
     pub(super) connection_table: Rc<ConnectionTable>,
     pub(super) scratch: Scratch,
@@ -59,7 +61,7 @@ impl<A: Handler> Server<A> {
         Self {
             handler,
             timeouts: settings.timeouts,
-            http1: settings.http1.builder(),
+            dates: Dates::default(),
             http2: Http2Shared::new(),
             settings,
             connection_table,
@@ -75,6 +77,16 @@ impl<A: Handler> Server<A> {
     /// Adds one to a counter of this worker.
     pub fn count(&self, counter: Counter) {
         self.telemetry.counters.increment(self.worker, counter);
+    }
+
+    /// The present date, for a response that has none.
+    pub(super) fn date(&self) -> HeaderValue {
+        self.dates.at(self.connection_table.now())
+    }
+
+    /// Writes the present date behind `out`.
+    pub(super) fn write_date(&self, out: &mut Vec<u8>) {
+        self.dates.write(self.connection_table.now(), out);
     }
 
     /// Counts and records a request that is refused by its head; returns the status of the reply.

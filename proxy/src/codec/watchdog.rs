@@ -1,14 +1,24 @@
-//! Decides what becomes of an HTTP/1 connection while hyper waits: keep, park, close, refuse.
+//! Decides what becomes of an HTTP/1 connection while it waits: keep, park, close, refuse.
 //!
 //! Pure: what is seen and the time are passed in. Invariant: a connection is parked or closed for idleness only when no
 //! request is in flight, nothing is unread and nothing unflushed, so nothing can be lost.
 
 use std::time::Duration;
 
-use super::framing::StreamPosition;
 use super::park::{LINGER, LINGER_PAUSE, LINGER_SHORT};
 use super::refusal::Refusal;
 use crate::runtime::clock::Tick;
+
+/// Where the bytes that a connection has read end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamPosition {
+    /// Between two requests.
+    Between,
+    /// Inside a body.
+    Body,
+    /// Inside a head.
+    Head,
+}
 
 /// How long a connection may take over what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +121,7 @@ impl Watchdog {
         }
     }
 
-    /// What to do with a connection that hyper has nothing to do for.
+    /// What to do with a connection for which there is nothing to do.
     pub fn decide(&mut self, seen: &ConnectionActivity, timeouts: &Timeouts, now: Tick) -> Action {
         let standing = seen.standing();
         if standing != self.standing || seen.heads != self.heads {
@@ -219,10 +229,6 @@ mod tests {
             unflushed: true,
             ..IDLE
         };
-        let held = Activity {
-            place: StreamPosition::Held,
-            ..busy
-        };
         let answered = Activity {
             in_flight: 0,
             starved: false,
@@ -250,7 +256,6 @@ mod tests {
                 None,
             ),
             (stuck, Some((300, Action::Refuse(Refusal::BodyTimeout)))),
-            (held, None),
             (answered, Some((5, Action::Close))),
             (
                 Activity {

@@ -12,15 +12,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode, Version};
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional_with_sizes};
 use tokio::time::{Instant, sleep_until};
 
 use super::counted::{Count, Counted};
-use super::downstream::body::DownstreamBody;
+use super::downstream::body::{DownstreamBody, Switched};
 use super::downstream::connection::{Connection, DownstreamProtocol};
 use super::forward::reply_body::ReplyBody;
-use super::forward::upgrade::Switch;
 use super::message::local_reply::LocalReply;
 use super::select::proxied::NamedHost;
 use super::tcp::{self, ConnectRequest, DownstreamTcp, IDLE_TIMEOUT, Opened, Record, Side, broken};
@@ -75,8 +73,8 @@ pub async fn run(
     match tcp::open(worker, asked).await {
         Ok(opened) => {
             connection.tunnels.set(connection.tunnels.get() + 1);
-            let switch = Switch::of(&mut request);
-            tunnel(worker, switch, opened);
+            let switched = request.body_mut().take_switched();
+            tunnel(worker, switched, opened);
             let mut response = Response::new(ReplyBody::Empty);
             if !is_http1 {
                 // what the codec makes a tunnel of, as of an extended CONNECT
@@ -107,18 +105,19 @@ fn version(version: Version) -> HttpVersion {
 }
 
 /// Carries bytes both ways in a task of its own, until both sides have ended.
-fn tunnel(worker: &Rc<Worker>, downstream: Switch, opened: Opened) {
+fn tunnel(worker: &Rc<Worker>, downstream: Option<Switched>, opened: Opened) {
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
         worker.raise(Gauge::UpgradesActive);
         match downstream {
             // a client that is gone leaves a record that says so
-            Switch::Http1(downstream) => {
-                if let Ok(downstream) = downstream.await {
-                    carry(TokioIo::new(downstream), opened).await;
+            Some(Switched::Connection(connection)) => {
+                if let Ok(connection) = connection.await {
+                    carry(connection, opened).await;
                 }
             }
-            Switch::Http2(tunnel) => carry(tunnel, opened).await,
+            Some(Switched::Stream(tunnel)) => carry(tunnel, opened).await,
+            None => {}
         }
         worker.lower(Gauge::UpgradesActive);
     });

@@ -8,6 +8,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use proxy::exchange::downstream::body::Switched;
 use proxy::exchange::{Connection, DownstreamBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -69,9 +70,11 @@ fn upgraded_connection_passes_bytes_both_ways() {
             {
                 return response;
             }
-            let upgraded = hyper::upgrade::on(&mut request);
+            let Some(Switched::Connection(connection)) = request.body_mut().take_switched() else {
+                panic!("an upgrade by HTTP/1 gets the connection");
+            };
             tokio::task::spawn_local(async move {
-                let mut io = TokioIo::new(upgraded.await.unwrap());
+                let mut io = connection.await.unwrap();
                 let mut bytes = [0; 64];
                 while let Ok(length @ 1..) = io.read(&mut bytes).await {
                     io.write_all(&bytes[..length].to_ascii_uppercase())

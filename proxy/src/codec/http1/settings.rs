@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use hyper::server::conn::http1::Builder;
-
+use super::decoder::Limits;
 use crate::codec::check::Http10;
-use crate::codec::framing::Limits;
 
 /// Limits and timeouts of HTTP/1 connections.
 #[derive(Clone, Debug)]
@@ -50,20 +48,4 @@ impl Settings {
             headers_max: self.headers_max,
         }
     }
-
-    /// hyper's own limits lie just above ours, which have seen the bytes before.
-    pub(in crate::codec) fn builder(&self) -> Builder {
-        let mut builder = Builder::new();
-        let buffer = self.buffer_bytes_max.max(self.head_bytes_max).max(8192);
-        builder.max_buf_size(buffer + 1024);
-        builder.max_header_size(self.head_bytes_max + 1024);
-        // hyper keeps its default number on the stack and any other on the heap.
-        if self.headers_max != HYPER_HEADERS_MAX {
-            builder.max_headers(self.headers_max);
-        }
-        builder
-    }
 }
-
-/// hyper's default for header fields.
-const HYPER_HEADERS_MAX: usize = 100;

@@ -17,9 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::super::check::{self, Http10};
 use super::super::extended_connect;
 use super::super::handler::Handler;
-use super::super::io::Stream;
 use super::super::refusal::Refusal;
 use super::super::server::Server;
+use super::super::socket::Socket;
 use super::ready::Ready;
 use super::slot::{FutureSlots, StreamWork, Work};
 use crate::exchange::downstream::body::{Lane, Outbound};
@@ -28,7 +28,6 @@ use crate::http2::Reason;
 use crate::http2::head;
 use crate::http2::output::SLICES;
 use crate::http2::server::{self as engine, Event};
-use crate::runtime::gather;
 
 /// Reads in one turn, so that other connections get theirs.
 const READS: usize = 4;
@@ -51,7 +50,7 @@ pub(super) enum End {
 pub(super) struct Driver<'a, A: Handler> {
     server: &'a Rc<Server<A>>,
     connection: &'a Rc<Connection>,
-    stream: Stream,
+    socket: Socket,
     engine: engine::Server,
     /// The beginning of a frame of which the rest is not there yet.
     rest: Vec<u8>,
@@ -65,6 +64,8 @@ pub(super) struct Driver<'a, A: Handler> {
     unread: bool,
     /// Whether the socket may hold back what was written.
     unflushed: bool,
+    /// Changes whenever bytes move.
+    moved: u32,
     /// Requests so far.
     begun: u32,
     /// Requests that were over before they were answered.
@@ -75,13 +76,13 @@ impl<'a, A: Handler> Driver<'a, A> {
     pub(super) fn new(
         server: &'a Rc<Server<A>>,
         connection: &'a Rc<Connection>,
-        stream: Stream,
+        socket: Socket,
     ) -> Self {
         let settings = &server.settings.http2;
         Self {
             server,
             connection,
-            stream,
+            socket,
             engine: engine::Server::new(settings.engine(), settings.send_buffer_bytes_max),
             rest: Vec::new(),
             slots: Vec::new(),
@@ -91,6 +92,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             drained: Vec::new(),
             unread: false,
             unflushed: false,
+            moved: 0,
             begun: 0,
             cut: 0,
         }
@@ -113,12 +115,12 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     /// Whether the peer does not take bytes that are ready.
     pub(super) fn is_unsent(&self) -> bool {
-        self.stream.wire().is_unflushed() || self.engine.is_blocked()
+        self.unflushed || self.engine.is_blocked()
     }
 
     /// Changes whenever bytes move.
     pub(super) fn moved(&self) -> u32 {
-        self.stream.wire().moved()
+        self.moved
     }
 
     /// Whether a request's head has begun and is not complete.
@@ -146,7 +148,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Ends the connection: what is left to say, and the socket to say it on.
-    pub(super) fn into_last_words(mut self) -> (Stream, Vec<u8>) {
+    pub(super) fn into_last_words(mut self) -> (Socket, Vec<u8>) {
         let mut words = Vec::new();
         let output = self.engine.output();
         while !output.is_empty() {
@@ -160,7 +162,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             output.advance(added);
         }
         self.drop_all(Reason::CANCEL);
-        (self.stream, words)
+        (self.socket, words)
     }
 
     /// One turn. Ready when the connection is over.
@@ -246,7 +248,9 @@ impl<'a, A: Handler> Driver<'a, A> {
             let kept = self.rest.len();
             scratch[..kept].copy_from_slice(&self.rest);
             let mut space = ReadBuf::new(&mut scratch[kept..]);
-            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut space)) {
+            let read = ready!(Pin::new(&mut self.socket).poll_read(cx, &mut space));
+            self.moved = self.moved.wrapping_add(1);
+            match read {
                 Ok(()) if !space.filled().is_empty() => {}
                 _ => {
                     self.drop_all(Reason::CANCEL);
@@ -368,7 +372,7 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     fn respond_plainly(&mut self, place: usize, status: StatusCode) {
         let mut headers = HeaderMap::new();
-        headers.insert(DATE, self.server.http2.dates.now());
+        headers.insert(DATE, self.server.date());
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         self.engine.respond(place, status, &headers, true);
     }
@@ -376,7 +380,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     /// Answers with a short text; without it if the peer has no room for one.
     fn respond_in_words(&mut self, place: usize, status: StatusCode, text: &'static str) {
         let mut headers = HeaderMap::new();
-        headers.insert(DATE, self.server.http2.dates.now());
+        headers.insert(DATE, self.server.date());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         self.engine.respond(place, status, &headers, false);
         match self.engine.wants(place) {
@@ -467,7 +471,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     /// Looks at a request for the first time.
     fn begin(&mut self, place: usize, head: head::Request, cx: &mut Context<'_>) -> Work<A> {
         let mut request = Request::new(match &self.slots[place].lane {
-            Some(lane) => DownstreamBody::Http2(lane.inlet()),
+            Some(lane) => DownstreamBody::Stream(lane.inlet()),
             None => DownstreamBody::Empty,
         });
         *request.method_mut() = head.method;
@@ -513,7 +517,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let end = !tunnels && body.is_end_stream();
         let headers = &mut parts.headers;
         if !headers.contains_key(DATE) {
-            headers.insert(DATE, self.server.http2.dates.now());
+            headers.insert(DATE, self.server.date());
         }
         if !end
             && !tunnels
@@ -640,15 +644,16 @@ impl<'a, A: Handler> Driver<'a, A> {
             self.unflushed = true;
             let mut slices = [std::io::IoSlice::new(&[]); SLICES];
             let count = output.slices(&mut slices);
-            let stream = Pin::new(&mut self.stream);
-            let written = ready!(gather::poll_write(stream, cx, &slices[..count]))?;
+            let transport = self.socket.transport_mut();
+            let written = ready!(transport.poll_gather(cx, &slices[..count]))?;
+            self.moved = self.moved.wrapping_add(1);
             if written == 0 {
                 return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
             }
             output.advance(written);
         }
         if self.unflushed {
-            ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+            ready!(Pin::new(self.socket.transport_mut()).poll_flush(cx))?;
             self.unflushed = false;
         }
         Poll::Ready(Ok(()))

@@ -1,20 +1,17 @@
 //! What the HTTP/2 connections of a worker share.
 
-use super::date::Dates;
 use crate::http2::worker_buffers::WorkerBuffers;
 
 /// What the connections of a worker share.
 #[derive(Debug)]
 pub(in crate::codec) struct Shared {
     pub(super) memory: WorkerBuffers,
-    pub(super) dates: Dates,
 }
 
 impl Shared {
     pub(in crate::codec) fn new() -> Self {
         Self {
             memory: WorkerBuffers::default(),
-            dates: Dates::default(),
         }
     }
 }

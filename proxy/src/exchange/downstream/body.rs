@@ -1,8 +1,9 @@
 //! The body of a request as it comes from downstream, whichever protocol carries it.
 //!
-//! HTTP/1 bodies are hyper's. Those of HTTP/2 come through a [`Lane`]: the codec puts in what the stream carries, the
-//! exchange takes it out, and what was taken is given back to the peer as window. A lane can carry bytes the other way as
-//! well, once its stream is a tunnel. What a lane holds is bounded by the stream's window and by [`OUTBOUND_BYTES_MAX`].
+//! It comes through a [`Lane`]: the codec puts in what came, and the exchange takes it out. What was taken of a stream of
+//! HTTP/2 is given back to the peer as window. Its lane can carry bytes the other way as well, once it is a tunnel; a
+//! connection of HTTP/1 is handed over as a whole. What a lane holds is bounded by the stream's window or by
+//! [`INBOUND_BYTES_MAX`], and by [`OUTBOUND_BYTES_MAX`].
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -13,8 +14,9 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use hyper::HeaderMap;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
 
 use crate::error::BoxError;
 use crate::exchange::downstream::trailers;
@@ -23,16 +25,25 @@ use crate::http2::Reason;
 /// Bytes of a tunnel that wait to be sent to the peer.
 pub const OUTBOUND_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of a body of HTTP/1 that wait to be taken; no more is read until they are.
+pub const INBOUND_BYTES_MAX: usize = 16 * 1024;
+
 /// The body of a downstream request.
 #[derive(Debug)]
 pub enum DownstreamBody {
     /// No bytes.
     Empty,
-    /// By HTTP/1.
-    Http1(Incoming),
-    /// By a stream of HTTP/2.
-    Http2(Inlet),
+    /// As the codec reads it.
+    Stream(Inlet),
 }
+
+/// A connection that carries another protocol than HTTP from here on.
+pub trait Duplex: AsyncRead + AsyncWrite + fmt::Debug {}
+
+impl<T: AsyncRead + AsyncWrite + fmt::Debug> Duplex for T {}
+
+/// A connection that was handed over.
+pub type HandedOver = Pin<Box<dyn Duplex>>;
 
 /// Why a body broke off.
 #[derive(Debug)]
@@ -60,11 +71,7 @@ impl Body for DownstreamBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let frame = match &mut *self {
             DownstreamBody::Empty => None,
-            DownstreamBody::Http1(incoming) => {
-                let frame = ready!(Pin::new(incoming).poll_frame(cx));
-                frame.map(|frame| frame.map_err(|error| Broken(error.into())))
-            }
-            DownstreamBody::Http2(inlet) => ready!(inlet.0.poll_frame(cx)),
+            DownstreamBody::Stream(inlet) => ready!(inlet.0.poll_frame(cx)),
         };
         let Some(Ok(mut frame)) = frame else {
             return Poll::Ready(frame);
@@ -77,32 +84,43 @@ impl Body for DownstreamBody {
     fn is_end_stream(&self) -> bool {
         match self {
             DownstreamBody::Empty => true,
-            DownstreamBody::Http1(incoming) => incoming.is_end_stream(),
-            DownstreamBody::Http2(inlet) => inlet.0.is_at_end(),
+            DownstreamBody::Stream(inlet) => inlet.0.is_at_end(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             DownstreamBody::Empty => SizeHint::with_exact(0),
-            DownstreamBody::Http1(incoming) => incoming.size_hint(),
-            DownstreamBody::Http2(inlet) => inlet.0.size_hint(),
+            DownstreamBody::Stream(inlet) => inlet.0.size_hint(),
         }
     }
 }
 
+/// What a request came on, for the other protocol that it asks for.
+#[derive(Debug)]
+pub enum Switched {
+    /// The connection, once its response has been sent.
+    Connection(oneshot::Receiver<HandedOver>),
+    /// Its stream.
+    Stream(Tunnel),
+}
+
 impl DownstreamBody {
-    /// Takes the body for a tunnel, if it came by HTTP/2.
-    pub fn take_tunnel(&mut self) -> Option<Tunnel> {
+    /// Takes what carries the other protocol. The body stays if it comes before; `None` if the request asked for none.
+    pub fn take_switched(&mut self) -> Option<Switched> {
+        let DownstreamBody::Stream(inlet) = self else {
+            return None;
+        };
+        if inlet.0.hands_over {
+            let receiver = inlet.0.state.borrow_mut().connection.take()?;
+            return Some(Switched::Connection(receiver));
+        }
         match std::mem::replace(self, DownstreamBody::Empty) {
-            DownstreamBody::Http2(inlet) => Some(Tunnel {
+            DownstreamBody::Empty => None,
+            DownstreamBody::Stream(inlet) => Some(Switched::Stream(Tunnel {
                 inlet,
                 ended: false,
-            }),
-            other => {
-                *self = other;
-                None
-            }
+            })),
         }
     }
 }
@@ -115,6 +133,8 @@ pub struct Lane {
     codec: Waker,
     /// Whether the codec looks at it anyway.
     watched: Cell<bool>,
+    /// Whether another protocol gets the whole connection.
+    hands_over: bool,
 }
 
 #[derive(Debug, Default)]
@@ -138,6 +158,8 @@ struct State {
     outbound: BytesMut,
     outbound_ended: bool,
     writer: Option<Waker>,
+    /// The whole connection, for another protocol.
+    connection: Option<oneshot::Receiver<HandedOver>>,
 }
 
 /// What a tunnel has for the peer.
@@ -155,15 +177,29 @@ impl Lane {
     /// A lane of a stream that `codec` wakes. `left` is the length of the body; `expects` is whether the peer waits for
     /// `100 Continue`.
     pub fn new(codec: Waker, left: Option<u64>, expects: bool) -> Rc<Self> {
+        Self::with_connection(codec, left, expects, None)
+    }
+
+    /// A lane of a request by HTTP/1, which may ask for another protocol on the whole connection.
+    pub fn with_connection(
+        codec: Waker,
+        left: Option<u64>,
+        expects: bool,
+        connection: Option<oneshot::Receiver<HandedOver>>,
+    ) -> Rc<Self> {
+        let hands_over = connection.is_some();
         let state = State {
             left,
+            ended: hands_over && left == Some(0),
             expects,
+            connection,
             ..State::default()
         };
         Rc::new(Self {
             state: RefCell::new(state),
             codec,
             watched: Cell::new(false),
+            hands_over,
         })
     }
 
@@ -182,6 +218,36 @@ impl Lane {
         state.inbound.extend_from_slice(bytes);
         state.wake_reader();
         0
+    }
+
+    /// Puts bytes in without copying them, where nothing waits; discards them if the reader is gone.
+    pub fn push_owned(&self, bytes: BytesMut, end: bool) {
+        let mut state = self.state.borrow_mut();
+        state.ended |= end;
+        if !state.abandoned {
+            match state.inbound.is_empty() {
+                true => state.inbound = bytes,
+                false => state.inbound.extend_from_slice(&bytes),
+            }
+        }
+        state.wake_reader();
+    }
+
+    /// Ends the body.
+    pub fn end(&self) {
+        let mut state = self.state.borrow_mut();
+        state.ended = true;
+        state.wake_reader();
+    }
+
+    /// Whether more waits than should be read of a body of HTTP/1.
+    pub fn is_full(&self) -> bool {
+        self.state.borrow().inbound.len() >= INBOUND_BYTES_MAX
+    }
+
+    /// Whether the peer is not expected to send, since it waits for `100 Continue`.
+    pub fn is_expecting(&self) -> bool {
+        self.state.borrow().expects
     }
 
     /// Ends the body with trailers.

@@ -9,14 +9,14 @@ use smallvec::SmallVec;
 
 use super::edits::{self, RequestSnapshot, SentRequest};
 use super::mirror;
-use super::upgrade::{self, Switch};
+use super::upgrade;
 use crate::error::Kind;
 use crate::exchange::attempt::deadline::Deadline;
 use crate::exchange::attempt::policy::RequestPolicy;
 use crate::exchange::attempt::request::ForwardedRequest;
 use crate::exchange::attempt::send::{Outgoing, SendOptions};
 use crate::exchange::body::upstream::{Extras, UpstreamBody};
-use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::downstream::body::{DownstreamBody, Switched};
 use crate::exchange::message::headers::{self, X_STRAIT_FROM_CLUSTER};
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::message::readdress::readdress;
@@ -44,7 +44,7 @@ pub(super) struct ResponseContext {
     /// The request that response edits refer to, if the route has any.
     pub(super) snapshot: Option<Box<RequestSnapshot>>,
     /// The downstream side of an upgrade.
-    pub(super) switch: Option<Switch>,
+    pub(super) switch: Option<Switched>,
     /// Whether a timeout is answered with 204.
     pub(super) alt_response: bool,
     /// The cookie that the response sets.
@@ -150,7 +150,7 @@ struct UpstreamRequest {
     /// For edits of the response.
     sent: SentRequest,
     outgoing: Outgoing,
-    switch: Option<Switch>,
+    switch: Option<Switched>,
     deadline: Option<Box<Deadline>>,
     policy: Option<Box<RetryPolicy>>,
     alt_response: bool,
@@ -185,7 +185,7 @@ fn upstream_request(
     let version = request.version();
     let upgrading = version >= Version::HTTP_11 && upgrade::requested(request.headers());
     let protocol = upstream_protocol(picked, &request, upgrading)?;
-    let switch = upgrading.then(|| Switch::of(&mut request));
+    let switch = upgrading.then(|| request.body_mut().take_switched());
     // without one, Host stays as it is
     let authority = request.uri().authority();
     let authority = authority.and_then(|text| HeaderValue::from_str(text.as_str()).ok());
@@ -240,7 +240,7 @@ fn upstream_request(
         sent,
         outgoing: Outgoing::new(context, options, head, body),
         deadline: request_policy.times.watch(&progress),
-        switch,
+        switch: switch.flatten(),
         policy: request_policy.policy,
         alt_response: controls.is_some_and(|controls| controls.alt_response),
     })

@@ -3,13 +3,11 @@
 use std::rc::Rc;
 
 use hyper::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
-use hyper::upgrade::OnUpgrade;
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper::{Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 
 use crate::exchange::counted::{Count, Counted};
-use crate::exchange::downstream::body::{DownstreamBody, Tunnel};
+use crate::exchange::downstream::body::Switched;
 use crate::exchange::record::{Ending, Record};
 use crate::exchange::worker::Worker;
 use crate::fields;
@@ -43,26 +41,8 @@ pub fn accepted<B>(response: &Response<B>) -> bool {
     response.status() == StatusCode::SWITCHING_PROTOCOLS
 }
 
-/// The downstream side of an upgrade.
-pub enum Switch {
-    /// The connection, once its response has been sent.
-    Http1(OnUpgrade),
-    /// A stream.
-    Http2(Tunnel),
-}
-
-impl Switch {
-    /// What the request came on.
-    pub fn of(request: &mut Request<DownstreamBody>) -> Self {
-        match request.body_mut().take_tunnel() {
-            Some(tunnel) => Switch::Http2(tunnel),
-            None => Switch::Http1(hyper::upgrade::on(request)),
-        }
-    }
-}
-
 /// Carries bytes both ways in a task of its own, with half-close, until both sides have ended.
-pub fn tunnel(worker: &Rc<Worker>, downstream: Switch, upstream: Upgraded, record: Box<Record>) {
+pub fn tunnel(worker: &Rc<Worker>, downstream: Switched, upstream: Upgraded, record: Box<Record>) {
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
         worker.raise(Gauge::UpgradesActive);
@@ -71,15 +51,15 @@ pub fn tunnel(worker: &Rc<Worker>, downstream: Switch, upstream: Upgraded, recor
     });
 }
 
-async fn carry(downstream: Switch, upstream: Upgraded, record: Box<Record>) {
+async fn carry(downstream: Switched, upstream: Upgraded, record: Box<Record>) {
     match downstream {
-        Switch::Http1(downstream) => {
-            let Ok(downstream) = downstream.await else {
-                return; // it is gone; the record says so
-            };
-            copy(TokioIo::new(downstream), upstream, record).await;
+        Switched::Connection(connection) => {
+            // else it is gone; the record says so
+            if let Ok(connection) = connection.await {
+                copy(connection, upstream, record).await;
+            }
         }
-        Switch::Http2(tunnel) => copy(tunnel, upstream, record).await,
+        Switched::Stream(tunnel) => copy(tunnel, upstream, record).await,
     }
 }
 

@@ -26,7 +26,7 @@ fn lane(left: Option<u64>, expects: bool) -> (Rc<Lane>, Arc<Count>) {
 #[tokio::test]
 async fn body_is_unchanged_and_its_window_is_released() {
     let (lane, count) = lane(Some(5), false);
-    let mut body = DownstreamBody::Http2(lane.inlet());
+    let mut body = DownstreamBody::Stream(lane.inlet());
     assert_eq!(body.size_hint().exact(), Some(5));
     assert_eq!(lane.push(b"ab", false), 0);
     assert_eq!(lane.push(b"c", false), 0);
@@ -49,7 +49,7 @@ async fn body_is_unchanged_and_its_window_is_released() {
 #[tokio::test]
 async fn trailers_end_a_body_and_an_error_breaks_it() {
     let (first, _) = lane(None, false);
-    let mut body = DownstreamBody::Http2(first.inlet());
+    let mut body = DownstreamBody::Stream(first.inlet());
     let mut trailers = HeaderMap::new();
     trailers.insert("x-sum", "1".parse().unwrap());
     first.push_trailers(trailers);
@@ -58,7 +58,7 @@ async fn trailers_end_a_body_and_an_error_breaks_it() {
     assert_eq!(frame.into_trailers().unwrap()["x-sum"], "1");
     assert!(body.is_end_stream());
     let (second, _) = lane(None, false);
-    let mut body = DownstreamBody::Http2(second.inlet());
+    let mut body = DownstreamBody::Stream(second.inlet());
     second.push(b"ab", false);
     second.fail(Reason::CANCEL);
     assert!(body.frame().await.unwrap().is_ok());
@@ -68,7 +68,7 @@ async fn trailers_end_a_body_and_an_error_breaks_it() {
 #[tokio::test]
 async fn dropped_body_accepts_no_more_data() {
     let (lane, count) = lane(None, false);
-    let body = DownstreamBody::Http2(lane.inlet());
+    let body = DownstreamBody::Stream(lane.inlet());
     lane.push(b"abc", false);
     drop(body);
     assert!(lane.is_abandoned());
@@ -80,7 +80,7 @@ async fn dropped_body_accepts_no_more_data() {
 #[tokio::test]
 async fn expect_100_continue_is_answered_once() {
     let (lane, count) = lane(None, true);
-    let mut body = DownstreamBody::Http2(lane.inlet());
+    let mut body = DownstreamBody::Stream(lane.inlet());
     assert!(!lane.take_wanted());
     for _ in 0..2 {
         poll_fn(|cx| {
@@ -94,10 +94,65 @@ async fn expect_100_continue_is_answered_once() {
     assert!(!lane.take_wanted());
 }
 
+fn tunnel(lane: &Rc<Lane>) -> Tunnel {
+    match DownstreamBody::Stream(lane.inlet()).take_switched() {
+        Some(Switched::Stream(tunnel)) => tunnel,
+        other => panic!("no tunnel: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn connection_is_handed_over_once() {
+    let (sender, receiver) = oneshot::channel();
+    let waker = Waker::noop().clone();
+    let lane = Lane::with_connection(waker, Some(0), false, Some(receiver));
+    let mut body = DownstreamBody::Stream(lane.inlet());
+    assert!(
+        body.is_end_stream(),
+        "no body comes before the other protocol"
+    );
+    let Some(Switched::Connection(receiver)) = body.take_switched() else {
+        panic!("no connection");
+    };
+    assert!(body.take_switched().is_none());
+    let (ours, theirs) = tokio::io::duplex(8);
+    sender.send(Box::pin(theirs)).unwrap();
+    let mut connection = receiver.await.unwrap();
+    connection.write_all(b"abc").await.unwrap();
+    drop(connection);
+    let mut ours = ours;
+    let mut text = String::new();
+    ours.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "abc");
+}
+
+#[tokio::test]
+async fn owned_bytes_arrive_and_are_bounded_by_their_reader() {
+    let (lane, _) = lane(None, false);
+    let mut body = DownstreamBody::Stream(lane.inlet());
+    lane.push_owned(BytesMut::from(&b"ab"[..]), false);
+    assert!(!lane.is_full());
+    lane.push_owned(
+        BytesMut::from(vec![b'c'; INBOUND_BYTES_MAX].as_slice()),
+        false,
+    );
+    assert!(lane.is_full());
+    let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+    let data = frame.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(data.len(), INBOUND_BYTES_MAX + 2);
+    assert!(data.starts_with(b"abc") && !lane.is_full());
+    lane.end();
+    let end = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+    assert!(end.is_none());
+    drop(body);
+    lane.push_owned(BytesMut::from(&b"ab"[..]), false);
+    assert!(!lane.is_full() && lane.is_abandoned());
+}
+
 #[tokio::test]
 async fn tunnel_carries_bytes_in_both_directions_within_bounds() {
     let (lane, _) = lane(None, false);
-    let mut tunnel = DownstreamBody::Http2(lane.inlet()).take_tunnel().unwrap();
+    let mut tunnel = tunnel(&lane);
     lane.push(b"abc", false);
     let mut space = [0; 2];
     assert_eq!(tunnel.read(&mut space).await.unwrap(), 2);
@@ -125,7 +180,7 @@ async fn tunnel_carries_bytes_in_both_directions_within_bounds() {
 #[tokio::test]
 async fn dropped_tunnel_is_reset() {
     let (lane, _) = lane(None, false);
-    let tunnel = DownstreamBody::Http2(lane.inlet()).take_tunnel().unwrap();
+    let tunnel = tunnel(&lane);
     drop(tunnel);
     assert!(matches!(lane.take_outbound(), Some(Outbound::Broken)));
 }

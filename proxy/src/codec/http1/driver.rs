@@ -1,0 +1,386 @@
+//! Serves one HTTP/1 connection: its requests in order, one at a time.
+//!
+//! A request is read, answered by a future that is polled in place, and its response is written, all in one task. Reading,
+//! answering and writing overlap where a request has a body; the next request is not looked at before the response is
+//! sent.
+
+use std::future::Future as _;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, Version};
+use hyper::body::{Body as _, SizeHint};
+use tokio::io::AsyncWrite as _;
+use tokio::sync::oneshot;
+
+use super::encoder::{self, Asked, Asking, Encoding};
+use super::head::{BodyKind, Head};
+use super::inbox::Inbox;
+use super::outbox::Outbox;
+use super::reply::Reply;
+use crate::codec::check;
+use crate::codec::connection_table::ConnectionHandle;
+use crate::codec::handler::Handler;
+use crate::codec::refusal::Refusal;
+use crate::codec::server::Server;
+use crate::codec::socket::Socket;
+use crate::codec::watchdog::ConnectionActivity;
+use crate::exchange::downstream::body::{HandedOver, Lane};
+use crate::exchange::{Connection, DownstreamBody};
+
+/// How serving a connection came to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The peer broke off the body of its request.
+    BrokeOff,
+    /// Nothing is left to say; the peer may still be sending.
+    Linger,
+    /// The socket is of no more use.
+    Close,
+    /// What the peer sends is none that is served.
+    Refused(Refusal),
+    /// A response said so, and all of it was sent: the socket is handed over.
+    Switched,
+}
+
+/// A step of serving: go on, or end.
+type Step = Result<(), End>;
+
+/// What is being done.
+enum Phase<B> {
+    /// A head is read.
+    Head,
+    /// The answer is being made.
+    Answering,
+    /// The response is being sent.
+    Sending(Reply<B>),
+    /// The response was sent, and the rest of its request is read.
+    Rest,
+    /// All is said, and the socket is being shut down.
+    Shutdown,
+}
+
+/// One connection, from its first request to its end or until it is parked.
+pub(super) struct Driver<'a, A: Handler> {
+    server: &'a Rc<Server<A>>,
+    connection: &'a Rc<Connection>,
+    socket: Socket,
+    inbox: Inbox,
+    outbox: Outbox,
+    phase: Phase<A::Body>,
+    /// Memory for the answers, which are some kilobytes large.
+    answer: Pin<Box<Option<A::Future>>>,
+    /// Who waits for the connection, if the request asks for another protocol.
+    switch: Option<oneshot::Sender<HandedOver>>,
+    asked: Asked,
+    /// Requests so far.
+    heads: u32,
+}
+
+impl<'a, A: Handler> Driver<'a, A> {
+    pub(super) fn new(
+        server: &'a Rc<Server<A>>,
+        connection: &'a Rc<Connection>,
+        socket: Socket,
+    ) -> Self {
+        Self {
+            server,
+            connection,
+            socket,
+            inbox: Inbox::new(server.settings.http1.limits()),
+            outbox: Outbox::default(),
+            phase: Phase::Head,
+            answer: Box::pin(None),
+            switch: None,
+            asked: Asked {
+                method: Asking::Other,
+                newer: true,
+                persistent: true,
+                takes_trailers: false,
+            },
+            heads: 0,
+        }
+    }
+
+    /// The socket, with what was read from it ahead.
+    pub(super) fn into_socket(self) -> Socket {
+        let mut socket = self.socket;
+        let rest = self.inbox.into_rest();
+        if !rest.is_empty() {
+            socket.put_back(&rest);
+        }
+        socket
+    }
+
+    /// Hands the connection over to who waits for it.
+    pub(super) fn hand_over(mut self) {
+        if let Some(switch) = self.switch.take() {
+            let socket: HandedOver = Box::pin(self.into_socket());
+            // who waited may be gone, and the connection then closes
+            let _ = switch.send(socket);
+        }
+    }
+
+    /// What the connection is doing, for its timeouts.
+    pub(super) fn activity(&self, member: &ConnectionHandle) -> ConnectionActivity {
+        let answering = matches!(self.phase, Phase::Answering | Phase::Sending(_));
+        let closing = matches!(self.phase, Phase::Shutdown);
+        ConnectionActivity {
+            heads: self.heads,
+            in_flight: u32::from(answering),
+            place: self.inbox.place(answering),
+            unflushed: closing || !self.outbox.is_flushed(),
+            starved: self.inbox.is_starved(),
+            moved: self.inbox.moved().wrapping_add(self.outbox.moved()),
+            draining: member.draining(),
+        }
+    }
+
+    /// Serves as long as anything moves.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        loop {
+            let step = match self.phase {
+                Phase::Head => self.poll_head(cx),
+                Phase::Answering => self.poll_answer(cx),
+                Phase::Sending(_) => self.poll_reply(cx),
+                Phase::Rest => self.poll_rest(cx),
+                Phase::Shutdown => {
+                    let transport = Pin::new(self.socket.transport_mut());
+                    transport.poll_shutdown(cx).map(|_| Err(End::Close))
+                }
+            };
+            if let Err(end) = ready!(step) {
+                return Poll::Ready(end);
+            }
+        }
+    }
+
+    /// Reads a head and begins its request.
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        let head = ready!(self.inbox.poll_head(&mut self.socket, cx));
+        Poll::Ready(match head {
+            Ok(head) => {
+                self.begin(head, cx);
+                Ok(())
+            }
+            Err(Some(refusal)) => Err(End::Refused(refusal)),
+            // nothing is lost, not even half a head
+            Err(None) => {
+                self.phase = Phase::Shutdown;
+                Ok(())
+            }
+        })
+    }
+
+    /// Begins to answer a request, or refuses it.
+    fn begin(&mut self, head: Head, cx: &Context<'_>) {
+        let interim = &self.connection.interim;
+        if interim.any() {
+            // too late for the response before
+            interim.write(Vec::clear);
+        }
+        self.heads = self.heads.wrapping_add(1);
+        self.asked = Asked {
+            method: head.request.method().into(),
+            newer: head.request.version() == Version::HTTP_11,
+            persistent: head.persistent,
+            takes_trailers: head.takes_trailers,
+        };
+        let body = self.body(&head, cx);
+        let request = head.request.map(|()| body);
+        match check::head(&request, self.server.settings.http1.http10) {
+            Ok(()) => {
+                let answer = self.server.handler.answer(self.connection, request);
+                self.answer.set(Some(answer));
+                self.phase = Phase::Answering;
+            }
+            Err(refusal) => self.refuse(&request, refusal),
+        }
+    }
+
+    /// What the exchange gets as the body of a request.
+    fn body(&mut self, head: &Head, cx: &Context<'_>) -> DownstreamBody {
+        let left = match head.body {
+            BodyKind::Empty if !head.upgrade => return DownstreamBody::Empty,
+            BodyKind::Empty => Some(0),
+            BodyKind::Length(length) => Some(length),
+            BodyKind::Chunked => None,
+        };
+        let receiver = head.upgrade.then(|| {
+            let (sender, receiver) = oneshot::channel();
+            self.switch = Some(sender);
+            receiver
+        });
+        let lane = Lane::with_connection(cx.waker().clone(), left, head.expects, receiver);
+        let body = DownstreamBody::Stream(lane.inlet());
+        if head.body != BodyKind::Empty {
+            self.inbox.open(lane);
+        }
+        body
+    }
+
+    /// Answers a request that is refused by its head.
+    fn refuse(&mut self, request: &Request<DownstreamBody>, refusal: Refusal) {
+        let text = match self.server.is_http_proxy(self.connection) {
+            true => refusal.advice(request),
+            false => "",
+        };
+        let status = self.server.refuse(self.connection, request, refusal);
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        if !text.is_empty() {
+            let plain = HeaderValue::from_static("text/plain");
+            response.headers_mut().insert(CONTENT_TYPE, plain);
+        }
+        self.asked.persistent = false;
+        let reply = self.reply(response, &SizeHint::with_exact(text.len() as u64));
+        if reply.encoding != Encoding::Length(0) {
+            self.outbox.push(Bytes::from_static(text.as_bytes()), b"");
+        }
+        self.phase = Phase::Sending(reply);
+    }
+
+    /// Polls the answer, and reads what it needs.
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        loop {
+            self.read_body(cx)?;
+            if let Some(lane) = self.inbox.lane() {
+                lane.watch(true);
+            }
+            let polled = match self.answer.as_mut().as_pin_mut() {
+                Some(answer) => answer.poll(cx),
+                None => Poll::Pending,
+            };
+            self.say_before_final();
+            if let Poll::Ready(response) = polled {
+                self.answer.set(None);
+                self.respond(response);
+                return Poll::Ready(Ok(()));
+            }
+            if !self.outbox.is_flushed() {
+                let flushed = self.outbox.poll_flush(self.socket.transport_mut(), cx);
+                if let Poll::Ready(Err(_)) = flushed {
+                    return Poll::Ready(Err(End::Close));
+                }
+            }
+            match self.inbox.lane() {
+                Some(lane) if lane.take_released().0 > 0 => {}
+                _ => return self.poll_gone(cx),
+            }
+        }
+    }
+
+    /// What goes to the client before the response.
+    fn say_before_final(&mut self) {
+        if let Some(lane) = self.inbox.lane() {
+            lane.watch(false);
+            if lane.take_wanted() {
+                let text = b"HTTP/1.1 100 Continue\r\n\r\n";
+                self.outbox.head.extend_from_slice(text);
+            }
+        }
+        let interim = &self.connection.interim;
+        if interim.any() {
+            interim.write(|bytes| self.outbox.head.append(bytes));
+        }
+    }
+
+    fn read_body(&mut self, cx: &mut Context<'_>) -> Step {
+        if self.inbox.lane().is_none() {
+            return Ok(());
+        }
+        let read = self.inbox.read_body(&mut self.socket, cx);
+        read.map_err(|_| End::BrokeOff)
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        let gone = self.inbox.poll_gone(&mut self.socket, cx);
+        gone.map(|_| Err(End::Close))
+    }
+
+    /// Begins to send a response.
+    fn respond(&mut self, response: Response<A::Body>) {
+        let (parts, body) = response.into_parts();
+        let is_reading = self.inbox.lane().is_some();
+        // the peer learns that what it is still sending is not read to its end
+        let is_cut_short = self.connection.answered_here.take() && is_reading;
+        let is_broken = self.inbox.broken().is_some();
+        if self.connection.draining.get() || is_cut_short || is_broken {
+            self.asked.persistent = false;
+        }
+        let size = match body.is_end_stream() {
+            true => SizeHint::with_exact(0),
+            false => body.size_hint(),
+        };
+        let mut reply = self.reply(Response::from_parts(parts, ()), &size);
+        if reply.encoding != Encoding::Length(0) {
+            reply.body = Some(body);
+        }
+        self.phase = Phase::Sending(reply);
+    }
+
+    /// Writes the head of a response.
+    fn reply(&mut self, response: Response<()>, size: &SizeHint) -> Reply<A::Body> {
+        let (parts, ()) = response.into_parts();
+        let server = self.server;
+        let out = &mut self.outbox.head;
+        let begun = encoder::head(out, &parts, self.asked, size, |out| server.write_date(out));
+        let switching = encoder::is_switch(self.asked.method, parts.status);
+        self.inbox.keep(parts.headers);
+        Reply {
+            body: None,
+            encoding: begun.encoding,
+            persistent: begun.persistent,
+            switching,
+        }
+    }
+
+    /// Sends a response, and goes on reading its request.
+    fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        self.read_body(cx)?;
+        let Phase::Sending(reply) = &mut self.phase else {
+            return Poll::Ready(Ok(()));
+        };
+        match reply.poll_send(&mut self.outbox, self.socket.transport_mut(), cx) {
+            Poll::Ready(Ok(())) => {
+                let (persistent, switching) = (reply.persistent, reply.switching);
+                Poll::Ready(self.finish(persistent, switching))
+            }
+            Poll::Ready(Err(_)) => Poll::Ready(Err(End::Close)),
+            Poll::Pending => self.poll_gone(cx),
+        }
+    }
+
+    /// What follows a response that was sent.
+    fn finish(&mut self, persistent: bool, switching: bool) -> Step {
+        if switching {
+            return Err(End::Switched);
+        }
+        self.switch = None;
+        if let Some(refusal) = self.inbox.broken() {
+            return Err(End::Refused(refusal));
+        }
+        let is_reading = self.inbox.lane().is_some();
+        self.phase = match persistent {
+            true if is_reading => Phase::Rest,
+            true => Phase::Head,
+            false if is_reading || self.inbox.has_rest() => return Err(End::Linger),
+            false => Phase::Shutdown,
+        };
+        Ok(())
+    }
+
+    /// Reads the rest of a request that has its response, as long as it is wanted.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        self.read_body(cx)?;
+        match self.inbox.lane() {
+            None => Poll::Ready(self.finish(true, false)),
+            // what is there was read; what is still to come is not wanted
+            Some(lane) if lane.is_abandoned() => Poll::Ready(Err(End::Linger)),
+            Some(_) => Poll::Pending,
+        }
+    }
+}

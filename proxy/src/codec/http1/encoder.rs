@@ -1,0 +1,283 @@
+//! Responses to bytes (RFC 9112).
+
+use std::io::Write as _;
+
+use http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, DATE, HOST, MAX_FORWARDS, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use hyper::body::SizeHint;
+use hyper::ext::ReasonPhrase;
+
+/// What a response depends on in its request.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// The method, as far as it matters.
+    pub method: Asking,
+    /// HTTP/1.1, not 1.0.
+    pub newer: bool,
+    /// The client keeps the connection open.
+    pub persistent: bool,
+    /// The client takes trailers.
+    pub takes_trailers: bool,
+}
+
+/// Methods whose responses are delimited in their own way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// HEAD: the response has no body, whatever its fields say.
+    Head,
+    /// CONNECT: a 2xx begins a tunnel.
+    Connect,
+    /// Any other.
+    Other,
+}
+
+impl From<&Method> for Asking {
+    fn from(method: &Method) -> Self {
+        match *method {
+            Method::HEAD => Self::Head,
+            Method::CONNECT => Self::Connect,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How the rest of a response is delimited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// In chunks; trailers are those of these names.
+    Chunked(Vec<HeaderName>),
+    /// So many bytes are to come.
+    Length(u64),
+    /// By the end of the connection.
+    UntilClose,
+}
+
+/// A response whose head has been written.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// How its body is delimited.
+    pub encoding: Encoding,
+    /// Whether the connection can carry another request after it.
+    pub persistent: bool,
+}
+
+/// Whether a response begins another protocol on its connection.
+pub fn is_switch(asking: Asking, status: StatusCode) -> bool {
+    status == StatusCode::SWITCHING_PROTOCOLS || (asking == Asking::Connect && status.is_success())
+}
+
+/// Writes the head of a response. `size` is what is known of the length of its body; `date` writes that of one that
+/// has none.
+pub fn head(
+    out: &mut Vec<u8>,
+    parts: &Parts,
+    asked: Asked,
+    size: &SizeHint,
+    date: impl FnOnce(&mut Vec<u8>),
+) -> Begun {
+    status_line(out, parts, asked.newer);
+    let status = parts.status;
+    let switch = is_switch(asked.method, status);
+    let bodiless = switch
+        || asked.method == Asking::Head
+        || status.is_informational()
+        || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let mut fields = Fields {
+        keeps_length: asked.method == Asking::Head || status == StatusCode::NOT_MODIFIED,
+        bodiless,
+        ..Fields::default()
+    };
+    for (name, value) in &parts.headers {
+        fields.write(out, name, value, size.exact());
+    }
+    let encoding = match (bodiless, size.exact().or(fields.length)) {
+        (true, exact) => {
+            // what a GET would get
+            if let (Asking::Head, false, Some(length @ 1..)) =
+                (asked.method, fields.wrote_length, exact)
+            {
+                length_line(out, length);
+            }
+            Encoding::Length(0)
+        }
+        (false, Some(length)) => {
+            if !fields.wrote_length {
+                length_line(out, length);
+            }
+            Encoding::Length(length)
+        }
+        (false, None) if asked.newer => {
+            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+            Encoding::Chunked(trailer_names(out, &parts.headers, asked.takes_trailers))
+        }
+        (false, None) => Encoding::UntilClose,
+    };
+    let persistent = asked.persistent && !fields.closes && encoding != Encoding::UntilClose;
+    match (persistent, asked.newer) {
+        _ if switch => {}
+        (true, false) if !fields.keeps_alive => {
+            out.extend_from_slice(b"connection: keep-alive\r\n");
+        }
+        (false, true) if !fields.closes => out.extend_from_slice(b"connection: close\r\n"),
+        _ => {}
+    }
+    if !fields.has_date {
+        out.extend_from_slice(b"date: ");
+        date(out);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    Begun {
+        encoding,
+        persistent,
+    }
+}
+
+fn status_line(out: &mut Vec<u8>, parts: &Parts, newer: bool) {
+    let reason = match parts.extensions.is_empty() {
+        true => None,
+        false => parts.extensions.get::<ReasonPhrase>(),
+    };
+    if parts.status == StatusCode::OK && newer && reason.is_none() {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        return;
+    }
+    out.extend_from_slice(if newer { b"HTTP/1.1 " } else { b"HTTP/1.0 " });
+    out.extend_from_slice(parts.status.as_str().as_bytes());
+    out.push(b' ');
+    let usual = parts.status.canonical_reason().unwrap_or_default();
+    out.extend_from_slice(reason.map_or(usual.as_bytes(), ReasonPhrase::as_bytes));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// What fields of a response say, as they are written.
+#[derive(Debug, Default)]
+struct Fields {
+    /// Whether the length is that of a body which is not sent, so that it stays as it is.
+    keeps_length: bool,
+    bodiless: bool,
+    /// The length that the response claims, where its body does not know it.
+    length: Option<u64>,
+    wrote_length: bool,
+    closes: bool,
+    keeps_alive: bool,
+    has_date: bool,
+}
+
+impl Fields {
+    fn write(
+        &mut self,
+        out: &mut Vec<u8>,
+        name: &HeaderName,
+        value: &HeaderValue,
+        exact: Option<u64>,
+    ) {
+        match *name {
+            CONTENT_LENGTH => return self.write_length(out, value, exact),
+            // ours to say
+            TRANSFER_ENCODING | TRAILER => return,
+            CONNECTION => {
+                self.closes |= super::head::has_token(value.as_bytes(), b"close");
+                self.keeps_alive |= super::head::has_token(value.as_bytes(), b"keep-alive");
+            }
+            DATE => self.has_date = true,
+            _ => {}
+        }
+        line(out, name, value);
+    }
+
+    /// A length must be true, or the next response would be read as a part of this one (RFC 9112, section 11.2).
+    fn write_length(&mut self, out: &mut Vec<u8>, value: &HeaderValue, exact: Option<u64>) {
+        if self.keeps_length {
+            self.wrote_length = true;
+            return line(out, &CONTENT_LENGTH, value);
+        }
+        if self.bodiless || self.wrote_length {
+            return;
+        }
+        let claimed = || value.to_str().ok()?.parse().ok();
+        if let Some(length) = exact.or_else(claimed) {
+            self.length = Some(length);
+            self.wrote_length = true;
+            length_line(out, length);
+        }
+    }
+}
+
+/// Writes one header line.
+fn line(out: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
+    let (name, value) = (name.as_str().as_bytes(), value.as_bytes());
+    out.reserve(name.len() + value.len() + 4);
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn length_line(out: &mut Vec<u8>, length: u64) {
+    out.extend_from_slice(b"content-length: ");
+    out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes the `Trailer` of a response in chunks, and returns the names in it, if the client takes trailers.
+fn trailer_names(out: &mut Vec<u8>, headers: &HeaderMap, takes_trailers: bool) -> Vec<HeaderName> {
+    let mut names = Vec::new();
+    for value in headers.get_all(TRAILER) {
+        line(out, &TRAILER, value);
+        if takes_trailers {
+            let listed = value.as_bytes().split(|byte| *byte == b',');
+            names.extend(listed.filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok()));
+        }
+    }
+    names
+}
+
+/// Writes what goes before the bytes of a chunk; [`CHUNK_END`] goes behind them.
+pub fn chunk(out: &mut Vec<u8>, length: usize) {
+    // writing to memory does not fail
+    let _ = write!(out, "{length:x}\r\n");
+}
+
+/// What goes behind the bytes of a chunk.
+pub const CHUNK_END: &[u8] = b"\r\n";
+
+/// What goes behind the bytes of the last chunk of a body without trailers.
+pub const LAST_CHUNK_END: &[u8] = b"\r\n0\r\n\r\n";
+
+/// Writes the end of a body in chunks, with those trailers that were announced.
+pub fn end(out: &mut Vec<u8>, announced: &[HeaderName], trailers: &HeaderMap) {
+    out.extend_from_slice(b"0\r\n");
+    for (name, value) in trailers {
+        if announced.contains(name) && !NEVER_TRAILERS.contains(name) {
+            line(out, name, value);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Fields that frame, route, authenticate or describe the body, so that they come too late behind it (RFC 9110, section
+/// 6.5.1).
+const NEVER_TRAILERS: [HeaderName; 14] = [
+    AUTHORIZATION,
+    CACHE_CONTROL,
+    CONNECTION,
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    HOST,
+    MAX_FORWARDS,
+    SET_COOKIE,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+#[cfg(test)]
+mod tests;

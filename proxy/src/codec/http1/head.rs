@@ -1,0 +1,230 @@
+//! The lines of a request's head, and what they say together.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
+
+use crate::codec::refusal::Refusal;
+
+/// The head of a request, and what it says of its message.
+#[derive(Debug)]
+pub struct Head {
+    /// Method, target, version and header fields.
+    pub request: Request<()>,
+    /// What follows the head.
+    pub body: BodyKind,
+    /// Whether the connection can carry another request (RFC 9112, section 9.3).
+    pub persistent: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    pub expects: bool,
+    /// Whether the request asks for another protocol, by `Upgrade` or as CONNECT.
+    pub upgrade: bool,
+    /// Whether the client takes trailers (`TE: trailers`).
+    pub takes_trailers: bool,
+}
+
+/// How the body of a request is delimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyKind {
+    /// In chunks.
+    Chunked,
+    /// There is none.
+    Empty,
+    /// By its length, in bytes, which is not 0.
+    Length(u64),
+}
+
+/// Where a field's name and value lie.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    pub(super) name: Range<usize>,
+    /// Without the white space around it (RFC 9110, section 5.6.3).
+    pub(super) value: Range<usize>,
+}
+
+/// The lines of a head, as far as they came.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// Where the line begins that is not complete yet.
+    start: usize,
+    /// The request line, once it is there; before it, empty lines are skipped (RFC 9112, section 2.2).
+    request: Option<Range<usize>>,
+    fields: Vec<Field>,
+    said: Said,
+}
+
+/// What fields say of the message and of the connection.
+#[derive(Debug, Default)]
+struct Said {
+    chunked: bool,
+    length: Option<u64>,
+    close: bool,
+    keep_alive: bool,
+    expects: bool,
+    upgrade: bool,
+    takes_trailers: bool,
+}
+
+impl Lines {
+    /// Adds the line whose content ends at `end`; returns whether it is the empty line at the end of the head.
+    pub(super) fn add(
+        &mut self,
+        input: &[u8],
+        end: usize,
+        headers_max: usize,
+    ) -> Result<bool, Refusal> {
+        let start = std::mem::replace(&mut self.start, end + 2);
+        let line = &input[start..end];
+        if self.request.is_none() {
+            if has_fragment(line) {
+                return Err(Refusal::Target);
+            }
+            if !line.is_empty() {
+                self.request = Some(start..end);
+            }
+            return Ok(false);
+        }
+        if line.is_empty() {
+            return Ok(true);
+        }
+        let Field { name, value } = field(line).ok_or(Refusal::Header)?;
+        self.said.note(&line[name.clone()], &line[value.clone()])?;
+        if self.fields.len() == headers_max {
+            return Err(Refusal::HeadersTooLarge);
+        }
+        self.fields.push(Field {
+            name: start + name.start..start + name.end,
+            value: start + value.start..start + value.end,
+        });
+        Ok(false)
+    }
+
+    /// Makes the head of all lines, and is ready for another one.
+    pub(super) fn finish(&mut self, bytes: Bytes, memory: &mut HeaderMap) -> Result<Head, Refusal> {
+        let said = std::mem::take(&mut self.said);
+        let line = self.request.take().ok_or(Refusal::Header)?;
+        self.start = 0;
+        let (method, uri, version) = request_line(&bytes, line)?;
+        let newer = version == Version::HTTP_11;
+        if said.chunked && !newer {
+            return Err(Refusal::Framing);
+        }
+        let mut headers = std::mem::take(memory);
+        headers.clear();
+        headers.reserve(self.fields.len());
+        for Field { name, value } in self.fields.drain(..) {
+            let name = HeaderName::from_bytes(&bytes[name]).map_err(|_| Refusal::Header)?;
+            let value = HeaderValue::from_maybe_shared(bytes.slice(value));
+            headers.append(name, value.map_err(|_| Refusal::Header)?);
+        }
+        let is_connect = method == Method::CONNECT;
+        let mut request = Request::new(());
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.version_mut() = version;
+        *request.headers_mut() = headers;
+        let body = match said.length {
+            _ if said.chunked => BodyKind::Chunked,
+            None | Some(0) => BodyKind::Empty,
+            Some(length) => BodyKind::Length(length),
+        };
+        Ok(Head {
+            request,
+            body,
+            persistent: !said.close && (newer || said.keep_alive),
+            expects: said.expects && newer && body != BodyKind::Empty,
+            upgrade: is_connect || (said.upgrade && newer),
+            takes_trailers: said.takes_trailers,
+        })
+    }
+}
+
+impl Said {
+    fn note(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refusal> {
+        let is = |text: &[u8]| name.eq_ignore_ascii_case(text);
+        match name.len() {
+            2 if is(b"te") => self.takes_trailers |= has_token(value, b"trailers"),
+            6 if is(b"expect") => self.expects = value.eq_ignore_ascii_case(b"100-continue"),
+            7 if is(b"upgrade") => self.upgrade = true,
+            10 if is(b"connection") => {
+                self.close |= has_token(value, b"close");
+                self.keep_alive |= has_token(value, b"keep-alive");
+            }
+            14 if is(b"content-length") => return self.content_length(value),
+            17 if is(b"transfer-encoding") => {
+                let is_chunked = value.eq_ignore_ascii_case(b"chunked");
+                if !is_chunked || self.length.is_some() || self.chunked {
+                    return Err(Refusal::Framing);
+                }
+                self.chunked = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn content_length(&mut self, value: &[u8]) -> Result<(), Refusal> {
+        let digits =
+            (1..=LENGTH_DIGITS_MAX).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+        if !digits || self.length.is_some() || self.chunked {
+            return Err(Refusal::Framing);
+        }
+        let text = str::from_utf8(value).map_err(|_| Refusal::Framing)?;
+        self.length = Some(text.parse().map_err(|_| Refusal::Framing)?);
+        Ok(())
+    }
+}
+
+/// Most digits of a length, with leading zeros.
+const LENGTH_DIGITS_MAX: usize = 48;
+
+/// A field line's name and value; `None` if it has none, or is folded (RFC 9112, section 5.2).
+pub(super) fn field(line: &[u8]) -> Option<Field> {
+    let colon = memchr::memchr(b':', line)?;
+    if matches!(line[0], b' ' | b'\t') {
+        return None;
+    }
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let after = &line[colon + 1..];
+    let end = after.iter().rposition(|byte| !is_space(byte));
+    let end = end.map_or(colon + 1, |last| colon + 2 + last);
+    let leading = line[colon + 1..end]
+        .iter()
+        .take_while(|byte| is_space(byte));
+    Some(Field {
+        name: 0..colon,
+        value: colon + 1 + leading.count()..end,
+    })
+}
+
+/// Whether a request line's target has a fragment, which is for a client alone (RFC 9112, section 3.2); the parser of
+/// URIs would drop it unsaid.
+fn has_fragment(line: &[u8]) -> bool {
+    let after_method = memchr::memchr(b' ', line).map_or(line.len(), |space| space);
+    memchr::memchr(b'#', &line[after_method..]).is_some()
+}
+
+/// Method, target and version (RFC 9112, section 3).
+fn request_line(bytes: &Bytes, line: Range<usize>) -> Result<(Method, Uri, Version), Refusal> {
+    let (start, text) = (line.start, &bytes[line]);
+    let space = memchr::memchr(b' ', text).ok_or(Refusal::Header)?;
+    let (target, version) = match text.split_last_chunk::<9>() {
+        Some((before, b" HTTP/1.1")) => (space + 1..before.len(), Version::HTTP_11),
+        Some((before, b" HTTP/1.0")) => (space + 1..before.len(), Version::HTTP_10),
+        _ => return Err(Refusal::Header),
+    };
+    if target.is_empty() {
+        return Err(Refusal::Header);
+    }
+    let method = Method::from_bytes(&text[..space]).map_err(|_| Refusal::Header)?;
+    let target = bytes.slice(start + target.start..start + target.end);
+    let uri = Uri::from_maybe_shared(target).map_err(|_| Refusal::Header)?;
+    Ok((method, uri, version))
+}
+
+/// Whether a comma-separated list has this token, in any case.
+pub(super) fn has_token(list: &[u8], token: &[u8]) -> bool {
+    let mut tokens = list.split(|byte| *byte == b',');
+    tokens.any(|entry| entry.trim_ascii().eq_ignore_ascii_case(token))
+}

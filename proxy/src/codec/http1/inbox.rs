@@ -1,0 +1,216 @@
+//! What a client sends: the bytes that were read, and the body of the request that is being read.
+
+use std::future::Future as _;
+use std::ops::Deref;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::BytesMut;
+use http::HeaderMap;
+use tokio::io::AsyncReadExt as _;
+
+use super::decoder::{Decoder, Limits, Piece};
+use super::head::Head;
+use crate::codec::refusal::Refusal;
+use crate::codec::socket::Socket;
+use crate::codec::watchdog::StreamPosition;
+use crate::exchange::downstream::body::Lane;
+use crate::http2::Reason;
+
+/// Bytes that are read at once, of heads and of bodies.
+const HEAD_READ_BYTES: usize = 4 * 1024;
+const BODY_READ_BYTES: usize = 16 * 1024;
+
+/// The peer ended its direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended;
+
+/// What a client sends. It holds one head, or one piece of a body beside what its lane holds.
+pub(super) struct Inbox {
+    /// Read, and not yet taken.
+    input: BytesMut,
+    decoder: Decoder,
+    /// Memory for the fields of a request: those of the response before.
+    memory: HeaderMap,
+    /// The body of the request, until its end was read.
+    lane: Option<OpenLane>,
+    /// Why the body of the request broke.
+    broken: Option<Refusal>,
+    moved: u32,
+    starved: bool,
+}
+
+impl Inbox {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            input: BytesMut::new(),
+            decoder: Decoder::new(limits),
+            memory: HeaderMap::new(),
+            lane: None,
+            broken: None,
+            moved: 0,
+            starved: false,
+        }
+    }
+
+    /// What was read and not taken.
+    pub(super) fn into_rest(self) -> BytesMut {
+        self.input
+    }
+
+    /// Whether something was read that was not taken.
+    pub(super) fn has_rest(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// The body of the request, until its end was read.
+    pub(super) fn lane(&self) -> Option<&Lane> {
+        self.lane.as_deref()
+    }
+
+    /// Why the body of the request broke, if it did.
+    pub(super) fn broken(&self) -> Option<Refusal> {
+        self.broken
+    }
+
+    /// Where the bytes read so far end, between requests if nothing is being answered.
+    pub(super) fn place(&self, answering: bool) -> StreamPosition {
+        match self.lane {
+            Some(_) => StreamPosition::Body,
+            None if self.has_rest() && !answering => StreamPosition::Head,
+            None => StreamPosition::Between,
+        }
+    }
+
+    /// Whether bytes are missing that the peer is to send.
+    pub(super) fn is_starved(&self) -> bool {
+        self.starved && !self.lane().is_some_and(Lane::is_expecting)
+    }
+
+    /// Changes whenever bytes are read.
+    pub(super) fn moved(&self) -> u32 {
+        self.moved
+    }
+
+    /// Keeps the memory of header fields for those of the next request.
+    pub(super) fn keep(&mut self, mut memory: HeaderMap) {
+        memory.clear();
+        self.memory = memory;
+    }
+
+    /// From here on, a body is read into this lane.
+    pub(super) fn open(&mut self, lane: Rc<Lane>) {
+        self.lane = Some(OpenLane(lane));
+    }
+
+    /// Reads a head; `Err(None)` when the peer ended its direction, even within one.
+    pub(super) fn poll_head(
+        &mut self,
+        socket: &mut Socket,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Head, Option<Refusal>>> {
+        loop {
+            if self.has_rest() {
+                match self.decoder.head(&mut self.input, &mut self.memory) {
+                    Ok(Some(head)) => return Poll::Ready(Ok(head)),
+                    Ok(None) => {}
+                    Err(refusal) => return Poll::Ready(Err(Some(refusal))),
+                }
+            }
+            if ready!(self.poll_fill(HEAD_READ_BYTES, socket, cx)).is_err() {
+                return Poll::Ready(Err(None));
+            }
+        }
+    }
+
+    /// Reads what there is of the request's body, as long as it is taken.
+    pub(super) fn read_body(
+        &mut self,
+        socket: &mut Socket,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Ended> {
+        while let Some(lane) = &self.lane {
+            lane.take_released();
+            if lane.is_full() {
+                return Ok(());
+            }
+            match self.decoder.body(&mut self.input) {
+                Ok(Piece::Data(bytes)) => {
+                    let end = !self.decoder.is_in_body();
+                    lane.push_owned(bytes, end);
+                    if end {
+                        self.lane = None;
+                    }
+                }
+                Ok(Piece::End(trailers)) => {
+                    match trailers {
+                        Some(trailers) => lane.push_trailers(trailers),
+                        None => lane.end(),
+                    }
+                    self.lane = None;
+                }
+                Ok(Piece::More) => match self.poll_fill(BODY_READ_BYTES, socket, cx) {
+                    Poll::Ready(read) => read?,
+                    Poll::Pending => return Ok(()),
+                },
+                Err(refusal) => {
+                    // the exchange replies to it
+                    lane.fail(Reason::PROTOCOL_ERROR);
+                    self.broken = Some(refusal);
+                    self.lane = None;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// While a request that was read waits for something else: ready when the peer is gone, and its answer of no use. What
+    /// comes meanwhile is of the next request, and one piece of it may wait.
+    pub(super) fn poll_gone(&mut self, socket: &mut Socket, cx: &mut Context<'_>) -> Poll<Ended> {
+        while !self.has_rest() && self.lane.is_none() && self.broken.is_none() {
+            if let Err(ended) = ready!(self.poll_fill(HEAD_READ_BYTES, socket, cx)) {
+                return Poll::Ready(ended);
+            }
+        }
+        Poll::Pending
+    }
+
+    fn poll_fill(
+        &mut self,
+        bytes: usize,
+        socket: &mut Socket,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Ended>> {
+        let room = self.input.capacity() - self.input.len();
+        if room < bytes / 4 {
+            self.input.reserve(bytes);
+        }
+        let polled = pin!(socket.read_buf(&mut self.input)).poll(cx);
+        self.starved = polled.is_pending();
+        let read = ready!(polled);
+        self.moved = self.moved.wrapping_add(1);
+        Poll::Ready(match read {
+            Ok(1..) => Ok(()),
+            // of a broken connection nothing more comes, either
+            Ok(0) | Err(_) => Err(Ended),
+        })
+    }
+}
+
+/// The body of a request whose end was not read. Who reads it learns when the connection is gone before that.
+struct OpenLane(Rc<Lane>);
+
+impl Deref for OpenLane {
+    type Target = Lane;
+
+    fn deref(&self) -> &Lane {
+        &self.0
+    }
+}
+
+impl Drop for OpenLane {
+    fn drop(&mut self) {
+        self.0.fail(Reason::CANCEL);
+    }
+}

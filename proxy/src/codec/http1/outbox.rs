@@ -1,0 +1,111 @@
+//! Bytes that wait to be written to a client.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use tokio::io::AsyncWrite as _;
+
+use crate::codec::transport::Transport;
+
+/// Largest buffer for heads that is kept, in bytes.
+const HEAD_BYTES_KEPT: usize = 4096;
+
+/// Largest piece of a body that is copied behind the head, in bytes: a plain call to the kernel for both costs less than a
+/// gathering one.
+const COPIED_BYTES_MAX: usize = 1536;
+
+/// Bytes that wait to be written: heads, then a piece of a body, then what goes behind it.
+///
+/// Bounded by one head, one piece of a body, and the interim responses before them.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    pub(super) head: Vec<u8>,
+    /// How much of `head` was written.
+    written: usize,
+    data: Bytes,
+    tail: &'static [u8],
+    /// Whether something was written that may not be with the kernel yet.
+    unflushed: bool,
+    /// Changes whenever bytes are written.
+    moved: u32,
+}
+
+impl Outbox {
+    /// Adds a piece of a body, with what goes behind it. Nothing of a body may wait already.
+    pub(super) fn push(&mut self, data: Bytes, tail: &'static [u8]) {
+        debug_assert!(!self.has_body(), "one piece at a time");
+        if data.len() <= COPIED_BYTES_MAX {
+            self.head.extend_from_slice(&data);
+            self.head.extend_from_slice(tail);
+        } else {
+            self.data = data;
+            self.tail = tail;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.written == self.head.len() && !self.has_body()
+    }
+
+    /// Whether a piece of a body waits.
+    pub(super) fn has_body(&self) -> bool {
+        !self.data.is_empty() || !self.tail.is_empty()
+    }
+
+    /// Changes whenever bytes are written.
+    pub(super) fn moved(&self) -> u32 {
+        self.moved
+    }
+
+    pub(super) fn is_flushed(&self) -> bool {
+        !self.unflushed && self.is_empty()
+    }
+
+    /// Writes and flushes all of it.
+    pub(super) fn poll_flush(
+        &mut self,
+        transport: &mut Transport,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while !self.is_empty() {
+            ready!(self.poll_write(transport, cx))?;
+        }
+        self.written = 0;
+        self.head.clear();
+        self.head.shrink_to(HEAD_BYTES_KEPT);
+        if self.unflushed {
+            ready!(Pin::new(transport).poll_flush(cx))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_write(
+        &mut self,
+        transport: &mut Transport,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.unflushed = true;
+        let head = &self.head[self.written..];
+        let mut written = match self.has_body() {
+            false => ready!(transport.poll_gather(cx, &[IoSlice::new(head)]))?,
+            true => {
+                let pieces = [head, &self.data, self.tail].map(IoSlice::new);
+                ready!(transport.poll_gather(cx, &pieces))?
+            }
+        };
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.moved = self.moved.wrapping_add(1);
+        let of_head = written.min(head.len());
+        self.written += of_head;
+        written -= of_head;
+        let of_data = written.min(self.data.len());
+        self.data.advance(of_data);
+        self.tail = &self.tail[written - of_data..];
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,134 @@
+//! A response on its way to the client.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use hyper::body::{Body, Frame};
+
+use super::encoder::{self, Encoding};
+use super::outbox::Outbox;
+use crate::codec::transport::Transport;
+
+/// Why a response cannot be sent to its end: its body broke off, or is not as long as it said, or the peer is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BrokenOff;
+
+/// A response whose head has been written to the outbox.
+pub(super) struct Reply<B> {
+    /// What is still to come of its body.
+    pub(super) body: Option<B>,
+    pub(super) encoding: Encoding,
+    /// Whether the connection can carry another request after it.
+    pub(super) persistent: bool,
+    /// Whether another protocol begins after it.
+    pub(super) switching: bool,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
+    /// Sends what the body gives; ready once all of it is with the kernel. No more is asked of the body before what it
+    /// gave was written.
+    pub(super) fn poll_send(
+        &mut self,
+        outbox: &mut Outbox,
+        transport: &mut Transport,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), BrokenOff>> {
+        loop {
+            let waits = self.body.is_some() && !outbox.has_body() && {
+                match self.poll_body(outbox, cx) {
+                    Poll::Ready(Ok(())) => false,
+                    Poll::Pending => true,
+                    Poll::Ready(Err(broken)) => {
+                        // at least how it began
+                        let _ = outbox.poll_flush(transport, cx);
+                        return Poll::Ready(Err(broken));
+                    }
+                }
+            };
+            ready!(outbox.poll_flush(transport, cx)).map_err(|_| BrokenOff)?;
+            if self.body.is_none() {
+                return Poll::Ready(Ok(()));
+            }
+            if waits {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Takes a frame of the body.
+    fn poll_body(
+        &mut self,
+        outbox: &mut Outbox,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), BrokenOff>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(Ok(()));
+        };
+        let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+        let is_last = body.is_end_stream();
+        let ended = match frame
+            .transpose()
+            .map_err(|_| BrokenOff)?
+            .map(Frame::into_data)
+        {
+            Some(Ok(data)) => self.add(outbox, data, is_last),
+            Some(Err(frame)) => self.end(outbox, frame.into_trailers().ok())?,
+            None => self.end(outbox, None)?,
+        };
+        if ended {
+            self.body = None;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Adds bytes of the body; returns whether they were the last.
+    fn add(&mut self, outbox: &mut Outbox, mut data: Bytes, is_last: bool) -> bool {
+        if data.is_empty() {
+            return false;
+        }
+        match &mut self.encoding {
+            Encoding::UntilClose => {
+                outbox.push(data, b"");
+                false
+            }
+            Encoding::Length(left) => {
+                let length = data.len() as u64;
+                let is_excess = length > *left;
+                if is_excess {
+                    // more than was announced, and not what the client takes for the next response
+                    data.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+                    self.persistent = false;
+                }
+                *left = left.saturating_sub(length);
+                outbox.push(data, b"");
+                is_excess || (*left == 0 && is_last)
+            }
+            Encoding::Chunked(_) => {
+                encoder::chunk(&mut outbox.head, data.len());
+                outbox.push(
+                    data,
+                    match is_last {
+                        true => encoder::LAST_CHUNK_END,
+                        false => encoder::CHUNK_END,
+                    },
+                );
+                is_last
+            }
+        }
+    }
+
+    /// Ends the body; always true.
+    fn end(&self, outbox: &mut Outbox, trailers: Option<HeaderMap>) -> Result<bool, BrokenOff> {
+        match &self.encoding {
+            Encoding::Length(0) | Encoding::UntilClose => Ok(true),
+            // shorter than was announced: the client must not take it for whole
+            Encoding::Length(_) => Err(BrokenOff),
+            Encoding::Chunked(announced) => {
+                encoder::end(&mut outbox.head, announced, &trailers.unwrap_or_default());
+                Ok(true)
+            }
+        }
+    }
+}

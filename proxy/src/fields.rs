@@ -3,6 +3,12 @@
 //! A `HeaderMap` hashes a name, byte by byte, before it looks. To compare it with a handful of names takes fewer
 //! instructions, since names of the standard are compared as numbers and others by their length first.
 
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, CONNECTION,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, DATE, ETAG, HOST, InvalidHeaderName,
+    LAST_MODIFIED, LOCATION, ORIGIN, REFERER, SERVER, SET_COOKIE, TRANSFER_ENCODING, USER_AGENT,
+    VARY,
+};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Most names that are compared one by one.
@@ -35,9 +41,46 @@ pub fn remove(headers: &mut HeaderMap, name: &HeaderName) {
     }
 }
 
+/// The name that these bytes are, in lower case.
+///
+/// A `HeaderName` lowers and looks up each of them; names that most messages have, in their two usual forms, are found by
+/// comparing bytes instead.
+///
+/// # Errors
+///
+/// When they are not a token (RFC 9110, section 5.6.2).
+#[inline]
+pub fn name(bytes: &[u8]) -> Result<HeaderName, InvalidHeaderName> {
+    Ok(match bytes {
+        b"Accept" | b"accept" => ACCEPT,
+        b"Accept-Encoding" | b"accept-encoding" => ACCEPT_ENCODING,
+        b"Accept-Language" | b"accept-language" => ACCEPT_LANGUAGE,
+        b"Authorization" | b"authorization" => AUTHORIZATION,
+        b"Cache-Control" | b"cache-control" => CACHE_CONTROL,
+        b"Connection" | b"connection" => CONNECTION,
+        b"Content-Encoding" | b"content-encoding" => CONTENT_ENCODING,
+        b"Content-Length" | b"content-length" => CONTENT_LENGTH,
+        b"Content-Type" | b"content-type" => CONTENT_TYPE,
+        b"Cookie" | b"cookie" => COOKIE,
+        b"Date" | b"date" => DATE,
+        b"ETag" | b"etag" => ETAG,
+        b"Host" | b"host" => HOST,
+        b"Last-Modified" | b"last-modified" => LAST_MODIFIED,
+        b"Location" | b"location" => LOCATION,
+        b"Origin" | b"origin" => ORIGIN,
+        b"Referer" | b"referer" => REFERER,
+        b"Server" | b"server" => SERVER,
+        b"Set-Cookie" | b"set-cookie" => SET_COOKIE,
+        b"Transfer-Encoding" | b"transfer-encoding" => TRANSFER_ENCODING,
+        b"User-Agent" | b"user-agent" => USER_AGENT,
+        b"Vary" | b"vary" => VARY,
+        _ => return HeaderName::from_bytes(bytes),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use http::header::{ACCEPT, COOKIE, HOST};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -73,5 +116,46 @@ mod tests {
             assert!(!has(&headers, &COOKIE) && has(&headers, &HOST));
         }
         assert!(!has(&HeaderMap::new(), &HOST));
+    }
+
+    #[test]
+    fn usual_names_are_what_they_say() {
+        for text in [
+            "Accept",
+            "Accept-Encoding",
+            "Accept-Language",
+            "Authorization",
+            "Cache-Control",
+            "Connection",
+            "Content-Encoding",
+            "Content-Length",
+            "Content-Type",
+            "Cookie",
+            "Date",
+            "ETag",
+            "Host",
+            "Last-Modified",
+            "Location",
+            "Origin",
+            "Referer",
+            "Server",
+            "Set-Cookie",
+            "Transfer-Encoding",
+            "User-Agent",
+            "Vary",
+        ] {
+            let lower = text.to_ascii_lowercase();
+            for form in [text, &lower, &text.to_ascii_uppercase()] {
+                assert_eq!(name(form.as_bytes()).unwrap().as_str(), lower, "{form}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_is_read_as_the_library_reads_it(bytes in "[a-zA-Z:@-]{0,20}") {
+            let bytes = bytes.as_bytes();
+            prop_assert_eq!(name(bytes).ok(), HeaderName::from_bytes(bytes).ok());
+        }
     }
 }

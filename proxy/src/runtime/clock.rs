@@ -11,6 +11,11 @@ use tokio::time::Instant;
 /// Length of a tick, and how inexact a timeout on this clock is.
 pub const TICK: Duration = Duration::from_millis(100);
 
+/// A second is a whole number of ticks, so that a delay becomes ticks without dividing 128 bits.
+const TICKS_PER_SECOND: u64 = 1_000_000_000 / TICK.subsec_nanos() as u64;
+
+const _: () = assert!(TICK.as_secs() == 0 && 1_000_000_000 % TICK.subsec_nanos() == 0);
+
 /// A point in time: ticks since the clock was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tick(pub u64);
@@ -22,9 +27,10 @@ impl Tick {
     /// The first tick at which at least `delay` has passed.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
-        let ticks = delay.as_nanos().div_ceil(TICK.as_nanos());
+        let of_seconds = delay.as_secs().saturating_mul(TICKS_PER_SECOND);
+        let of_rest = delay.subsec_nanos().div_ceil(TICK.subsec_nanos());
         // One more: the present tick has partly gone by.
-        let ticks = u64::try_from(ticks).unwrap_or(u64::MAX).saturating_add(1);
+        let ticks = of_seconds.saturating_add(u64::from(of_rest) + 1);
         Self(self.0.saturating_add(ticks))
     }
 }

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 
 use crate::codec::refusal::Refusal;
+use crate::fields;
 
 /// The head of a request, and what it says of its message.
 #[derive(Debug)]
@@ -114,7 +115,7 @@ impl Lines {
         headers.clear();
         headers.reserve(self.fields.len());
         for Field { name, value } in self.fields.drain(..) {
-            let name = HeaderName::from_bytes(&bytes[name]).map_err(|_| Refusal::Header)?;
+            let name = fields::name(&bytes[name]).map_err(|_| Refusal::Header)?;
             let value = HeaderValue::from_maybe_shared(bytes.slice(value));
             headers.append(name, value.map_err(|_| Refusal::Header)?);
         }

@@ -33,7 +33,7 @@ impl Framing {
         if empty {
             return Framing::Empty;
         }
-        let length = content_length(headers).map_or(None, |(length, _)| length);
+        let length = Lengths::of(headers).one().unwrap_or_default();
         length.map_or(Framing::Chunked, Framing::Length)
     }
 }
@@ -153,15 +153,58 @@ impl Span {
 #[derive(Clone, Copy, Debug, Default)]
 struct Delimiters {
     codings: bool,
-    lengths: bool,
+    lengths: Lengths,
     options: bool,
 }
 
 impl Delimiters {
-    fn note(&mut self, name: &HeaderName) {
+    fn note(&mut self, name: &HeaderName, value: &HeaderValue) {
+        if *name == CONTENT_LENGTH {
+            self.lengths.add(value);
+        }
         self.codings |= *name == TRANSFER_ENCODING;
-        self.lengths |= *name == CONTENT_LENGTH;
         self.options |= *name == CONNECTION;
+    }
+}
+
+/// What all lengths of a head say together, on lines or in lists.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lengths {
+    length: Option<u64>,
+    /// How often it is said.
+    times: u32,
+    /// One of them is no number, or two differ.
+    malformed: bool,
+}
+
+impl Lengths {
+    fn of(headers: &HeaderMap) -> Self {
+        let mut lengths = Self::default();
+        for line in headers.get_all(CONTENT_LENGTH) {
+            lengths.add(line);
+        }
+        lengths
+    }
+
+    fn add(&mut self, line: &HeaderValue) {
+        for part in line.as_bytes().split(|&byte| byte == b',') {
+            self.times += 1;
+            let number = number(part.trim_ascii());
+            let agrees = self.length.is_none_or(|before| number == Some(before));
+            self.malformed |= number.is_none() || !agrees;
+            self.length = number;
+        }
+    }
+
+    /// The one length that all of them agree on, if there is any.
+    fn one(self) -> Result<Option<u64>, Error> {
+        match self.malformed {
+            true => {
+                let text = "content-length is not one number";
+                Err(Error::new(Kind::UpstreamProtocol).with_source(text))
+            }
+            false => Ok(self.length),
+        }
     }
 }
 
@@ -203,13 +246,11 @@ pub fn parse(
     headers.reserve(spans.len());
     let mut delimiters = Delimiters::default();
     for [name, value] in &spans {
-        let name = HeaderName::from_bytes(&bytes[name.range()]).map_err(malformed)?;
-        delimiters.note(&name);
+        let name = fields::name(&bytes[name.range()]).map_err(malformed)?;
         let value = bytes.slice(value.range());
-        headers.append(
-            name,
-            HeaderValue::from_maybe_shared(value).map_err(malformed)?,
-        );
+        let value = HeaderValue::from_maybe_shared(value).map_err(malformed)?;
+        delimiters.note(&name, &value);
+        headers.append(name, value);
     }
     let mut headers = std::mem::take(headers);
     let (decoder, delimited) = framing((status, newer), &mut headers, delimiters, asked)?;
@@ -252,12 +293,9 @@ fn framing(
         || status.is_informational()
         || status == StatusCode::NO_CONTENT
         || status == StatusCode::NOT_MODIFIED;
-    let (length, times) = match delimiters.lengths {
-        true => content_length(headers)?,
-        false => (None, 0),
-    };
+    let length = delimiters.lengths.one()?;
     if let Some(length) = length
-        && times > 1
+        && delimiters.lengths.times > 1
     {
         // what agrees here need not look so to the next reader
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -295,22 +333,6 @@ fn is_chunked(headers: &HeaderMap) -> bool {
         .filter(|coding| !coding.is_empty());
     let first = codings.next();
     first.is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) && codings.next().is_none()
-}
-
-/// The one length that all lines agree on, and how often it is said, on lines or in lists.
-fn content_length(headers: &HeaderMap) -> Result<(Option<u64>, u32), Error> {
-    let (mut length, mut times) = (None, 0);
-    for line in headers.get_all(CONTENT_LENGTH) {
-        for part in line.as_bytes().split(|&byte| byte == b',') {
-            times += 1;
-            let number = number(part.trim_ascii())
-                .filter(|number| length.is_none_or(|before| before == *number));
-            let text = "content-length is not one number";
-            length =
-                Some(number.ok_or_else(|| Error::new(Kind::UpstreamProtocol).with_source(text))?);
-        }
-    }
-    Ok((length, times))
 }
 
 fn number(digits: &[u8]) -> Option<u64> {

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Method, Request, Response, Uri, Version};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
 use proxy::codec::check::{self, Http10};
 use proxy::codec::http1::decoder::{Decoder, Limits, Piece};
@@ -146,12 +146,17 @@ fn read_by_hyper(bytes: &[u8]) -> Vec<Message> {
         let index = seen.borrow().len();
         seen.borrow_mut().push(Message::of(&request));
         let seen = &seen;
+        let mut response = Response::new(Empty::<Bytes>::new());
+        if *request.method() == Method::CONNECT {
+            // no tunnel, so that what follows are requests
+            *response.status_mut() = StatusCode::NOT_FOUND;
+        }
         async move {
             let mut body = request.into_body();
             while let Some(frame) = body.frame().await {
                 // a body that ends too early is the peer's fault; the connection then ends by itself
                 let Ok(frame) = frame else {
-                    return Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()));
+                    return Ok::<_, Infallible>(response);
                 };
                 let message = &mut seen.borrow_mut()[index];
                 match frame.into_data() {
@@ -160,7 +165,7 @@ fn read_by_hyper(bytes: &[u8]) -> Vec<Message> {
                 }
             }
             seen.borrow_mut()[index].complete = true;
-            Ok(Response::new(Empty::<Bytes>::new()))
+            Ok(response)
         }
     });
     let io = TokioIo::new(tokio::io::join(bytes, tokio::io::sink()));

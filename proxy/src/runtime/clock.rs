@@ -89,6 +89,15 @@ mod tests {
     fn deadline_never_fires_early() {
         assert_eq!(Tick(5).after(Duration::from_millis(100)), Tick(7));
         assert_eq!(Tick(5).after(Duration::from_millis(101)), Tick(8));
+        for millis in [0, 1, 99, 100, 199, 999, 1000, 1001, 59_950, 3_600_000] {
+            let delay = Duration::from_millis(millis);
+            assert_eq!(
+                Tick(0).after(delay),
+                Tick(millis.div_ceil(100) + 1),
+                "{delay:?}"
+            );
+        }
+        assert_eq!(Tick(0).after(Duration::from_nanos(1)), Tick(2));
         assert_eq!(Tick(5).after(Duration::MAX), Tick::NEVER);
     }
 }

@@ -356,14 +356,19 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     /// What follows a response that was sent.
     fn finish(&mut self, persistent: bool, switching: bool) -> Step {
+        let is_reading = self.inbox.lane().is_some();
         if switching {
-            return Err(End::Switched);
+            // not within the body of the request: its rest would be taken for bytes of the other protocol
+            return Err(if is_reading {
+                End::Close
+            } else {
+                End::Switched
+            });
         }
         self.switch = None;
         if let Some(refusal) = self.inbox.broken() {
             return Err(End::Refused(refusal));
         }
-        let is_reading = self.inbox.lane().is_some();
         self.phase = match persistent {
             true if is_reading => Phase::Rest,
             true => Phase::Head,

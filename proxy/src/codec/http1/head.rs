@@ -108,7 +108,14 @@ impl Lines {
         self.start = 0;
         let (method, uri, version) = request_line(&bytes, line)?;
         let newer = version == Version::HTTP_11;
-        if said.chunked && !newer {
+        let body = match said.length {
+            _ if said.chunked => BodyKind::Chunked,
+            None | Some(0) => BodyKind::Empty,
+            Some(length) => BodyKind::Length(length),
+        };
+        let is_connect = method == Method::CONNECT;
+        // HTTP/1.0 has no codings, and what follows a CONNECT is the tunnel's (RFC 9110, section 9.3.6)
+        if said.chunked && !newer || is_connect && body != BodyKind::Empty {
             return Err(Refusal::Framing);
         }
         let mut headers = std::mem::take(memory);
@@ -119,17 +126,11 @@ impl Lines {
             let value = HeaderValue::from_maybe_shared(bytes.slice(value));
             headers.append(name, value.map_err(|_| Refusal::Header)?);
         }
-        let is_connect = method == Method::CONNECT;
         let mut request = Request::new(());
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.version_mut() = version;
         *request.headers_mut() = headers;
-        let body = match said.length {
-            _ if said.chunked => BodyKind::Chunked,
-            None | Some(0) => BodyKind::Empty,
-            Some(length) => BodyKind::Length(length),
-        };
         Ok(Head {
             request,
             body,

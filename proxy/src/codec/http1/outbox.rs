@@ -28,6 +28,8 @@ pub(super) struct Outbox {
     tail: &'static [u8],
     /// Whether something was written that may not be with the kernel yet.
     unflushed: bool,
+    /// Whether the socket took nothing more before all was written.
+    blocked: bool,
     /// Changes whenever bytes are written.
     moved: u32,
 }
@@ -35,7 +37,7 @@ pub(super) struct Outbox {
 impl Outbox {
     /// Adds a piece of a body, with what goes behind it. Nothing of a body may wait already.
     pub(super) fn push(&mut self, data: Bytes, tail: &'static [u8]) {
-        debug_assert!(!self.has_body(), "one piece at a time");
+        debug_assert!(self.has_room(), "one piece at a time");
         if data.len() <= COPIED_BYTES_MAX {
             self.head.extend_from_slice(&data);
             self.head.extend_from_slice(tail);
@@ -49,8 +51,12 @@ impl Outbox {
         self.written == self.head.len() && !self.has_body()
     }
 
-    /// Whether a piece of a body waits.
-    pub(super) fn has_body(&self) -> bool {
+    /// Whether a piece of a body may be added.
+    pub(super) fn has_room(&self) -> bool {
+        !self.blocked && !self.has_body()
+    }
+
+    fn has_body(&self) -> bool {
         !self.data.is_empty() || !self.tail.is_empty()
     }
 
@@ -70,7 +76,9 @@ impl Outbox {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         while !self.is_empty() {
-            ready!(self.poll_write(transport, cx))?;
+            let polled = self.poll_write(transport, cx);
+            self.blocked = polled.is_pending();
+            ready!(polled)?;
         }
         self.written = 0;
         self.head.clear();

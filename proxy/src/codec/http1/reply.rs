@@ -36,7 +36,7 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), BrokenOff>> {
         loop {
-            let waits = self.body.is_some() && !outbox.has_body() && {
+            let waits = self.body.is_some() && outbox.has_room() && {
                 match self.poll_body(outbox, cx) {
                     Poll::Ready(Ok(())) => false,
                     Poll::Pending => true,

@@ -22,8 +22,6 @@ pub struct Settings {
     /// Time between requests after which a connection gives its memory back; at once if the pause before was longer.
     /// Default: 1 s.
     pub park_after: Duration,
-    /// Bytes buffered in each direction. Default: 64 KiB; at least `head_bytes_max`.
-    pub buffer_bytes_max: usize,
 }
 
 impl Default for Settings {
@@ -35,7 +33,6 @@ impl Default for Settings {
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(300),
             park_after: Duration::from_secs(1),
-            buffer_bytes_max: 64 * 1024,
         }
     }
 }

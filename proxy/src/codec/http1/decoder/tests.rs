@@ -287,9 +287,16 @@ fn malformed_request_lines_are_rejected() {
 }
 
 #[test]
-fn transfer_coding_in_http10_is_rejected() {
-    let bytes = b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-    assert_eq!(read(bytes), (0, Refused(Refusal::Framing)));
+fn bodies_that_a_request_cannot_have_are_rejected() {
+    for bytes in [
+        &b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"[..],
+        b"CONNECT a:443 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"CONNECT a:443 HTTP/1.1\r\nContent-Length: 1\r\n\r\n",
+    ] {
+        assert_eq!(read(bytes), (0, Refused(Refusal::Framing)));
+    }
+    let bytes = b"CONNECT a:443 HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(read(bytes), (1, Between));
 }
 
 #[test]

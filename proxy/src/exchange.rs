@@ -128,7 +128,6 @@ fn finish_head(
     if let Some(server) = &worker.settings.server_name {
         response.headers_mut().insert(SERVER, server.clone());
     }
-    connection.interim.seal();
     if connection.draining.get() && connection.protocol == DownstreamProtocol::Http1 {
         response
             .headers_mut()

@@ -30,7 +30,7 @@ use super::watchdog::{Action, Timeouts, Watchdog};
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::exchange::record::log::Unserved;
-use crate::telemetry::{ConnectionProtocol, Counter};
+use crate::telemetry::ConnectionProtocol;
 
 use self::driver::{Driver, End};
 pub use self::settings::Settings;
@@ -162,8 +162,8 @@ impl<A: Handler> Service<'_, A> {
                 self.driver.hand_over();
                 Ended::Gone
             }
-            Outcome::End(End::BrokeOff) => {
-                server.count(Counter::ProtocolBody);
+            Outcome::End(End::Reset) => {
+                self.driver.into_socket().transport().reset_on_close();
                 Ended::Gone
             }
             Outcome::End(End::Linger) => {
@@ -203,18 +203,19 @@ impl<A: Handler> Service<'_, A> {
         };
         server.handler.refused(connection, &unserved);
         let socket = self.driver.into_socket();
-        Ended::Linger(socket, Done::Refused, last_reply(status).into())
+        Ended::Linger(socket, Done::Refused, last_reply(server, status).into())
     }
 }
 
 /// A reply to a peer of whose request nothing can be said.
-fn last_reply(status: StatusCode) -> String {
+fn last_reply<A: Handler>(server: &Server<A>, status: StatusCode) -> String {
     let reason = status.canonical_reason().unwrap_or_default();
     let mut reply = String::new();
     write!(
         reply,
-        "HTTP/1.1 {} {reason}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
-        status.as_u16()
+        "HTTP/1.1 {} {reason}\r\nconnection: close\r\ncontent-length: 0\r\ndate: {}\r\n\r\n",
+        status.as_u16(),
+        server.date().to_str().unwrap_or_default(),
     )
     .expect("a string takes everything");
     reply

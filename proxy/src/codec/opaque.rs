@@ -311,11 +311,9 @@ fn broke(side: Side, error: io::Error) -> Poll<Outcome> {
 
 /// Makes closing the sockets a reset. Unix sockets, TLS and tunnels have none; their peers see the end.
 fn reset(downstream: &Transport, upstream: &Upstream) {
-    // Fails only for a socket that is gone already.
-    if let Transport::Tcp(socket) = downstream {
-        let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
-    }
+    downstream.reset_on_close();
     if let Upstream::Tcp(socket) = upstream {
+        // fails only for a socket that is gone already
         let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
     }
 }

@@ -4,8 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -39,6 +41,15 @@ impl Transport {
     /// Whether bytes are encrypted between us and the peer.
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
+    }
+
+    /// Makes closing the socket a reset. Unix sockets and TLS have none; their peers see the end, for TLS without its
+    /// announcement.
+    pub fn reset_on_close(&self) {
+        if let Self::Tcp(socket) = self {
+            // fails only for a socket that is gone already
+            let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
+        }
     }
 
     /// Writes pieces in order; few and small ones together.

@@ -30,6 +30,7 @@ mod downstream_drain;
 mod downstream_http2;
 mod downstream_http2_frames;
 mod downstream_limits;
+mod downstream_uploads;
 mod drain;
 mod edge_headers;
 mod effects;

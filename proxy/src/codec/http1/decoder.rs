@@ -4,7 +4,7 @@
 //! read in two ways is refused (RFC 9112, sections 2.2, 5.2, 6.1 and 11.2): a bare CR or LF, a folded line, a length that
 //! is repeated or stands next to a transfer coding, a coding other than `chunked`.
 //!
-//! Pure and incremental. Invariant: what comes out does not depend on how the bytes are cut, and each byte is searched for
+//! Pure and incremental. Invariant: the result does not depend on how the bytes are cut, and each byte is searched for
 //! the end of a line once.
 
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub struct Limits {
 /// Most bytes of chunk extensions in one body. They are of no use, and could be most of what is sent.
 pub const EXTENSION_BYTES_MAX: usize = 16 * 1024;
 
-/// What comes next of a body.
+/// The next piece of a body.
 #[derive(Debug)]
 pub enum Piece {
     /// Bytes; never none.
@@ -115,8 +115,12 @@ impl Decoder {
             State::Head,
             "a body is read before the next head"
         );
+        let max = self.limits.head_bytes_max;
+        if !self.lines.may_begin(&input[..input.len().min(max + 1)]) {
+            return Err(Refusal::Header);
+        }
         loop {
-            let found = self.line(input, self.limits.head_bytes_max);
+            let found = self.line(input, max);
             let Some(end) = found.map_err(BadLine::of_head)? else {
                 return Ok(None);
             };

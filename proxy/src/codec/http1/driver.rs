@@ -34,12 +34,12 @@ use crate::exchange::{Connection, DownstreamBody};
 /// How serving a connection came to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The peer broke off the body of its request.
-    BrokeOff,
     /// Nothing is left to say; the peer may still be sending.
     Linger,
     /// The socket is of no more use.
     Close,
+    /// The same, and the peer must not take what it got for whole.
+    Reset,
     /// What the peer sends is none that is served.
     Refused(Refusal),
     /// A response said so, and all of it was sent: the socket is handed over.
@@ -58,9 +58,20 @@ enum Phase<B> {
     /// The response is being sent.
     Sending(Reply<B>),
     /// The response was sent, and the rest of its request is read.
-    Rest,
+    Rest(Then),
     /// All is said, and the socket is being shut down.
     Shutdown,
+}
+
+/// What follows a request and its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// The next request.
+    Next,
+    /// The end of the connection.
+    Shutdown,
+    /// Another protocol.
+    Switch,
 }
 
 /// One connection, from its first request to its end or until it is parked.
@@ -73,7 +84,7 @@ pub(super) struct Driver<'a, A: Handler> {
     phase: Phase<A::Body>,
     /// Memory for the answers, which are some kilobytes large.
     answer: Pin<Box<Option<A::Future>>>,
-    /// Who waits for the connection, if the request asks for another protocol.
+    /// The way to the exchange for the connection, if the request asks for another protocol.
     switch: Option<oneshot::Sender<HandedOver>>,
     asked: Asked,
     /// Requests so far.
@@ -115,11 +126,11 @@ impl<'a, A: Handler> Driver<'a, A> {
         socket
     }
 
-    /// Hands the connection over to who waits for it.
+    /// Hands the connection over to the exchange.
     pub(super) fn hand_over(mut self) {
         if let Some(switch) = self.switch.take() {
             let socket: HandedOver = Box::pin(self.into_socket());
-            // who waited may be gone, and the connection then closes
+            // the receiver may be gone, and the connection then closes
             let _ = switch.send(socket);
         }
     }
@@ -146,7 +157,7 @@ impl<'a, A: Handler> Driver<'a, A> {
                 Phase::Head => self.poll_head(cx),
                 Phase::Answering => self.poll_answer(cx),
                 Phase::Sending(_) => self.poll_reply(cx),
-                Phase::Rest => self.poll_rest(cx),
+                Phase::Rest(then) => self.poll_rest(then, cx),
                 Phase::Shutdown => {
                     let transport = Pin::new(self.socket.transport_mut());
                     transport.poll_shutdown(cx).map(|_| Err(End::Close))
@@ -293,7 +304,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             return Ok(());
         }
         let read = self.inbox.read_body(&mut self.socket, cx);
-        read.map_err(|_| End::BrokeOff)
+        read.map_err(|_| End::Close)
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
@@ -307,8 +318,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let is_reading = self.inbox.lane().is_some();
         // the peer learns that what it is still sending is not read to its end
         let is_cut_short = self.connection.answered_here.take() && is_reading;
-        let is_broken = self.inbox.broken().is_some();
-        if self.connection.draining.get() || is_cut_short || is_broken {
+        if self.connection.draining.get() || is_cut_short || self.inbox.is_last() {
             self.asked.persistent = false;
         }
         let size = match body.is_end_stream() {
@@ -346,44 +356,52 @@ impl<'a, A: Handler> Driver<'a, A> {
         };
         match reply.poll_send(&mut self.outbox, self.socket.transport_mut(), cx) {
             Poll::Ready(Ok(())) => {
-                let (persistent, switching) = (reply.persistent, reply.switching);
-                Poll::Ready(self.finish(persistent, switching))
+                let then = match (reply.switching, reply.persistent) {
+                    (true, _) => Then::Switch,
+                    (false, true) => Then::Next,
+                    (false, false) => Then::Shutdown,
+                };
+                // its end is all that says where such a response ends
+                let ends = reply.encoding == Encoding::UntilClose;
+                if ends && self.inbox.lane().is_some() {
+                    let transport = Pin::new(self.socket.transport_mut());
+                    ready!(transport.poll_shutdown(cx)).map_err(|_| End::Close)?;
+                }
+                Poll::Ready(self.finish(then))
             }
-            Poll::Ready(Err(_)) => Poll::Ready(Err(End::Close)),
+            Poll::Ready(Err(_)) => Poll::Ready(Err(match reply.encoding {
+                Encoding::UntilClose => End::Reset,
+                Encoding::Chunked(_) | Encoding::Length(_) => End::Close,
+            })),
             Poll::Pending => self.poll_gone(cx),
         }
     }
 
-    /// What follows a response that was sent.
-    fn finish(&mut self, persistent: bool, switching: bool) -> Step {
-        let is_reading = self.inbox.lane().is_some();
-        if switching {
-            // not within the body of the request: its rest would be taken for bytes of the other protocol
-            return Err(if is_reading {
-                End::Close
-            } else {
-                End::Switched
-            });
-        }
-        self.switch = None;
+    /// What follows a response that was sent, or a request that was read after it.
+    fn finish(&mut self, then: Then) -> Step {
         if let Some(refusal) = self.inbox.broken() {
             return Err(End::Refused(refusal));
         }
-        self.phase = match persistent {
-            true if is_reading => Phase::Rest,
-            true => Phase::Head,
-            false if is_reading || self.inbox.has_rest() => return Err(End::Linger),
-            false => Phase::Shutdown,
+        if self.inbox.lane().is_some() {
+            self.phase = Phase::Rest(then);
+            return Ok(());
+        }
+        self.phase = match then {
+            Then::Switch => return Err(End::Switched),
+            Then::Next if !self.inbox.is_last() => Phase::Head,
+            Then::Shutdown if self.inbox.has_rest() => return Err(End::Linger),
+            Then::Next | Then::Shutdown => Phase::Shutdown,
         };
+        self.switch = None;
         Ok(())
     }
 
     /// Reads the rest of a request that has its response, as long as it is wanted.
-    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+    fn poll_rest(&mut self, then: Then, cx: &mut Context<'_>) -> Poll<Step> {
         self.read_body(cx)?;
         match self.inbox.lane() {
-            None => Poll::Ready(self.finish(true, false)),
-            // what is there was read; what is still to come is not wanted
+            None => Poll::Ready(self.finish(then)),
+            // its rest is not wanted
             Some(lane) if lane.is_abandoned() => Poll::Ready(Err(End::Linger)),
             Some(_) => Poll::Pending,
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
 use crate::codec::refusal::Refusal;
 use crate::fields;
@@ -50,9 +50,19 @@ pub(super) struct Lines {
     /// Where the line begins that is not complete yet.
     start: usize,
     /// The request line, once it is there; before it, empty lines are skipped (RFC 9112, section 2.2).
-    request: Option<Range<usize>>,
-    fields: Vec<Field>,
+    request: Option<RequestLine>,
+    /// Names, and where the values lie.
+    fields: Vec<(HeaderName, Range<usize>)>,
     said: Said,
+}
+
+/// A request line.
+#[derive(Debug)]
+struct RequestLine {
+    method: Method,
+    /// Where it lies.
+    target: Range<usize>,
+    version: Version,
 }
 
 /// What fields say of the message and of the connection.
@@ -68,6 +78,14 @@ struct Said {
 }
 
 impl Lines {
+    /// Whether these first bytes may become a request: other protocols are refused before a line of theirs ends, if any does.
+    pub(super) fn may_begin(&self, bytes: &[u8]) -> bool {
+        let is_line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+        let mut method = bytes.iter().skip_while(is_line_end);
+        let after = method.find(|byte| !is_of_token(**byte));
+        self.request.is_some() || matches!(after, None | Some(b' '))
+    }
+
     /// Adds the line whose content ends at `end`; returns whether it is the empty line at the end of the head.
     pub(super) fn add(
         &mut self,
@@ -78,11 +96,8 @@ impl Lines {
         let start = std::mem::replace(&mut self.start, end + 2);
         let line = &input[start..end];
         if self.request.is_none() {
-            if has_fragment(line) {
-                return Err(Refusal::Target);
-            }
             if !line.is_empty() {
-                self.request = Some(start..end);
+                self.request = Some(RequestLine::read(line, start)?);
             }
             return Ok(false);
         }
@@ -90,23 +105,27 @@ impl Lines {
             return Ok(true);
         }
         let Field { name, value } = field(line).ok_or(Refusal::Header)?;
-        self.said.note(&line[name.clone()], &line[value.clone()])?;
+        let name = &line[name];
+        self.said.note(name, &line[value.clone()])?;
+        let name = fields::name(name).map_err(|_| Refusal::Header)?;
         if self.fields.len() == headers_max {
             return Err(Refusal::HeadersTooLarge);
         }
-        self.fields.push(Field {
-            name: start + name.start..start + name.end,
-            value: start + value.start..start + value.end,
-        });
+        let value = start + value.start..start + value.end;
+        self.fields.push((name, value));
         Ok(false)
     }
 
     /// Makes the head of all lines, and is ready for another one.
     pub(super) fn finish(&mut self, bytes: Bytes, memory: &mut HeaderMap) -> Result<Head, Refusal> {
         let said = std::mem::take(&mut self.said);
-        let line = self.request.take().ok_or(Refusal::Header)?;
+        let RequestLine {
+            method,
+            target,
+            version,
+        } = self.request.take().ok_or(Refusal::Header)?;
         self.start = 0;
-        let (method, uri, version) = request_line(&bytes, line)?;
+        let uri = Uri::from_maybe_shared(bytes.slice(target)).map_err(|_| Refusal::Header)?;
         let newer = version == Version::HTTP_11;
         let body = match said.length {
             _ if said.chunked => BodyKind::Chunked,
@@ -121,8 +140,7 @@ impl Lines {
         let mut headers = std::mem::take(memory);
         headers.clear();
         headers.reserve(self.fields.len());
-        for Field { name, value } in self.fields.drain(..) {
-            let name = fields::name(&bytes[name]).map_err(|_| Refusal::Header)?;
+        for (name, value) in self.fields.drain(..) {
             let value = HeaderValue::from_maybe_shared(bytes.slice(value));
             headers.append(name, value.map_err(|_| Refusal::Header)?);
         }
@@ -207,22 +225,32 @@ fn has_fragment(line: &[u8]) -> bool {
     memchr::memchr(b'#', &line[after_method..]).is_some()
 }
 
-/// Method, target and version (RFC 9112, section 3).
-fn request_line(bytes: &Bytes, line: Range<usize>) -> Result<(Method, Uri, Version), Refusal> {
-    let (start, text) = (line.start, &bytes[line]);
-    let space = memchr::memchr(b' ', text).ok_or(Refusal::Header)?;
-    let (target, version) = match text.split_last_chunk::<9>() {
-        Some((before, b" HTTP/1.1")) => (space + 1..before.len(), Version::HTTP_11),
-        Some((before, b" HTTP/1.0")) => (space + 1..before.len(), Version::HTTP_10),
-        _ => return Err(Refusal::Header),
-    };
-    if target.is_empty() {
-        return Err(Refusal::Header);
+impl RequestLine {
+    /// The line that begins at `start` (RFC 9112, section 3).
+    fn read(line: &[u8], start: usize) -> Result<Self, Refusal> {
+        if has_fragment(line) {
+            return Err(Refusal::Target);
+        }
+        let space = memchr::memchr(b' ', line).ok_or(Refusal::Header)?;
+        let (target, version) = match line.split_last_chunk::<9>() {
+            Some((before, b" HTTP/1.1")) => (space + 1..before.len(), Version::HTTP_11),
+            Some((before, b" HTTP/1.0")) => (space + 1..before.len(), Version::HTTP_10),
+            _ => return Err(Refusal::Header),
+        };
+        if target.is_empty() {
+            return Err(Refusal::Header);
+        }
+        Ok(Self {
+            method: Method::from_bytes(&line[..space]).map_err(|_| Refusal::Header)?,
+            target: start + target.start..start + target.end,
+            version,
+        })
     }
-    let method = Method::from_bytes(&text[..space]).map_err(|_| Refusal::Header)?;
-    let target = bytes.slice(start + target.start..start + target.end);
-    let uri = Uri::from_maybe_shared(target).map_err(|_| Refusal::Header)?;
-    Ok((method, uri, version))
+}
+
+/// Whether a byte may be part of a method (RFC 9110, section 5.6.2).
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// Whether a comma-separated list has this token, in any case.

@@ -22,9 +22,14 @@ use crate::http2::Reason;
 const HEAD_READ_BYTES: usize = 4 * 1024;
 const BODY_READ_BYTES: usize = 16 * 1024;
 
-/// The peer ended its direction.
+/// Why nothing more comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ended;
+pub(super) enum Gone {
+    /// The peer ended its direction.
+    Ended,
+    /// The connection broke.
+    Broken,
+}
 
 /// What a client sends. It holds one head, or one piece of a body beside what its lane holds.
 pub(super) struct Inbox {
@@ -37,6 +42,8 @@ pub(super) struct Inbox {
     lane: Option<OpenLane>,
     /// Why the body of the request broke.
     broken: Option<Refusal>,
+    /// Whether the peer ended its direction within a body.
+    ended: bool,
     moved: u32,
     starved: bool,
 }
@@ -49,6 +56,7 @@ impl Inbox {
             memory: HeaderMap::new(),
             lane: None,
             broken: None,
+            ended: false,
             moved: 0,
             starved: false,
         }
@@ -72,6 +80,11 @@ impl Inbox {
     /// Why the body of the request broke, if it did.
     pub(super) fn broken(&self) -> Option<Refusal> {
         self.broken
+    }
+
+    /// Whether no other request can be read after this one.
+    pub(super) fn is_last(&self) -> bool {
+        self.ended || self.broken.is_some()
     }
 
     /// Where the bytes read so far end, between requests if nothing is being answered.
@@ -129,7 +142,7 @@ impl Inbox {
         &mut self,
         socket: &mut Socket,
         cx: &mut Context<'_>,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), Gone> {
         while let Some(lane) = &self.lane {
             lane.take_released();
             if lane.is_full() {
@@ -151,7 +164,13 @@ impl Inbox {
                     self.lane = None;
                 }
                 Ok(Piece::More) => match self.poll_fill(BODY_READ_BYTES, socket, cx) {
-                    Poll::Ready(read) => read?,
+                    Poll::Ready(Ok(())) => {}
+                    // the peer may still read what the exchange replies to half a request
+                    Poll::Ready(Err(Gone::Ended)) => {
+                        self.ended = true;
+                        self.lane = None;
+                    }
+                    Poll::Ready(Err(Gone::Broken)) => return Err(Gone::Broken),
                     Poll::Pending => return Ok(()),
                 },
                 Err(refusal) => {
@@ -167,10 +186,10 @@ impl Inbox {
 
     /// While a request that was read waits for something else: ready when the peer is gone, and its answer of no use. What
     /// comes meanwhile is of the next request, and one piece of it may wait.
-    pub(super) fn poll_gone(&mut self, socket: &mut Socket, cx: &mut Context<'_>) -> Poll<Ended> {
-        while !self.has_rest() && self.lane.is_none() && self.broken.is_none() {
-            if let Err(ended) = ready!(self.poll_fill(HEAD_READ_BYTES, socket, cx)) {
-                return Poll::Ready(ended);
+    pub(super) fn poll_gone(&mut self, socket: &mut Socket, cx: &mut Context<'_>) -> Poll<Gone> {
+        while !self.has_rest() && self.lane.is_none() && !self.is_last() {
+            if let Err(gone) = ready!(self.poll_fill(HEAD_READ_BYTES, socket, cx)) {
+                return Poll::Ready(gone);
             }
         }
         Poll::Pending
@@ -181,7 +200,7 @@ impl Inbox {
         bytes: usize,
         socket: &mut Socket,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Ended>> {
+    ) -> Poll<Result<(), Gone>> {
         let room = self.input.capacity() - self.input.len();
         if room < bytes / 4 {
             self.input.reserve(bytes);
@@ -192,8 +211,8 @@ impl Inbox {
         self.moved = self.moved.wrapping_add(1);
         Poll::Ready(match read {
             Ok(1..) => Ok(()),
-            // of a broken connection nothing more comes, either
-            Ok(0) | Err(_) => Err(Ended),
+            Ok(0) => Err(Gone::Ended),
+            Err(_) => Err(Gone::Broken),
         })
     }
 }

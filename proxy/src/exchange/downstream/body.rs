@@ -1,7 +1,7 @@
 //! The body of a request as it comes from downstream, whichever protocol carries it.
 //!
-//! It comes through a [`Lane`]: the codec puts in what came, and the exchange takes it out. What was taken of a stream of
-//! HTTP/2 is given back to the peer as window. Its lane can carry bytes the other way as well, once it is a tunnel; a
+//! It comes through a [`Lane`]: the codec puts received bytes in, and the exchange takes them out. Bytes taken of a stream of
+//! HTTP/2 are given back to the peer as window. Its lane can carry bytes the other way as well, once it is a tunnel; a
 //! connection of HTTP/1 is handed over as a whole. What a lane holds is bounded by the stream's window or by
 //! [`INBOUND_BYTES_MAX`], and by [`OUTBOUND_BYTES_MAX`].
 
@@ -144,6 +144,9 @@ struct State {
     /// Bytes that are still to be taken, if the request said how many.
     left: Option<u64>,
     ended: bool,
+    /// Whether its reader has yet to ask: a body in chunks is one even if its end came with its beginning, so that the
+    /// endpoint gets one, too.
+    unread: bool,
     trailers: Option<HeaderMap>,
     fault: Option<Reason>,
     reader: Option<Waker>,
@@ -177,7 +180,9 @@ impl Lane {
     /// A lane of a stream that `codec` wakes. `left` is the length of the body; `expects` is whether the peer waits for
     /// `100 Continue`.
     pub fn new(codec: Waker, left: Option<u64>, expects: bool) -> Rc<Self> {
-        Self::with_connection(codec, left, expects, None)
+        let lane = Self::with_connection(codec, left, expects, None);
+        lane.state.borrow_mut().unread = false;
+        lane
     }
 
     /// A lane of a request by HTTP/1, which may ask for another protocol on the whole connection.
@@ -191,6 +196,7 @@ impl Lane {
         let state = State {
             left,
             ended: hands_over && left == Some(0),
+            unread: left.is_none(),
             expects,
             connection,
             ..State::default()
@@ -323,6 +329,7 @@ impl Lane {
 
     fn poll_frame(&self, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let mut state = self.state.borrow_mut();
+        state.unread = false;
         if !state.inbound.is_empty() {
             let data = std::mem::take(&mut state.inbound).freeze();
             state.took(data.len());
@@ -358,7 +365,7 @@ impl Lane {
 
     fn is_at_end(&self) -> bool {
         let state = self.state.borrow();
-        state.ended && state.inbound.is_empty() && state.trailers.is_none()
+        state.ended && !state.unread && state.inbound.is_empty() && state.trailers.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -1,8 +1,7 @@
 //! Interim responses (1xx) on their way to a client, ahead of the final one (RFC 9110, section 15.2).
 //!
-//! The HTTP/1 codec writes responses through a library that knows final ones only. An interim response is a message of
-//! its own, so it may go out wherever nothing of another one is half-way: the socket looks here at such a moment. The
-//! HTTP/2 codec looks here after each poll of a request, so what is here then belongs to that request.
+//! The codec looks here after each poll of a request, so what waits then belongs to that request, and precedes its final
+//! response. For HTTP/1 they wait as text, for HTTP/2 as they came.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,8 +29,6 @@ pub struct Waiting {
     /// The same for HTTP/2: as they came.
     heads: Option<Mutex<Vec<Head>>>,
     any: AtomicBool,
-    /// The final response is there: what still waits must go before it or not at all.
-    sealed: AtomicBool,
 }
 
 impl Waiting {
@@ -58,25 +55,12 @@ impl Waiting {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Whether their final response has been handed over.
-    pub fn is_sealed(&self) -> bool {
-        self.sealed.load(Ordering::Relaxed)
-    }
-
-    /// The final response is handed over now.
-    pub fn seal(&self) {
-        if self.any() {
-            self.sealed.store(true, Ordering::Relaxed);
-        }
-    }
-
     /// Lends the bytes to `write`, which removes what it has written.
     pub fn write<T>(&self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let result = write(&mut bytes);
         if bytes.is_empty() {
             self.any.store(false, Ordering::Relaxed);
-            self.sealed.store(false, Ordering::Relaxed);
         }
         result
     }
@@ -158,15 +142,11 @@ mod tests {
     #[test]
     fn pending_interim_responses_are_bounded() {
         let waiting = Waiting::default();
-        waiting.seal();
-        assert!(!waiting.is_sealed());
         for _ in 0..10_000 {
             waiting.tell(StatusCode::PROCESSING, HeaderMap::new());
         }
         assert!(waiting.write(|bytes| bytes.len()) <= BYTES_MAX);
-        waiting.seal();
-        assert!(waiting.is_sealed());
         waiting.write(Vec::clear);
-        assert!(!waiting.any() && !waiting.is_sealed());
+        assert!(!waiting.any());
     }
 }

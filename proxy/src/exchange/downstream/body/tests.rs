@@ -150,6 +150,20 @@ async fn owned_bytes_arrive_and_are_bounded_by_their_reader() {
 }
 
 #[tokio::test]
+async fn chunked_body_is_one_until_its_end_was_asked_for() {
+    for (left, is_at_end) in [(None, false), (Some(0), true)] {
+        let (_sender, receiver) = oneshot::channel();
+        let waker = Waker::noop().clone();
+        let lane = Lane::with_connection(waker, left, false, Some(receiver));
+        let mut body = DownstreamBody::Stream(lane.inlet());
+        lane.end();
+        assert_eq!(body.is_end_stream(), is_at_end, "{left:?}");
+        let end = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+        assert!(end.is_none() && body.is_end_stream(), "{left:?}");
+    }
+}
+
+#[tokio::test]
 async fn tunnel_carries_bytes_in_both_directions_within_bounds() {
     let (lane, _) = lane(None, false);
     let mut tunnel = tunnel(&lane);

@@ -1,5 +1,7 @@
 //! Uploads whose response is there before their end, and clients that leave within one.
 
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, channel};
 
@@ -7,6 +9,9 @@ use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, StatusCode};
 use proxy::exchange::downstream::body::Switched;
 use proxy::exchange::{Connection, DownstreamBody};
+use proxy::telemetry::Counter;
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
 use tokio::io::AsyncReadExt;
 
 use crate::support::DEADLINE;
@@ -173,4 +178,119 @@ fn tunnel_begins_behind_the_body_of_its_request() {
     client.send("cdefg");
     let told = told.recv_timeout(DEADLINE).unwrap();
     assert_eq!(told, (b"abcd".to_vec(), *b"efg"));
+}
+
+/// A request, the body that it carries, and how it is delimited.
+struct Upload {
+    bytes: Vec<u8>,
+    body: Vec<u8>,
+}
+
+fn upload(rng: &mut SmallRng) -> Upload {
+    // around what is read at once, and what may wait to be taken
+    let longest = [0, 1, 100, 5_000, 20_000, 70_000][rng.random_range(0..6)];
+    let body: Vec<u8> = (0..rng.random_range(0..=longest))
+        .map(|_| rng.random())
+        .collect();
+    let mut bytes = b"POST / HTTP/1.1\r\nHost: a.test\r\n".to_vec();
+    if rng.random_bool(0.3) {
+        bytes.extend_from_slice(b"Expect: 100-continue\r\n");
+    }
+    if rng.random_bool(0.5) {
+        bytes.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+        bytes.extend_from_slice(&body);
+        return Upload { bytes, body };
+    }
+    bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
+    let mut rest = &body[..];
+    while !rest.is_empty() {
+        let size = rng.random_range(1..=rest.len().min(30_000));
+        bytes.extend_from_slice(format!("{size:X};x=y\r\n").as_bytes());
+        bytes.extend_from_slice(&rest[..size]);
+        bytes.extend_from_slice(b"\r\n");
+        rest = &rest[size..];
+    }
+    bytes.extend_from_slice(b"0\r\n\r\n");
+    Upload { bytes, body }
+}
+
+/// Reads a response of either framing behind interim ones, and returns its body.
+fn read_reply(reader: &mut impl BufRead) -> Vec<u8> {
+    let line = |reader: &mut dyn BufRead| {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert!(line.ends_with("\r\n"), "a whole line: {line:?}");
+        line.trim_end().to_owned()
+    };
+    let mut status = line(reader);
+    while status == "HTTP/1.1 100 Continue" {
+        assert_eq!(line(reader), "");
+        status = line(reader);
+    }
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    let mut length = None;
+    loop {
+        let field = line(reader);
+        if let Some(value) = field.strip_prefix("content-length: ") {
+            length = Some(value.parse().unwrap());
+        } else if field.is_empty() {
+            break;
+        }
+    }
+    let mut body = Vec::new();
+    loop {
+        let size = length.unwrap_or_else(|| usize::from_str_radix(&line(reader), 16).unwrap());
+        let start = body.len();
+        body.resize(start + size, 0);
+        reader.read_exact(&mut body[start..]).unwrap();
+        match length {
+            Some(_) => return body,
+            None => assert_eq!(line(reader), ""),
+        }
+        if size == 0 {
+            return body;
+        }
+    }
+}
+
+#[test]
+fn random_pipelined_uploads_are_echoed_in_order() {
+    let downstream = Downstream::start(&settings(), || {
+        |_: Rc<Connection>, request: Request<DownstreamBody>| async move {
+            Response::new(request.into_body())
+        }
+    });
+    for seed in 0..60 {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let uploads: Vec<_> = (0..rng.random_range(1..8))
+            .map(|_| upload(&mut rng))
+            .collect();
+        let stream = TcpStream::connect(downstream.address()).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let bytes: Vec<u8> = uploads
+            .iter()
+            .flat_map(|upload| upload.bytes.clone())
+            .collect();
+        let mut writer = stream.try_clone().unwrap();
+        let writing = std::thread::spawn(move || {
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let most = [1, 10, 1_000, 40_000][rng.random_range(0..4)];
+                let (piece, after) = rest.split_at(rng.random_range(1..=most.min(rest.len())));
+                writer.write_all(piece).unwrap();
+                rest = after;
+            }
+        });
+        let mut reader = BufReader::new(stream);
+        for (number, upload) in uploads.iter().enumerate() {
+            let body = read_reply(&mut reader);
+            assert!(
+                body == upload.body,
+                "upload {number} of seed {seed} comes back"
+            );
+        }
+        writing.join().unwrap();
+    }
+    assert_eq!(downstream.counter(Counter::TaskPanics), 0);
 }

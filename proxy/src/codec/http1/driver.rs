@@ -265,7 +265,7 @@ impl<'a, A: Handler> Driver<'a, A> {
                 Some(answer) => answer.poll(cx),
                 None => Poll::Pending,
             };
-            self.say_before_final();
+            self.say_before_final(polled.is_ready());
             if let Poll::Ready(response) = polled {
                 self.answer.set(None);
                 self.respond(response);
@@ -284,8 +284,9 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// What goes to the client before the response.
-    fn say_before_final(&mut self) {
+    /// What goes to the client before the response, which may be there already. Else interim responses wait in their own
+    /// bounds while the client takes nothing.
+    fn say_before_final(&mut self, is_final: bool) {
         if let Some(lane) = self.inbox.lane() {
             lane.watch(false);
             if lane.take_wanted() {
@@ -294,7 +295,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             }
         }
         let interim = &self.connection.interim;
-        if interim.any() {
+        if interim.any() && (is_final || self.outbox.has_room()) {
             interim.write(|bytes| self.outbox.head.append(bytes));
         }
     }

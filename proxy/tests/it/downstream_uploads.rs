@@ -1,6 +1,6 @@
 //! Uploads whose response is there before their end, and clients that leave within one.
 
-use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, channel};

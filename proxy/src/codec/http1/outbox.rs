@@ -30,6 +30,8 @@ pub(super) struct Outbox {
     unflushed: bool,
     /// Whether the socket took nothing more before all was written.
     blocked: bool,
+    /// Whether the last piece of a body was a large one.
+    large: bool,
     /// Changes whenever bytes are written.
     moved: u32,
 }
@@ -38,7 +40,8 @@ impl Outbox {
     /// Adds a piece of a body, with what goes behind it. Nothing of a body may wait already.
     pub(super) fn push(&mut self, data: Bytes, tail: &'static [u8]) {
         debug_assert!(self.has_room(), "one piece at a time");
-        if data.len() <= COPIED_BYTES_MAX {
+        self.large = data.len() > COPIED_BYTES_MAX;
+        if !self.large {
             self.head.extend_from_slice(&data);
             self.head.extend_from_slice(tail);
         } else {
@@ -54,6 +57,11 @@ impl Outbox {
     /// Whether a piece of a body may be added.
     pub(super) fn has_room(&self) -> bool {
         !self.blocked && !self.has_body()
+    }
+
+    /// Whether the last piece of a body was a large one.
+    pub(super) fn is_large(&self) -> bool {
+        self.large
     }
 
     fn has_body(&self) -> bool {
@@ -97,13 +105,16 @@ impl Outbox {
     ) -> Poll<io::Result<()>> {
         self.unflushed = true;
         let head = &self.head[self.written..];
-        let mut written = match self.has_body() {
-            false => ready!(transport.poll_gather(cx, &[IoSlice::new(head)]))?,
-            true => {
-                let pieces = [head, &self.data, self.tail].map(IoSlice::new);
-                ready!(transport.poll_gather(cx, &pieces))?
-            }
+        let pieces = [head, &self.data, self.tail].map(IoSlice::new);
+        // one piece alone needs no gathering call
+        let pieces = match (head.is_empty(), self.tail.is_empty()) {
+            _ if !self.has_body() => &pieces[..1],
+            (true, true) => &pieces[1..2],
+            (false, true) => &pieces[..2],
+            (true, false) => &pieces[1..],
+            (false, false) => &pieces[..],
         };
+        let mut written = ready!(transport.poll_gather(cx, pieces))?;
         if written == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }

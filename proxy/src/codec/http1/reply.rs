@@ -54,6 +54,12 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
             if waits {
                 return Poll::Pending;
             }
+            if outbox.is_large() {
+                // Others first. Meanwhile more of the body comes in, which costs fewer calls to the kernel than reading
+                // it as soon as there is any.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
         }
     }
 

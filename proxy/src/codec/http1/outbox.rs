@@ -10,15 +10,18 @@ use tokio::io::AsyncWrite as _;
 use crate::codec::transport::Transport;
 
 /// Largest buffer for heads that is kept, in bytes.
-const HEAD_BYTES_KEPT: usize = 4096;
+const HEAD_BYTES_KEPT: usize = 16 * 1024;
 
-/// Largest piece of a body that is copied behind the head, in bytes: a plain call to the kernel for both costs less than a
-/// gathering one.
-const COPIED_BYTES_MAX: usize = 1536;
+/// Largest piece of a body that is copied behind the head, in bytes. Copying that much costs less than another call to the
+/// kernel, which may wake the client for it.
+const COPIED_BYTES_MAX: usize = 8 * 1024;
 
-/// Bytes that wait to be written: heads, then a piece of a body, then what goes behind it.
+/// Bytes of heads and small pieces past which no more is added before they are written.
+const TOGETHER_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes that wait to be written: heads and small pieces of a body, then a larger piece, then what goes behind it.
 ///
-/// Bounded by one head, one piece of a body, and the interim responses before them.
+/// Bounded by one head, the interim responses before it, [`TOGETHER_BYTES_MAX`], and one piece of a body.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     pub(super) head: Vec<u8>,
@@ -30,18 +33,15 @@ pub(super) struct Outbox {
     unflushed: bool,
     /// Whether the socket took nothing more before all was written.
     blocked: bool,
-    /// Whether the last piece of a body was a large one.
-    large: bool,
     /// Changes whenever bytes are written.
     moved: u32,
 }
 
 impl Outbox {
-    /// Adds a piece of a body, with what goes behind it. Nothing of a body may wait already.
+    /// Adds a piece of a body, with what goes behind it, if there is room.
     pub(super) fn push(&mut self, data: Bytes, tail: &'static [u8]) {
-        debug_assert!(self.has_room(), "one piece at a time");
-        self.large = data.len() > COPIED_BYTES_MAX;
-        if !self.large {
+        debug_assert!(!self.has_body(), "one large piece at a time");
+        if data.len() <= COPIED_BYTES_MAX {
             self.head.extend_from_slice(&data);
             self.head.extend_from_slice(tail);
         } else {
@@ -56,12 +56,8 @@ impl Outbox {
 
     /// Whether a piece of a body may be added.
     pub(super) fn has_room(&self) -> bool {
-        !self.blocked && !self.has_body()
-    }
-
-    /// Whether the last piece of a body was a large one.
-    pub(super) fn is_large(&self) -> bool {
-        self.large
+        let waiting = self.head.len() - self.written;
+        !self.blocked && !self.has_body() && waiting <= TOGETHER_BYTES_MAX
     }
 
     fn has_body(&self) -> bool {

@@ -27,8 +27,8 @@ pub(super) struct Reply<B> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
-    /// Sends what the body gives; ready once all of it is with the kernel. No more is asked of the body before what it
-    /// gave was written.
+    /// Sends what the body gives; ready once all of it is with the kernel. No more is asked of the body while much of what it
+    /// gave was not written.
     pub(super) fn poll_send(
         &mut self,
         outbox: &mut Outbox,
@@ -36,28 +36,24 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), BrokenOff>> {
         loop {
-            let waits = self.body.is_some() && outbox.has_room() && {
+            let mut waits = false;
+            // small pieces that are there go out together; a long head goes alone
+            while !waits && self.body.is_some() && outbox.has_room() {
                 match self.poll_body(outbox, cx) {
-                    Poll::Ready(Ok(())) => false,
-                    Poll::Pending => true,
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Pending => waits = true,
                     Poll::Ready(Err(broken)) => {
                         // at least how it began
                         let _ = outbox.poll_flush(transport, cx);
                         return Poll::Ready(Err(broken));
                     }
                 }
-            };
+            }
             ready!(outbox.poll_flush(transport, cx)).map_err(|_| BrokenOff)?;
             if self.body.is_none() {
                 return Poll::Ready(Ok(()));
             }
             if waits {
-                return Poll::Pending;
-            }
-            if outbox.is_large() {
-                // Others first. Meanwhile more of the body comes in, which costs fewer calls to the kernel than reading
-                // it as soon as there is any.
-                cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
         }

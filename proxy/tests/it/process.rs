@@ -252,7 +252,9 @@ fn connections_over_the_open_file_limit_are_closed_and_counted() {
     let start = Start::new().open_files(256);
     let mesh = everything_to(start.edge(), &origin);
     let proxy = start.file("mesh.yaml", mesh).start();
-    assert!(proxy.stderr().contains("allows fewer"));
+    eventually("the limit is logged", || {
+        proxy.stderr().contains("allows fewer")
+    });
     let mut held: Vec<_> = (0..90).map(|_| Raw::connect(proxy.edge)).collect();
     for client in &mut held {
         assert_eq!(client.send(GET).reply().status, 200);

@@ -1,6 +1,6 @@
 //! HTTP/1.0 and HTTP/1.1 connections: requests by our own decoder, with limits, timeouts and parking.
 //!
-//! A connection alternates between being served, by a [`Driver`] that is boxed, and being parked, when only the socket is
+//! A connection alternates between being served, by a `Driver` that is boxed, and being parked, when only the socket is
 //! left. Requests are answered in order, one at a time.
 
 pub mod decoder;

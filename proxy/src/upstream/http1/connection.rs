@@ -17,7 +17,7 @@ use crate::upstream::stream::Stream;
 
 /// Bytes that are read at once, at first and at most: it doubles while a peer fills it.
 pub(super) const READ_BYTES: usize = 8 * 1024;
-pub(super) const READ_BYTES_MAX: usize = 128 * 1024;
+pub(super) const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection to an endpoint.
 #[derive(Debug)]

@@ -12,12 +12,12 @@ mod outbox;
 mod reply;
 mod settings;
 
-use std::fmt::Write as _;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Response, StatusCode};
+use hyper::body::SizeHint;
 
 use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
@@ -33,6 +33,7 @@ use crate::exchange::record::log::Unserved;
 use crate::telemetry::ConnectionProtocol;
 
 use self::driver::{Driver, End};
+use self::encoder::Asked;
 pub use self::settings::Settings;
 
 /// How serving, as opposed to parking, came to an end. Left is the socket, or the connection with it.
@@ -40,7 +41,7 @@ enum Ended<S> {
     /// The socket is gone: closed, or handed to another protocol.
     Gone,
     /// What the peer may still send is to be read and forgotten, after this last message.
-    Linger(S, Done, Box<str>),
+    Linger(S, Done, Vec<u8>),
     /// Idle, and worth no more than its socket.
     Parked(S),
 }
@@ -87,10 +88,10 @@ async fn until_parked<A: Handler>(
 async fn last_words<A: Handler>(
     connection: Box<AcceptedConnection<A>>,
     done: Done,
-    message: Box<str>,
+    message: Vec<u8>,
 ) {
     let (_, socket, member) = connection.into_parts();
-    linger(socket, &member, done, message.as_bytes()).await;
+    linger(socket, &member, done, &message).await;
 }
 
 /// Serves requests until the connection is idle, or over.
@@ -168,7 +169,7 @@ impl<A: Handler> Service<'_, A> {
             }
             Outcome::End(End::Linger) => {
                 let socket = self.driver.into_socket();
-                Ended::Linger(socket, Done::Answered, Box::default())
+                Ended::Linger(socket, Done::Answered, Vec::new())
             }
             Outcome::End(End::Refused(refusal)) | Outcome::Refuse(refusal) => {
                 self.refuse(refusal, server, connection)
@@ -188,7 +189,7 @@ impl<A: Handler> Service<'_, A> {
                 // the exchange has replied
                 Refusal::Chunk => {
                     let socket = self.driver.into_socket();
-                    Ended::Linger(socket, Done::Refused, Box::default())
+                    Ended::Linger(socket, Done::Refused, Vec::new())
                 }
                 _ => Ended::Gone,
             };
@@ -203,20 +204,18 @@ impl<A: Handler> Service<'_, A> {
         };
         server.handler.refused(connection, &unserved);
         let socket = self.driver.into_socket();
-        Ended::Linger(socket, Done::Refused, last_reply(server, status).into())
+        Ended::Linger(socket, Done::Refused, last_reply(server, status))
     }
 }
 
 /// A reply to a peer of whose request nothing can be said.
-fn last_reply<A: Handler>(server: &Server<A>, status: StatusCode) -> String {
-    let reason = status.canonical_reason().unwrap_or_default();
-    let mut reply = String::new();
-    write!(
-        reply,
-        "HTTP/1.1 {} {reason}\r\nconnection: close\r\ncontent-length: 0\r\ndate: {}\r\n\r\n",
-        status.as_u16(),
-        server.date().to_str().unwrap_or_default(),
-    )
-    .expect("a string takes everything");
+fn last_reply<A: Handler>(server: &Server<A>, status: StatusCode) -> Vec<u8> {
+    let (mut parts, ()) = Response::new(()).into_parts();
+    parts.status = status;
+    let empty = SizeHint::with_exact(0);
+    let mut reply = Vec::new();
+    encoder::head(&mut reply, &parts, Asked::LAST, &empty, |out| {
+        server.write_date(out);
+    });
     reply
 }

@@ -1,11 +1,13 @@
 //! Uploads whose response is there before their end, and clients that leave within one.
 
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, channel};
 
-use http_body_util::{BodyExt, Full};
+use futures_util::stream;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
 use hyper::{Request, Response, StatusCode};
 use proxy::exchange::downstream::body::Switched;
 use proxy::exchange::{Connection, DownstreamBody};
@@ -120,6 +122,32 @@ fn client_that_ends_within_a_body_gets_the_reply() {
         assert_eq!(reply.status, 400, "{body}");
         assert!(reply.has("connection: close"), "{reply:?}");
         assert!(client.is_closed());
+    }
+}
+
+#[test]
+fn response_that_breaks_off_is_never_taken_for_whole() {
+    let downstream = Downstream::start(&settings(), || {
+        |_: Rc<Connection>, _: Request<DownstreamBody>| async move {
+            let piece = Frame::data(bytes::Bytes::from_static(b"half"));
+            let pieces = [Ok(piece), Err(std::io::Error::other("breaks off"))];
+            Response::new(StreamBody::new(stream::iter(pieces)))
+        }
+    });
+    // only a reset tells that a body which the end of the connection delimits is not whole
+    for (version, is_reset) in [("1.0", true), ("1.1", false)] {
+        let mut client = TcpStream::connect(downstream.address()).unwrap();
+        client.set_read_timeout(Some(DEADLINE)).unwrap();
+        write!(client, "GET / HTTP/{version}\r\nHost: a\r\n\r\n").unwrap();
+        let mut bytes = Vec::new();
+        let read = client.read_to_end(&mut bytes);
+        let kind = read.err().map(|error| error.kind());
+        assert_eq!(
+            kind,
+            is_reset.then_some(ErrorKind::ConnectionReset),
+            "{version}"
+        );
+        assert!(!bytes.ends_with(b"0\r\n\r\n"), "no last chunk: {version}");
     }
 }
 

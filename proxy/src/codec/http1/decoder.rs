@@ -116,7 +116,10 @@ impl Decoder {
             "a body is read before the next head"
         );
         let max = self.limits.head_bytes_max;
-        if !self.lines.may_begin(&input[..input.len().min(max + 1)]) {
+        if !self
+            .lines
+            .may_begin(&input[self.searched..input.len().min(max + 1)])
+        {
             return Err(Refusal::Header);
         }
         loop {

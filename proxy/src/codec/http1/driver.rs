@@ -16,7 +16,7 @@ use hyper::body::{Body as _, SizeHint};
 use tokio::io::AsyncWrite as _;
 use tokio::sync::oneshot;
 
-use super::encoder::{self, Asked, Asking, Encoding};
+use super::encoder::{self, Asked, Encoding};
 use super::head::{BodyKind, Head};
 use super::inbox::Inbox;
 use super::outbox::Outbox;
@@ -53,8 +53,8 @@ type Step = Result<(), End>;
 enum Phase<B> {
     /// A head is read.
     Head,
-    /// The answer is being made.
-    Answering,
+    /// The answer to what was asked is being made.
+    Answering(Asked),
     /// The response is being sent.
     Sending(Reply<B>),
     /// The response was sent, and the rest of its request is read.
@@ -86,7 +86,6 @@ pub(super) struct Driver<'a, A: Handler> {
     answer: Pin<Box<Option<A::Future>>>,
     /// The way to the exchange for the connection, if the request asks for another protocol.
     switch: Option<oneshot::Sender<HandedOver>>,
-    asked: Asked,
     /// Requests so far.
     heads: u32,
 }
@@ -106,12 +105,6 @@ impl<'a, A: Handler> Driver<'a, A> {
             phase: Phase::Head,
             answer: Box::pin(None),
             switch: None,
-            asked: Asked {
-                method: Asking::Other,
-                newer: true,
-                persistent: true,
-                takes_trailers: false,
-            },
             heads: 0,
         }
     }
@@ -137,7 +130,7 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     /// What the connection is doing, for its timeouts.
     pub(super) fn activity(&self, member: &ConnectionHandle) -> ConnectionActivity {
-        let answering = matches!(self.phase, Phase::Answering | Phase::Sending(_));
+        let answering = matches!(self.phase, Phase::Answering(_) | Phase::Sending(_));
         let closing = matches!(self.phase, Phase::Shutdown);
         ConnectionActivity {
             heads: self.heads,
@@ -155,7 +148,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         loop {
             let step = match self.phase {
                 Phase::Head => self.poll_head(cx),
-                Phase::Answering => self.poll_answer(cx),
+                Phase::Answering(asked) => self.poll_answer(asked, cx),
                 Phase::Sending(_) => self.poll_reply(cx),
                 Phase::Rest(then) => self.poll_rest(then, cx),
                 Phase::Shutdown => {
@@ -194,7 +187,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             interim.write(Vec::clear);
         }
         self.heads = self.heads.wrapping_add(1);
-        self.asked = Asked {
+        let asked = Asked {
             method: head.request.method().into(),
             newer: head.request.version() == Version::HTTP_11,
             persistent: head.persistent,
@@ -206,9 +199,9 @@ impl<'a, A: Handler> Driver<'a, A> {
             Ok(()) => {
                 let answer = self.server.handler.answer(self.connection, request);
                 self.answer.set(Some(answer));
-                self.phase = Phase::Answering;
+                self.phase = Phase::Answering(asked);
             }
-            Err(refusal) => self.refuse(&request, refusal),
+            Err(refusal) => self.refuse(asked, &request, refusal),
         }
     }
 
@@ -234,7 +227,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Answers a request that is refused by its head.
-    fn refuse(&mut self, request: &Request<DownstreamBody>, refusal: Refusal) {
+    fn refuse(&mut self, asked: Asked, request: &Request<DownstreamBody>, refusal: Refusal) {
         let text = match self.server.is_http_proxy(self.connection) {
             true => refusal.advice(request),
             false => "",
@@ -246,8 +239,12 @@ impl<'a, A: Handler> Driver<'a, A> {
             let plain = HeaderValue::from_static("text/plain");
             response.headers_mut().insert(CONTENT_TYPE, plain);
         }
-        self.asked.persistent = false;
-        let reply = self.reply(response, &SizeHint::with_exact(text.len() as u64));
+        let asked = Asked {
+            persistent: false,
+            ..asked
+        };
+        let size = SizeHint::with_exact(text.len() as u64);
+        let reply = self.reply(asked, response, &size);
         if reply.encoding != Encoding::Length(0) {
             self.outbox.push(Bytes::from_static(text.as_bytes()), b"");
         }
@@ -255,7 +252,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Polls the answer, and reads what it needs.
-    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+    fn poll_answer(&mut self, asked: Asked, cx: &mut Context<'_>) -> Poll<Step> {
         loop {
             self.read_body(cx)?;
             if let Some(lane) = self.inbox.lane() {
@@ -268,7 +265,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             self.say_before_final(polled.is_ready());
             if let Poll::Ready(response) = polled {
                 self.answer.set(None);
-                self.respond(response);
+                self.respond(asked, response);
                 return Poll::Ready(Ok(()));
             }
             if !self.outbox.is_flushed() {
@@ -314,19 +311,19 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Begins to send a response.
-    fn respond(&mut self, response: Response<A::Body>) {
+    fn respond(&mut self, mut asked: Asked, response: Response<A::Body>) {
         let (parts, body) = response.into_parts();
         let is_reading = self.inbox.lane().is_some();
         // the peer learns that what it is still sending is not read to its end
         let is_cut_short = self.connection.answered_here.take() && is_reading;
         if self.connection.draining.get() || is_cut_short || self.inbox.is_last() {
-            self.asked.persistent = false;
+            asked.persistent = false;
         }
         let size = match body.is_end_stream() {
             true => SizeHint::with_exact(0),
             false => body.size_hint(),
         };
-        let mut reply = self.reply(Response::from_parts(parts, ()), &size);
+        let mut reply = self.reply(asked, Response::from_parts(parts, ()), &size);
         if reply.encoding != Encoding::Length(0) {
             reply.body = Some(body);
         }
@@ -334,12 +331,12 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Writes the head of a response.
-    fn reply(&mut self, response: Response<()>, size: &SizeHint) -> Reply<A::Body> {
+    fn reply(&mut self, asked: Asked, response: Response<()>, size: &SizeHint) -> Reply<A::Body> {
         let (parts, ()) = response.into_parts();
         let server = self.server;
         let out = &mut self.outbox.head;
-        let begun = encoder::head(out, &parts, self.asked, size, |out| server.write_date(out));
-        let switching = encoder::is_switch(self.asked.method, parts.status);
+        let begun = encoder::head(out, &parts, asked, size, |out| server.write_date(out));
+        let switching = encoder::is_switch(asked.method, parts.status);
         self.inbox.keep(parts.headers);
         Reply {
             body: None,

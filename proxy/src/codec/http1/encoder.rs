@@ -4,12 +4,16 @@ use std::io::Write as _;
 
 use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_TYPE, DATE, HOST, MAX_FORWARDS, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONTENT_TYPE, DATE, MAX_FORWARDS, SET_COOKIE, TRAILER, TRANSFER_ENCODING,
 };
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::body::SizeHint;
 use hyper::ext::ReasonPhrase;
+
+use super::head::has_token;
+use crate::upstream::http1::decoder::is_too_late;
+use crate::upstream::http1::head::line;
 
 /// What a response depends on in its request.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +26,16 @@ pub struct Asked {
     pub persistent: bool,
     /// The client takes trailers.
     pub takes_trailers: bool,
+}
+
+impl Asked {
+    /// By a request of which nothing can be said, so that no other one is read.
+    pub const LAST: Self = Self {
+        method: Asking::Other,
+        newer: true,
+        persistent: false,
+        takes_trailers: false,
+    };
 }
 
 /// Methods whose responses are delimited in their own way.
@@ -112,7 +126,10 @@ pub fn head(
         }
         (false, None) if asked.newer => {
             out.extend_from_slice(b"transfer-encoding: chunked\r\n");
-            Encoding::Chunked(trailer_names(out, &parts.headers, asked.takes_trailers))
+            Encoding::Chunked(match fields.has_trailer {
+                true => trailer_names(out, &parts.headers, asked.takes_trailers),
+                false => Vec::new(),
+            })
         }
         (false, None) => Encoding::UntilClose,
     };
@@ -166,6 +183,7 @@ struct Fields {
     closes: bool,
     keeps_alive: bool,
     has_date: bool,
+    has_trailer: bool,
 }
 
 impl Fields {
@@ -179,10 +197,14 @@ impl Fields {
         match *name {
             CONTENT_LENGTH => return self.write_length(out, value, exact),
             // ours to say
-            TRANSFER_ENCODING | TRAILER => return,
+            TRANSFER_ENCODING => return,
+            TRAILER => {
+                self.has_trailer = true;
+                return;
+            }
             CONNECTION => {
-                self.closes |= super::head::has_token(value.as_bytes(), b"close");
-                self.keeps_alive |= super::head::has_token(value.as_bytes(), b"keep-alive");
+                self.closes |= has_token(value.as_bytes(), b"close");
+                self.keeps_alive |= has_token(value.as_bytes(), b"keep-alive");
             }
             DATE => self.has_date = true,
             _ => {}
@@ -206,16 +228,6 @@ impl Fields {
             length_line(out, length);
         }
     }
-}
-
-/// Writes one header line.
-fn line(out: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
-    let (name, value) = (name.as_str().as_bytes(), value.as_bytes());
-    out.reserve(name.len() + value.len() + 4);
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }
 
 fn length_line(out: &mut Vec<u8>, length: u64) {
@@ -253,30 +265,22 @@ pub const LAST_CHUNK_END: &[u8] = b"\r\n0\r\n\r\n";
 pub fn end(out: &mut Vec<u8>, announced: &[HeaderName], trailers: &HeaderMap) {
     out.extend_from_slice(b"0\r\n");
     for (name, value) in trailers {
-        if announced.contains(name) && !NEVER_TRAILERS.contains(name) {
+        if announced.contains(name) && !is_too_late(name) && !DESCRIPTIONS.contains(name) {
             line(out, name, value);
         }
     }
     out.extend_from_slice(b"\r\n");
 }
 
-/// Fields that frame, route, authenticate or describe the body, so that they come too late behind it (RFC 9110, section
-/// 6.5.1).
-const NEVER_TRAILERS: [HeaderName; 14] = [
+/// Further fields that a client needs before the body (RFC 9110, section 6.5.1).
+const DESCRIPTIONS: [HeaderName; 7] = [
     AUTHORIZATION,
     CACHE_CONTROL,
-    CONNECTION,
     CONTENT_ENCODING,
-    CONTENT_LENGTH,
     CONTENT_RANGE,
     CONTENT_TYPE,
-    HOST,
     MAX_FORWARDS,
     SET_COOKIE,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
 ];
 
 #[cfg(test)]

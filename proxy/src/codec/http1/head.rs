@@ -49,6 +49,8 @@ pub(super) struct Field {
 pub(super) struct Lines {
     /// Where the line begins that is not complete yet.
     start: usize,
+    /// Whether its method was seen to its end.
+    named: bool,
     /// The request line, once it is there; before it, empty lines are skipped (RFC 9112, section 2.2).
     request: Option<RequestLine>,
     /// Names, and where the values lie.
@@ -78,12 +80,17 @@ struct Said {
 }
 
 impl Lines {
-    /// Whether these first bytes may become a request: other protocols are refused before a line of theirs ends, if any does.
-    pub(super) fn may_begin(&self, bytes: &[u8]) -> bool {
+    /// Whether a head may still become a request with these bytes, of which none was looked at before. Other protocols are
+    /// refused before a line of theirs ends, if any does.
+    pub(super) fn may_begin(&mut self, bytes: &[u8]) -> bool {
+        if self.named {
+            return true;
+        }
         let is_line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
         let mut method = bytes.iter().skip_while(is_line_end);
         let after = method.find(|byte| !is_of_token(**byte));
-        self.request.is_some() || matches!(after, None | Some(b' '))
+        self.named = after == Some(&b' ');
+        self.named || after.is_none()
     }
 
     /// Adds the line whose content ends at `end`; returns whether it is the empty line at the end of the head.
@@ -124,7 +131,7 @@ impl Lines {
             target,
             version,
         } = self.request.take().ok_or(Refusal::Header)?;
-        self.start = 0;
+        (self.start, self.named) = (0, false);
         let uri = Uri::from_maybe_shared(bytes.slice(target)).map_err(|_| Refusal::Header)?;
         let newer = version == Version::HTTP_11;
         let body = match said.length {
@@ -218,20 +225,14 @@ pub(super) fn field(line: &[u8]) -> Option<Field> {
     })
 }
 
-/// Whether a request line's target has a fragment, which is for a client alone (RFC 9112, section 3.2); the parser of
-/// URIs would drop it unsaid.
-fn has_fragment(line: &[u8]) -> bool {
-    let after_method = memchr::memchr(b' ', line).map_or(line.len(), |space| space);
-    memchr::memchr(b'#', &line[after_method..]).is_some()
-}
-
 impl RequestLine {
     /// The line that begins at `start` (RFC 9112, section 3).
     fn read(line: &[u8], start: usize) -> Result<Self, Refusal> {
-        if has_fragment(line) {
+        let space = memchr::memchr(b' ', line).ok_or(Refusal::Header)?;
+        // a fragment is for a client alone (RFC 9112, section 3.2); the parser of URIs would drop it unsaid
+        if memchr::memchr(b'#', &line[space..]).is_some() {
             return Err(Refusal::Target);
         }
-        let space = memchr::memchr(b' ', line).ok_or(Refusal::Header)?;
         let (target, version) = match line.split_last_chunk::<9>() {
             Some((before, b" HTTP/1.1")) => (space + 1..before.len(), Version::HTTP_11),
             Some((before, b" HTTP/1.0")) => (space + 1..before.len(), Version::HTTP_10),

@@ -159,7 +159,7 @@ impl Inbox {
                 Ok(Piece::End(trailers)) => {
                     match trailers {
                         Some(trailers) => lane.push_trailers(trailers),
-                        None => lane.end(),
+                        None => drop(lane.push(&[], true)),
                     }
                     self.lane = None;
                 }

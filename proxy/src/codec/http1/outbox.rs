@@ -50,7 +50,7 @@ impl Outbox {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.written == self.head.len() && !self.has_body()
     }
 

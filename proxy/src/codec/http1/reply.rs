@@ -76,8 +76,14 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
             .map(Frame::into_data)
         {
             Some(Ok(data)) => self.add(outbox, data, is_last),
-            Some(Err(frame)) => self.end(outbox, frame.into_trailers().ok())?,
-            None => self.end(outbox, None)?,
+            Some(Err(frame)) => {
+                self.end(outbox, frame.into_trailers().ok())?;
+                true
+            }
+            None => {
+                self.end(outbox, None)?;
+                true
+            }
         };
         if ended {
             self.body = None;
@@ -121,15 +127,15 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
         }
     }
 
-    /// Ends the body; always true.
-    fn end(&self, outbox: &mut Outbox, trailers: Option<HeaderMap>) -> Result<bool, BrokenOff> {
+    /// Ends the body.
+    fn end(&self, outbox: &mut Outbox, trailers: Option<HeaderMap>) -> Result<(), BrokenOff> {
         match &self.encoding {
-            Encoding::Length(0) | Encoding::UntilClose => Ok(true),
+            Encoding::Length(0) | Encoding::UntilClose => Ok(()),
             // shorter than was announced: the client must not take it for whole
             Encoding::Length(_) => Err(BrokenOff),
             Encoding::Chunked(announced) => {
                 encoder::end(&mut outbox.head, announced, &trailers.unwrap_or_default());
-                Ok(true)
+                Ok(())
             }
         }
     }

@@ -180,32 +180,42 @@ impl Lane {
     /// A lane of a stream that `codec` wakes. `left` is the length of the body; `expects` is whether the peer waits for
     /// `100 Continue`.
     pub fn new(codec: Waker, left: Option<u64>, expects: bool) -> Rc<Self> {
-        let lane = Self::with_connection(codec, left, expects, None);
-        lane.state.borrow_mut().unread = false;
-        lane
+        Self::of(
+            codec,
+            State {
+                left,
+                expects,
+                ..State::default()
+            },
+        )
     }
 
-    /// A lane of a request by HTTP/1, which may ask for another protocol on the whole connection.
+    /// A lane of a request by HTTP/1, which may ask for another protocol on the whole connection; of length 0, it has ended.
     pub fn with_connection(
         codec: Waker,
         left: Option<u64>,
         expects: bool,
         connection: Option<oneshot::Receiver<HandedOver>>,
     ) -> Rc<Self> {
-        let hands_over = connection.is_some();
-        let state = State {
-            left,
-            ended: hands_over && left == Some(0),
-            unread: left.is_none(),
-            expects,
-            connection,
-            ..State::default()
-        };
+        Self::of(
+            codec,
+            State {
+                left,
+                ended: left == Some(0),
+                unread: left.is_none(),
+                expects,
+                connection,
+                ..State::default()
+            },
+        )
+    }
+
+    fn of(codec: Waker, state: State) -> Rc<Self> {
         Rc::new(Self {
-            state: RefCell::new(state),
             codec,
             watched: Cell::new(false),
-            hands_over,
+            hands_over: state.connection.is_some(),
+            state: RefCell::new(state),
         })
     }
 
@@ -236,13 +246,6 @@ impl Lane {
                 false => state.inbound.extend_from_slice(&bytes),
             }
         }
-        state.wake_reader();
-    }
-
-    /// Ends the body.
-    pub fn end(&self) {
-        let mut state = self.state.borrow_mut();
-        state.ended = true;
         state.wake_reader();
     }
 

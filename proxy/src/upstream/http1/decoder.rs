@@ -191,7 +191,7 @@ fn trailers(input: &mut BytesMut) -> Result<Option<HeaderMap>, Error> {
 
 /// Whether this field is meaningless or harmful as a trailer, because it is needed before the body (RFC 9110,
 /// section 6.5.1).
-pub(super) fn is_too_late(name: &HeaderName) -> bool {
+pub fn is_too_late(name: &HeaderName) -> bool {
     const FIELDS: [HeaderName; 7] = [
         CONNECTION,
         CONTENT_LENGTH,

@@ -141,7 +141,7 @@ async fn owned_bytes_arrive_and_are_bounded_by_their_reader() {
     let data = frame.unwrap().unwrap().into_data().unwrap();
     assert_eq!(data.len(), INBOUND_BYTES_MAX + 2);
     assert!(data.starts_with(b"abc") && !lane.is_full());
-    lane.end();
+    lane.push(b"", true);
     let end = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
     assert!(end.is_none());
     drop(body);
@@ -156,7 +156,7 @@ async fn chunked_body_is_one_until_its_end_was_asked_for() {
         let waker = Waker::noop().clone();
         let lane = Lane::with_connection(waker, left, false, Some(receiver));
         let mut body = DownstreamBody::Stream(lane.inlet());
-        lane.end();
+        lane.push(b"", true);
         assert_eq!(body.is_end_stream(), is_at_end, "{left:?}");
         let end = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
         assert!(end.is_none() && body.is_end_stream(), "{left:?}");

@@ -53,7 +53,7 @@ type Step = Result<(), End>;
 enum Phase<B> {
     /// A head is read.
     Head,
-    /// The answer to what was asked is being made.
+    /// The answer is being made, for a request of this kind.
     Answering(Asked),
     /// The response is being sent.
     Sending(Reply<B>),

@@ -49,13 +49,24 @@ pub(super) struct Field {
 pub(super) struct Lines {
     /// Where the line begins that is not complete yet.
     start: usize,
-    /// Whether its method was seen to its end.
-    named: bool,
+    method: Progress,
     /// The request line, once it is there; before it, empty lines are skipped (RFC 9112, section 2.2).
     request: Option<RequestLine>,
     /// Names, and where the values lie.
     fields: Vec<(HeaderName, Range<usize>)>,
     said: Said,
+}
+
+/// How much of the method came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Progress {
+    /// Nothing, only empty lines.
+    #[default]
+    Ahead,
+    /// A part.
+    Begun,
+    /// All of it.
+    Ended,
 }
 
 /// A request line.
@@ -83,14 +94,16 @@ impl Lines {
     /// Whether a head may still become a request with these bytes, of which none was looked at before. Other protocols are
     /// refused before a line of theirs ends, if any does.
     pub(super) fn may_begin(&mut self, bytes: &[u8]) -> bool {
-        if self.named {
-            return true;
+        for byte in bytes {
+            self.method = match (self.method, byte) {
+                (Progress::Ended, _) => return true,
+                (Progress::Ahead, b'\r' | b'\n') => Progress::Ahead,
+                (Progress::Begun, b' ') => Progress::Ended,
+                (_, byte) if is_of_token(*byte) => Progress::Begun,
+                _ => return false,
+            };
         }
-        let is_line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
-        let mut method = bytes.iter().skip_while(is_line_end);
-        let after = method.find(|byte| !is_of_token(**byte));
-        self.named = after == Some(&b' ');
-        self.named || after.is_none()
+        true
     }
 
     /// Adds the line whose content ends at `end`; returns whether it is the empty line at the end of the head.
@@ -131,7 +144,7 @@ impl Lines {
             target,
             version,
         } = self.request.take().ok_or(Refusal::Header)?;
-        (self.start, self.named) = (0, false);
+        (self.start, self.method) = (0, Progress::Ahead);
         let uri = Uri::from_maybe_shared(bytes.slice(target)).map_err(|_| Refusal::Header)?;
         let newer = version == Version::HTTP_11;
         let body = match said.length {

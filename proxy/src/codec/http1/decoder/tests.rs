@@ -272,6 +272,8 @@ fn malformed_request_lines_are_rejected() {
         b"GET / HTTP/11",
         b"G@T / HTTP/1.1",
         b"/ HTTP/1.1",
+        b"-+",
+        b"-+\rx",
         b"GET /\0 HTTP/1.1",
         b"GET /\x7f HTTP/1.1",
         b"\x16\x03\x01 / HTTP/1.1",

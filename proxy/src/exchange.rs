@@ -28,6 +28,7 @@ pub use downstream::connection::Connection;
 pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
+use crate::fields;
 use crate::filter::Action;
 use crate::telemetry::Counter;
 use downstream::connection::DownstreamProtocol;
@@ -40,22 +41,30 @@ use select::find_route;
 /// Answers one request: the whole order of a request, read from top to bottom.
 ///
 /// Never fails: whatever goes wrong becomes a local reply. Owns what it works with, so that no future is wrapped around
-/// this one to hold it, which would be copied as well.
-pub async fn run(
+/// this one to hold it, which would be copied as well. For the same reason it is a block: the parameters of an `async fn` are
+/// copied once more.
+pub fn run(
     worker: Rc<Worker>,
     connection: Rc<Connection>,
     mut request: Request<DownstreamBody>,
+) -> impl Future<Output = Response<ReplyBody>> {
+    async move { walk(&worker, &connection, &mut request).await }
+}
+
+async fn walk(
+    worker: &Rc<Worker>,
+    connection: &Rc<Connection>,
+    request: &mut Request<DownstreamBody>,
 ) -> Response<ReplyBody> {
-    let (worker, connection) = (&worker, &connection);
     let snapshot = worker.snapshot();
-    if connect::is_for(&request, &snapshot, connection) {
+    if connect::is_for(request, &snapshot, connection) {
         let response = Box::pin(connect::run(worker, &snapshot, connection, request)).await;
         return finish_head(worker, connection, response);
     }
     worker.count(Counter::RequestsStarted);
     let origin = Origin::of(connection, worker.settings.trusted_hops, request.headers());
-    let mut record = Record::begin(worker, connection, &origin, &request);
-    let mut found = find_route::find_route(&snapshot, connection, origin.scheme, &mut request);
+    let mut record = Record::begin(worker, connection, &origin, request);
+    let mut found = find_route::find_route(&snapshot, connection, origin.scheme, request);
     if let Ok(route) = &mut found
         && route.is_proxied()
     {
@@ -85,21 +94,18 @@ pub async fn run(
             };
             let made = match &found.route().filters.action {
                 Action::Forward => None,
-                Action::Redirect(redirect) => Some(context.redirect(redirect, &request)),
+                Action::Redirect(redirect) => Some(context.redirect(redirect, request)),
                 Action::DirectResponse(direct) => {
                     Some(local_reply::direct(direct, request.method()))
                 }
             };
             match made {
                 None => match &found.route().filters.early {
-                    None => forward::run(context, &mut Some(request), record).await,
+                    None => forward::run(context, request, record).await,
                     // boxed: few rules have one, and all others would carry it
-                    Some(early) => {
-                        let request = &mut Some(request);
-                        Box::pin(early::run(early, context, request, record)).await
-                    }
+                    Some(early) => Box::pin(early::run(early, context, request, record)).await,
                 },
-                Some(response) => answer(&context, &request, response, record),
+                Some(response) => answer(&context, request, response, record),
             }
         }
     };
@@ -126,7 +132,7 @@ fn finish_head(
     mut response: Response<ReplyBody>,
 ) -> Response<ReplyBody> {
     if let Some(server) = &worker.settings.server_name {
-        response.headers_mut().insert(SERVER, server.clone());
+        fields::set(response.headers_mut(), &SERVER, server);
     }
     if connection.draining.get() && connection.protocol == DownstreamProtocol::Http1 {
         response

@@ -33,6 +33,20 @@ pub fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a Header
     fields.find_map(|(one, value)| (one == name).then_some(value))
 }
 
+/// Sets the one field with this name, which most messages have already.
+#[inline]
+pub fn set(headers: &mut HeaderMap, name: &HeaderName, value: &HeaderValue) {
+    // as many names as values: none is there twice
+    if headers.keys_len() <= FEW && headers.keys_len() == headers.len() {
+        let mut fields = headers.iter_mut();
+        if let Some((_, old)) = fields.find(|(one, _)| *one == name) {
+            *old = value.clone();
+            return;
+        }
+    }
+    headers.insert(name.clone(), value.clone());
+}
+
 /// Removes all fields with this name, which few messages have.
 #[inline]
 pub fn remove(headers: &mut HeaderMap, name: &HeaderName) {
@@ -111,6 +125,18 @@ mod tests {
                 assert_eq!(found, expected, "{name} beside {others}");
                 assert_eq!(has(&headers, name), expected.is_some());
             }
+            for (name, count) in [(&HOST, 4), (&COOKIE, 3), (&ACCEPT, 4), (&COOKIE, 4)] {
+                set(&mut headers, name, &HeaderValue::from_static("set"));
+                let values: Vec<_> = headers.get_all(name).iter().collect();
+                assert_eq!(values, ["set"], "{name} beside {others}");
+                assert_eq!(headers.len(), others + count);
+            }
+            remove(&mut headers, &ACCEPT);
+            set(&mut headers, &COOKIE, &HeaderValue::from_static("again"));
+            assert_eq!(
+                (headers.len(), &headers[&COOKIE]),
+                (others + 3, &HeaderValue::from_static("again"))
+            );
             remove(&mut headers, &COOKIE);
             remove(&mut headers, &ACCEPT);
             assert!(!has(&headers, &COOKIE) && has(&headers, &HOST));

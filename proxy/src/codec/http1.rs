@@ -30,6 +30,7 @@ use super::watchdog::{Action, Timeouts, Watchdog};
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::exchange::record::log::Unserved;
+use crate::runtime::clock::Turn;
 use crate::telemetry::ConnectionProtocol;
 
 use self::driver::{Driver, End};
@@ -140,6 +141,7 @@ enum Outcome {
 
 impl<A: Handler> Service<'_, A> {
     fn poll(&mut self, cx: &mut Context<'_>, member: &ConnectionHandle) -> Poll<Outcome> {
+        let _turn = Turn::begin();
         if let Poll::Ready(end) = self.driver.poll(cx) {
             return Poll::Ready(Outcome::End(end));
         }

@@ -43,9 +43,9 @@ pub async fn run(
     worker: &Rc<Worker>,
     snapshot: &SnapshotRef,
     connection: &Rc<Connection>,
-    mut request: Request<DownstreamBody>,
+    request: &mut Request<DownstreamBody>,
 ) -> Response<ReplyBody> {
-    let named = NamedHost::of_connect(&request);
+    let named = NamedHost::of_connect(request);
     let routes =
         named
             .as_ref()

@@ -26,17 +26,17 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub async fn run(
     early: &Early,
     context: RequestContext<'_>,
-    request: &mut Option<Request<DownstreamBody>>,
+    request: &mut Request<DownstreamBody>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     if let Some(fault) = &early.fault
         && let Some(abort) = suffer(fault, context.worker, &mut record).await
     {
-        return aborted(&context, request.as_ref(), abort, record);
+        return aborted(&context, request, abort, record);
     }
-    let verdict = match (&early.cors, &*request) {
-        (Some(cors), Some(request)) => cors.judge(request.method(), request.headers()),
-        _ => CorsVerdict::Pass,
+    let verdict = match &early.cors {
+        Some(cors) => cors.judge(request.method(), request.headers()),
+        None => CorsVerdict::Pass,
     };
     match (&early.cors, verdict) {
         (_, CorsVerdict::Answer(headers)) => {
@@ -101,7 +101,7 @@ impl Drop for DelayPermit<'_> {
 /// Answers an aborted request, with the rule's response edits.
 fn aborted(
     context: &RequestContext<'_>,
-    request: Option<&Request<DownstreamBody>>,
+    request: &Request<DownstreamBody>,
     abort: Abort,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
@@ -115,9 +115,7 @@ fn aborted(
         headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(status)));
         record.saw_headers(headers);
     }
-    if let Some(request) = request {
-        context.edit_reply(request, &record, &mut response);
-    }
+    context.edit_reply(request, &record, &mut response);
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)
 }

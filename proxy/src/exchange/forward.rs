@@ -11,10 +11,9 @@ use std::rc::Rc;
 use hyper::header::{SET_COOKIE, UPGRADE};
 use hyper::{Request, Response, StatusCode, Version};
 
-use self::prepare::{Prepared, Refused, ResponseContext};
+use self::prepare::{Prepared, Refused};
 use self::reply_body::{ReplyBody, StreamBody};
 use super::attempt;
-use super::attempt::request::ForwardedRequest;
 use super::downstream::body::DownstreamBody;
 use super::message::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME};
 use super::message::local_reply::LocalReply;
@@ -28,31 +27,42 @@ use crate::telemetry::ResponseFlags;
 /// Sends the request to a destination of the route and returns its response, or a local reply.
 pub async fn run(
     context: RequestContext<'_>,
-    request: &mut Option<Request<DownstreamBody>>,
+    request: &mut Request<DownstreamBody>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    let mut prepared = match prepare::prepare(&context, request.take(), &mut record) {
+    // what is prepared stays where it is: it is large
+    let mut prepared = prepare::prepare(&context, request, &mut record);
+    let prepared = match &mut prepared {
         Ok(prepared) => prepared,
-        Err(refused) => return refuse(&context, refused, *record),
+        Err(refused) => return refuse(&context, refused, record),
     };
     match attempt::run(&context, &mut prepared.forwarded, &mut record).await {
         Ok(response) => pass(&context, prepared, response, record),
-        Err(error) => {
-            let destination = prepared.forwarded.destination;
-            let cause = std::error::Error::source(&error);
-            tracing::debug!(cluster = &*destination.name, %error, cause, "attempt failed");
-            let reply = failure_reply(&prepared, &error, &record);
-            if let (Some(log), Some(reason)) = (record.log_mut(), error.transport()) {
-                log.transport_failed(reason);
-            }
-            let refused = Refused {
-                destination: Some(destination),
-                snapshot: prepared.response.snapshot,
-                reply,
-            };
-            refuse(&context, refused, *record)
-        }
+        Err(error) => fail(&context, prepared, &error, record),
     }
+}
+
+/// Replies to a request whose last attempt failed.
+#[cold]
+fn fail(
+    context: &RequestContext<'_>,
+    prepared: &mut Prepared<'_>,
+    error: &Error,
+    mut record: Box<Record>,
+) -> Response<ReplyBody> {
+    let destination = prepared.forwarded.destination;
+    let cause = std::error::Error::source(error);
+    tracing::debug!(cluster = &*destination.name, %error, cause, "attempt failed");
+    let reply = failure_reply(prepared, error, &record);
+    if let (Some(log), Some(reason)) = (record.log_mut(), error.transport()) {
+        log.transport_failed(reason);
+    }
+    let mut refused = Refused {
+        destination: Some(destination),
+        snapshot: prepared.response.snapshot.take(),
+        reply,
+    };
+    refuse(context, &mut refused, record)
 }
 
 /// What the client gets when the last attempt fails.
@@ -74,17 +84,13 @@ fn failure_reply(prepared: &Prepared<'_>, error: &Error, record: &Record) -> Loc
 /// Makes a local reply on a matched route, with the route's response edits.
 fn refuse(
     context: &RequestContext<'_>,
-    refused: Refused<'_>,
-    mut record: Record,
+    refused: &mut Refused<'_>,
+    mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    let Refused {
-        destination,
-        snapshot,
-        reply,
-    } = refused;
-    let mut response = record.reply(&reply);
-    if let Some(snapshot) = snapshot {
-        context.edit_response((destination, None), &snapshot, &record, &mut response);
+    let mut response = record.reply(&refused.reply);
+    if let Some(snapshot) = refused.snapshot.take() {
+        let way = (refused.destination, None);
+        context.edit_response(way, &snapshot, &record, &mut response);
     }
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)
@@ -93,31 +99,20 @@ fn refuse(
 /// Passes the upstream's response on: hop-by-hop headers out, our own in, then the route's edits; the body streams.
 fn pass(
     context: &RequestContext<'_>,
-    prepared: Prepared<'_>,
+    prepared: &mut Prepared<'_>,
     mut response: Response<pool::Incoming>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     let Prepared {
-        forwarded:
-            ForwardedRequest {
-                destination,
-                mut outgoing,
-                deadline,
-                ..
-            },
-        response:
-            ResponseContext {
-                snapshot,
-                switch,
-                cookie,
-                ..
-            },
+        forwarded,
+        response: kept,
     } = prepared;
-    outgoing.settle();
+    forwarded.outgoing.settle();
     let took = record.upstream_took();
     if let Some(log) = record.log_mut() {
         log.carried_by(response.body().ends());
     }
+    let switch = kept.switch.take();
     let switch = switch.filter(|_| upgrade::accepted(&response));
     *response.version_mut() = Version::HTTP_11;
     let headers = response.headers_mut();
@@ -125,7 +120,7 @@ fn pass(
     if let Some(took) = took {
         headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
     }
-    if let Some(cookie) = cookie {
+    if let Some(cookie) = kept.cookie.take() {
         headers.append(SET_COOKIE, *cookie);
     }
     record.saw_headers(headers);
@@ -134,10 +129,10 @@ fn pass(
         ResponseFlags::NONE,
         "via_upstream",
     );
-    if let Some(snapshot) = &snapshot {
+    if let Some(snapshot) = kept.snapshot.take() {
         let ends = Rc::clone(response.body().ends());
-        let way = (Some(destination), Some(&*ends));
-        context.edit_response(way, snapshot, &record, &mut response);
+        let way = (Some(forwarded.destination), Some(&*ends));
+        context.edit_response(way, &snapshot, &record, &mut response);
     }
     let (parts, incoming) = response.into_parts();
     let body = match switch {
@@ -148,7 +143,11 @@ fn pass(
             }
             ReplyBody::Empty
         }
-        None => ReplyBody::Stream(Box::new(StreamBody::new(incoming, record, deadline))),
+        None => ReplyBody::Stream(Box::new(StreamBody::new(
+            incoming,
+            record,
+            forwarded.deadline.take(),
+        ))),
     };
     debug_assert!(!parts.headers.contains_key(UPGRADE) || parts.status.is_informational());
     Response::from_parts(parts, body)

@@ -29,6 +29,7 @@ use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::Worker;
 use crate::filter::timeout;
+use crate::runtime::clock;
 use crate::snapshot::Route;
 use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats};
 
@@ -95,7 +96,7 @@ impl Record {
         request: &Request<B>,
     ) -> Box<Self> {
         worker.raise(Gauge::RequestsActive);
-        let started = Instant::now();
+        let started = clock::now();
         Box::new(Self {
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
@@ -203,7 +204,7 @@ impl Record {
 
     /// Notes that the request goes on only now; the time before is not the upstream's.
     pub fn went_on(&mut self) {
-        self.went_on = Instant::now();
+        self.went_on = clock::now();
     }
 
     /// Address of the endpoint that the request went to, if it has one.
@@ -294,7 +295,7 @@ impl Record {
     /// nothing if the response came before it.
     pub fn upstream_took(&mut self) -> Option<Duration> {
         let ended = self.progress.as_ref()?.ended(self.went_on)?;
-        self.upstream_time = Some(ended.elapsed());
+        self.upstream_time = Some(clock::now().saturating_duration_since(ended));
         self.upstream_time
     }
 
@@ -331,7 +332,7 @@ impl Record {
     }
 
     /// Ends the record: reports to metrics and access log.
-    pub fn finish(mut self, ending: Ending) {
+    pub fn finish(mut self: Box<Self>, ending: Ending) {
         match ending {
             Ending::Complete => (),
             Ending::TimedOut => {
@@ -363,7 +364,7 @@ impl Record {
     fn tell(&mut self) {
         let worker = &self.worker;
         worker.lower(Gauge::RequestsActive);
-        let duration = self.started.elapsed();
+        let duration = clock::now().saturating_duration_since(self.started);
         let body_bytes = self.progress.as_ref().map_or(0, |body| body.bytes());
         let stats = match (&self.picked, &self.target) {
             (Some(picked), _) => &picked.endpoint().stats,

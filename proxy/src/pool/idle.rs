@@ -5,6 +5,7 @@ use tokio::time::Instant;
 use super::endpoint_pool::{EndpointPool, Idle, Stack, end_of_wait};
 use super::settings::IDLE_CONNECTIONS_MAX;
 use crate::registry::{IdleMark, Offer};
+use crate::runtime::clock;
 use crate::telemetry::{Counter, Gauge};
 use crate::upstream::http1::Connection;
 
@@ -19,7 +20,8 @@ impl Stack {
                 connection, since, ..
             } = last?;
             counts.lower(Gauge::PoolIdle);
-            let waited_too_long = since.elapsed() >= idle_timeout;
+            let waited = clock::now().saturating_duration_since(since);
+            let waited_too_long = waited >= idle_timeout;
             let ended = end_of_wait(connection.is_stale(), false, waited_too_long)
                 .or_else(|| pool.end_of_use(&connection));
             let Some(why) = ended else {
@@ -125,7 +127,7 @@ impl EndpointPool {
             return;
         }
         connection.rest();
-        let since = Instant::now();
+        let since = clock::now();
         let idle = |mark| Idle {
             connection,
             since,

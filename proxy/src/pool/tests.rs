@@ -96,9 +96,9 @@ impl World {
         let request = request.body(Empty::new()).expect("a request");
         match self.protocol {
             Protocol::Http1 => {
-                let (parts, body) = request.into_parts();
+                let (mut parts, body) = request.into_parts();
                 let buffer = Rc::new(Buffers::default()).take();
-                let mut message = Some(Message::new(buffer, parts, body));
+                let mut message = Some(Message::new(buffer, &mut parts, body));
                 let sent = self.pools.send_http1(self.target(), &mut message, choice);
                 sent.await
             }

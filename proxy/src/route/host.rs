@@ -118,9 +118,12 @@ pub fn normalize_host(authority: &str) -> Cow<'_, str> {
     }
 }
 
+/// Goes back over digits to a colon: most hosts are short, and their ports shorter.
 fn without_port(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+    let bytes = authority.as_bytes();
+    let last = bytes.iter().rposition(|byte| !byte.is_ascii_digit());
+    match last {
+        Some(colon) if bytes[colon] == b':' => &authority[..colon],
         _ => authority,
     }
 }

@@ -1,7 +1,10 @@
-//! A worker's coarse clock: time in ticks, read without a system call.
+//! Two clocks of a worker that are cheaper than the system's: one coarse, one that stands still for a turn.
 //!
-//! For timeouts that need not be exact. The clock moves only when its owner calls [`Clock::advance`], which the worker
-//! does at every tick while it has connections.
+//! [`Clock`] counts ticks, for timeouts that need not be exact. It moves only when its owner calls [`Clock::advance`], which
+//! the worker does at every tick while it has connections.
+//!
+//! [`now`] reads the system's clock at most once in a [`Turn`], which is one poll of a connection's task: what a request asks
+//! of the time in one turn, some microseconds apart, gets one answer.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -32,6 +35,50 @@ impl Tick {
         // One more: the present tick has partly gone by.
         let ticks = of_seconds.saturating_add(u64::from(of_rest) + 1);
         Self(self.0.saturating_add(ticks))
+    }
+}
+
+thread_local! {
+    static TURN: Cell<Reading> = const { Cell::new(Reading::OutOfTurn) };
+}
+
+/// The time of the turn that a thread is in.
+#[derive(Clone, Copy, Debug)]
+enum Reading {
+    At(Instant),
+    OutOfTurn,
+    Unread,
+}
+
+/// One turn of a connection's task, until it is dropped. Turns are not nested.
+#[derive(Debug)]
+pub struct Turn(());
+
+impl Turn {
+    /// Begins a turn, in which [`now`] stands still.
+    pub fn begin() -> Self {
+        TURN.set(Reading::Unread);
+        Self(())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TURN.set(Reading::OutOfTurn);
+    }
+}
+
+/// The time: in a turn, that of its first call. Out of turn, that of the system's clock.
+#[inline]
+pub fn now() -> Instant {
+    match TURN.get() {
+        Reading::At(now) => now,
+        Reading::OutOfTurn => Instant::now(),
+        Reading::Unread => {
+            let now = Instant::now();
+            TURN.set(Reading::At(now));
+            now
+        }
     }
 }
 
@@ -83,6 +130,24 @@ mod tests {
         assert_eq!(clock.now(), Tick(0));
         assert_eq!(clock.advance(), Tick(3));
         assert_eq!(clock.now(), Tick(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_stands_still_for_a_turn_only() {
+        let step = Duration::from_millis(7);
+        let (start, turn) = (now(), Turn::begin());
+        tokio::time::advance(step).await;
+        let first = now();
+        assert_eq!(first, start + step, "it is read in the turn");
+        tokio::time::advance(step).await;
+        assert_eq!(now(), first);
+        drop(turn);
+        assert_eq!(now(), first + step);
+        let turn = Turn::begin();
+        assert_eq!(now(), first + step);
+        drop(turn);
+        tokio::time::advance(step).await;
+        assert_eq!(now(), first + 2 * step);
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Memory for heads of requests, used again and again by one worker.
+//! Memory for heads of messages, used again and again by one worker.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
+
+use http::HeaderMap;
 
 /// Most buffers that wait to be used again.
 const BUFFERS_MAX: usize = 256;
@@ -10,17 +12,38 @@ const BUFFERS_MAX: usize = 256;
 /// Largest buffer that is kept, in bytes.
 const BUFFER_BYTES_MAX: usize = 4096;
 
+/// Most maps of fields that wait to be used again, and most fields of one that is kept.
+const MAPS_MAX: usize = 256;
+const MAP_FIELDS_MAX: usize = 48;
+
 /// Buffers of one worker that wait to be used again.
 #[derive(Debug, Default)]
-pub struct Buffers(RefCell<Vec<Vec<u8>>>);
+pub struct Buffers {
+    bytes: RefCell<Vec<Vec<u8>>>,
+    maps: RefCell<Vec<HeaderMap>>,
+}
 
 impl Buffers {
     /// An empty buffer, which comes back when it is dropped.
     pub fn take(self: &Rc<Self>) -> Buffer {
         Buffer {
-            bytes: self.0.borrow_mut().pop().unwrap_or_default(),
+            bytes: self.bytes.borrow_mut().pop().unwrap_or_default(),
             home: Rc::clone(self),
         }
+    }
+
+    /// Keeps the memory of a map, and forgets the fields in it.
+    pub fn keep_map(&self, mut map: HeaderMap) {
+        map.clear();
+        let mut maps = self.maps.borrow_mut();
+        if maps.len() < MAPS_MAX && map.capacity() <= MAP_FIELDS_MAX {
+            maps.push(map);
+        }
+    }
+
+    /// An empty map.
+    pub fn take_map(&self) -> HeaderMap {
+        self.maps.borrow_mut().pop().unwrap_or_default()
     }
 }
 
@@ -29,6 +52,13 @@ impl Buffers {
 pub struct Buffer {
     bytes: Vec<u8>,
     home: Rc<Buffers>,
+}
+
+impl Buffer {
+    /// Where it came from.
+    pub fn home(&self) -> &Buffers {
+        &self.home
+    }
 }
 
 impl Deref for Buffer {
@@ -47,7 +77,7 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut waiting = self.home.0.borrow_mut();
+        let mut waiting = self.home.bytes.borrow_mut();
         if waiting.len() < BUFFERS_MAX && self.bytes.capacity() <= BUFFER_BYTES_MAX {
             self.bytes.clear();
             waiting.push(std::mem::take(&mut self.bytes));
@@ -62,7 +92,7 @@ mod tests {
     #[test]
     fn buffers_are_reused_and_large_ones_are_freed() {
         let buffers = Rc::new(Buffers::default());
-        let kept = || buffers.0.borrow().len();
+        let kept = || buffers.bytes.borrow().len();
         let mut two = (buffers.take(), buffers.take());
         two.0.extend_from_slice(b"abc");
         drop(two);
@@ -72,5 +102,26 @@ mod tests {
         again.resize(BUFFER_BYTES_MAX + 1, 0);
         drop(again);
         assert_eq!(kept(), 1);
+    }
+
+    #[test]
+    fn maps_come_back_empty_and_large_ones_are_freed() {
+        let buffers = Buffers::default();
+        let with = |count: u16| -> HeaderMap {
+            let fields = (0..count).map(|number| {
+                let name = http::HeaderName::try_from(format!("x-{number}"));
+                (name.expect("a name"), http::HeaderValue::from(number))
+            });
+            fields.collect()
+        };
+        buffers.keep_map(with(3));
+        let again = buffers.take_map();
+        assert!(again.is_empty() && again.capacity() >= 3);
+        buffers.keep_map(with(1_000));
+        assert_eq!(buffers.take_map().capacity(), 0);
+        for _ in 0..=MAPS_MAX {
+            buffers.keep_map(with(1));
+        }
+        assert_eq!(buffers.maps.borrow().len(), MAPS_MAX);
     }
 }

@@ -28,6 +28,7 @@ use crate::http2::Reason;
 use crate::http2::head;
 use crate::http2::output::SLICES;
 use crate::http2::server::{self as engine, Event};
+use crate::runtime::clock::Turn;
 
 /// Reads in one turn, so that other connections get theirs.
 const READS: usize = 4;
@@ -167,6 +168,7 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     /// One turn. Ready when the connection is over.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, tick: u64) -> Poll<End> {
+        let _turn = Turn::begin();
         let memory = &self.server.http2.memory;
         if !self.ready.is_of(cx.waker()) {
             self.watch_anew(cx.waker());

@@ -193,8 +193,9 @@ async fn http(probed: Probed<'_>, path: &str) -> Result<StatusCode, Error> {
             request.headers_mut().insert(HOST, host);
             let close = HeaderValue::from_static("close");
             request.headers_mut().insert(CONNECTION, close);
-            let (parts, body) = request.into_parts();
-            let mut message = Some(Message::new(probed.means.buffers.take(), parts, body));
+            let (mut parts, body) = request.into_parts();
+            let memory = probed.means.buffers.take();
+            let mut message = Some(Message::new(memory, &mut parts, body));
             Ok(connection.exchange(&mut message).await?.status())
         }
         Sender::Http2(sender) => {

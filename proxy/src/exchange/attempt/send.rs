@@ -92,11 +92,11 @@ pub struct SendOptions {
 }
 
 impl Outgoing {
-    /// A request that is sent with these options.
+    /// A request that is sent with these options; its head is used up.
     pub fn new(
         context: &RequestContext<'_>,
         options: SendOptions,
-        head: (Parts, Option<&Arc<Hop>>),
+        (parts, hop): (&mut Parts, Option<&Arc<Hop>>),
         body: UpstreamBody,
     ) -> Self {
         let SendOptions {
@@ -106,7 +106,6 @@ impl Outgoing {
             host,
             moves,
         } = options;
-        let (parts, hop) = head;
         let bodiless = matches!(body, UpstreamBody::Empty);
         let idempotent = parts.method.is_idempotent();
         let repeatable = bodiless && idempotent;
@@ -119,8 +118,8 @@ impl Outgoing {
         let form = match protocol {
             Protocol::Http1 => {
                 let wanted = (retriable && !bodiless || moves) && is_whole;
-                let saved = wanted.then(|| Box::new(saved_head(&parts)));
-                let parts = by(hop, parts);
+                let saved = wanted.then(|| Box::new(saved_head(parts)));
+                by(hop, parts);
                 Form::Http1 {
                     message: Some(message(context, version, parts, body)),
                     saved,
@@ -129,8 +128,11 @@ impl Outgoing {
             Protocol::Http2 => {
                 // of several requests that wait for a new connection one goes first, so that any may meet a used one
                 let wanted = (retriable || repeatable || moves) && is_whole;
-                let saved = wanted.then(|| saved_head(&parts));
-                let request = Some(Request::from_parts(by(hop, parts), body));
+                let saved = wanted.then(|| saved_head(parts));
+                by(hop, parts);
+                let (unused, ()) = Request::new(()).into_parts();
+                let parts = std::mem::replace(parts, unused);
+                let request = Some(Request::from_parts(parts, body));
                 let interim = interim(context.connection, version);
                 Form::Http2(Box::new(Http2 {
                     request,
@@ -200,7 +202,8 @@ impl Outgoing {
             let body = saved.body()?;
             let mut parts = saved.saved_head.parts();
             headers.apply(&mut parts.headers);
-            Some((by(hop, parts), body))
+            by(hop, &mut parts);
+            Some((parts, body))
         };
         match &mut self.form {
             Form::Http1 {
@@ -216,7 +219,8 @@ impl Outgoing {
                 saved,
             } => {
                 let made = saved.as_deref().and_then(remade);
-                *slot = made.map(|(parts, body)| message(context, self.version, parts, body));
+                *slot =
+                    made.map(|(mut parts, body)| message(context, self.version, &mut parts, body));
                 slot.is_some()
             }
             Form::Http2(http2) => {
@@ -239,22 +243,22 @@ impl Outgoing {
     }
 }
 
-/// The head for an endpoint that is reached this way.
-fn by(hop: Option<&Arc<Hop>>, mut parts: Parts) -> Parts {
+/// Makes the head that of a request to an endpoint that is reached this way.
+fn by(hop: Option<&Arc<Hop>>, parts: &mut Parts) {
     if let Some(hop) = hop {
-        readdress::by_gateway(&mut parts, hop);
+        readdress::by_gateway(parts, hop);
     }
-    parts
 }
 
 fn message(
     context: &RequestContext<'_>,
     version: Version,
-    parts: Parts,
+    parts: &mut Parts,
     body: UpstreamBody,
 ) -> Message<UpstreamBody> {
-    let interim = interim(context.connection, version);
-    Message::new(context.worker.buffers.take(), parts, body).with_interim(interim)
+    let mut message = Message::new(context.worker.buffers.take(), parts, body);
+    message.set_interim(interim(context.connection, version));
+    message
 }
 
 /// The receiver of interim responses: all clients but those of HTTP/1.0, which must not (RFC 9110, section 15.2).
@@ -375,10 +379,8 @@ async fn over_http2(
             return Err(failed.error);
         };
         worker.count(Counter::StaleConnectionRetries);
-        let parts = by(
-            attempt.picked.endpoint().hop.as_ref(),
-            saved.saved_head.parts(),
-        );
+        let mut parts = saved.saved_head.parts();
+        by(attempt.picked.endpoint().hop.as_ref(), &mut parts);
         *request = Some(Request::from_parts(parts, UpstreamBody::Empty));
         choice = Choice::Fresh;
     }

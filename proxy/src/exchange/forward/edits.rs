@@ -87,15 +87,8 @@ pub(in crate::exchange) struct SentRequest {
 }
 
 impl SentRequest {
-    /// Keeps it, if the route edits responses.
-    pub(in crate::exchange) fn of(
-        context: &RequestContext<'_>,
-        parts: &Parts,
-        protocol: Protocol,
-    ) -> Self {
-        if context.found.route().filters.leaves_response_headers() {
-            return Self::default();
-        }
+    /// The request as it goes out.
+    pub(in crate::exchange) fn of(parts: &Parts, protocol: Protocol) -> Self {
         Self {
             request_id: parts.headers.get(X_REQUEST_ID).cloned(),
             protocol: match protocol {

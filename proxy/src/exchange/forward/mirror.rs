@@ -167,14 +167,14 @@ impl Copying {
     }
 
     /// Sends the copy and reads its response to the end.
-    async fn send(&self, parts: Parts, body: UpstreamBody) -> Result<(), Error> {
+    async fn send(&self, mut parts: Parts, body: UpstreamBody) -> Result<(), Error> {
         let pools = &self.worker.pools;
         let host = self.picked.host(&self.worker, &parts);
         let pool_target = self.picked.pool_target(&self.client, self.protocol);
         let pool_target = pool_target.asking_for(host.as_ref());
         let response = match self.protocol {
             Protocol::Http1 => {
-                let message = Message::new(self.worker.buffers.take(), parts, body);
+                let message = Message::new(self.worker.buffers.take(), &mut parts, body);
                 let mut message = Some(message);
                 pools
                     .send_http1(pool_target, &mut message, Choice::Any)

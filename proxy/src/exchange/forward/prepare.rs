@@ -11,7 +11,6 @@ use super::edits::{self, RequestSnapshot, SentRequest};
 use super::mirror;
 use super::upgrade;
 use crate::error::Kind;
-use crate::exchange::attempt::deadline::Deadline;
 use crate::exchange::attempt::policy::RequestPolicy;
 use crate::exchange::attempt::request::ForwardedRequest;
 use crate::exchange::attempt::send::{Outgoing, SendOptions};
@@ -26,8 +25,8 @@ use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::proxied::is_loop;
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::fields;
+use crate::filter::hop_by_hop;
 use crate::filter::retry::Controls;
-use crate::filter::{RetryPolicy, hop_by_hop};
 use crate::snapshot::Destination;
 use crate::upstream::Protocol;
 
@@ -61,19 +60,16 @@ pub(super) struct Refused<'a> {
     pub(super) reply: LocalReply,
 }
 
-/// Draws a destination, picks an endpoint and makes the request that goes there.
+/// Draws a destination, picks an endpoint and makes the request that goes there. The request is used up if that succeeds.
 pub(super) fn prepare<'a>(
     context: &RequestContext<'a>,
-    request: Option<Request<DownstreamBody>>,
+    request: &mut Request<DownstreamBody>,
     record: &mut Record,
 ) -> Result<Prepared<'a>, Refused<'a>> {
     let route = context.found.route();
     let keeps_responses = route.filters.leaves_response_headers();
-    let mut snapshot = match &request {
-        Some(request) if !keeps_responses => Some(Box::new(RequestSnapshot::of(request))),
-        _ => None,
-    };
-    let (Some(request), Some(split)) = (request, &route.split) else {
+    let snapshot = (!keeps_responses).then(|| Box::new(RequestSnapshot::of(request)));
+    let Some(split) = &route.split else {
         return Err(Refused {
             destination: None,
             snapshot,
@@ -81,37 +77,29 @@ pub(super) fn prepare<'a>(
         });
     };
     let destination = context.worker.random(|rng| split.pick(rng));
-    let upstream = pick(context, destination, &request, record).and_then(|(picked, cookie)| {
-        let upstream = upstream_request(context, destination, &picked, request, record)?;
-        Ok((picked, upstream, cookie))
-    });
-    match upstream {
-        Ok((picked, upstream, cookie)) => {
-            if let Some(snapshot) = &mut snapshot {
-                snapshot.sent = upstream.sent;
-            }
-            Ok(Prepared {
-                forwarded: ForwardedRequest {
-                    destination,
-                    picked,
-                    outgoing: upstream.outgoing,
-                    deadline: upstream.deadline,
-                    policy: upstream.policy,
-                },
-                response: ResponseContext {
-                    snapshot,
-                    switch: upstream.switch,
-                    alt_response: upstream.alt_response,
-                    cookie,
-                },
-            })
+    let admitted = pick(context, destination, request, record)
+        .and_then(|(picked, cookie)| Ok((admit(&picked, request)?, picked, cookie)));
+    let (admitted, picked, cookie) = match admitted {
+        Ok(admitted) => admitted,
+        Err(reply) => {
+            return Err(Refused {
+                destination: Some(destination),
+                snapshot,
+                reply,
+            });
         }
-        Err(reply) => Err(Refused {
-            destination: Some(destination),
-            snapshot,
-            reply,
-        }),
-    }
+    };
+    let mut response = ResponseContext {
+        snapshot,
+        switch: None,
+        alt_response: false,
+        cookie,
+    };
+    let sent_to = (destination, picked, admitted);
+    Ok(Prepared {
+        forwarded: forwarded(context, sent_to, request, (record, &mut response)),
+        response,
+    })
 }
 
 /// Finds the destination's cluster and picks one of its endpoints; also makes the session affinity cookie.
@@ -145,17 +133,6 @@ fn pick<B>(
     Ok((picked, cookie))
 }
 
-/// The request as it goes upstream.
-struct UpstreamRequest {
-    /// For edits of the response.
-    sent: SentRequest,
-    outgoing: Outgoing,
-    switch: Option<Switched>,
-    deadline: Option<Box<Deadline>>,
-    policy: Option<Box<RetryPolicy>>,
-    alt_response: bool,
-}
-
 /// The protocol for the endpoint; an upgrade that it cannot carry is refused.
 fn upstream_protocol<B>(
     picked: &PickedEndpoint,
@@ -173,25 +150,56 @@ fn upstream_protocol<B>(
     Ok(protocol)
 }
 
-/// Turns the downstream request into the one that goes upstream: hop-by-hop headers out, our own in, then the
-/// route's edits, the authority and the path.
-fn upstream_request(
-    context: &RequestContext<'_>,
-    destination: &Destination,
+/// What is known of a request that can go to its endpoint.
+struct Admitted {
+    protocol: Protocol,
+    /// Whether it is an upgrade.
+    upgrading: bool,
+    /// The downstream side of an upgrade.
+    switch: Option<Switched>,
+    /// The authority of its target; without one, Host stays as it is.
+    authority: Option<HeaderValue>,
+}
+
+/// Whether the request can go to this endpoint; takes its hop-by-hop headers out.
+fn admit(
     picked: &PickedEndpoint,
-    mut request: Request<DownstreamBody>,
-    record: &mut Record,
-) -> Result<UpstreamRequest, LocalReply> {
+    request: &mut Request<DownstreamBody>,
+) -> Result<Admitted, LocalReply> {
     let version = request.version();
     let upgrading = version >= Version::HTTP_11 && upgrade::requested(request.headers());
-    let protocol = upstream_protocol(picked, &request, upgrading)?;
+    let protocol = upstream_protocol(picked, request, upgrading)?;
     let switch = upgrading.then(|| request.body_mut().take_switched());
-    // without one, Host stays as it is
     let authority = request.uri().authority();
     let authority = authority.and_then(|text| HeaderValue::from_str(text.as_str()).ok());
-    let (mut parts, incoming) = request.into_parts();
-    hop_by_hop::strip_request(&mut parts.headers, upgrading)
+    hop_by_hop::strip_request(request.headers_mut(), upgrading)
         .map_err(|_| LocalReply::BAD_CONNECTION_HEADER)?;
+    Ok(Admitted {
+        protocol,
+        upgrading,
+        switch: switch.flatten(),
+        authority,
+    })
+}
+
+/// Turns the downstream request into the one that goes upstream: our own headers in, then the route's edits, the authority
+/// and the path.
+fn forwarded<'a>(
+    context: &RequestContext<'a>,
+    (destination, picked, admitted): (&'a Destination, PickedEndpoint, Admitted),
+    request: &mut Request<DownstreamBody>,
+    (record, response): (&mut Record, &mut ResponseContext),
+) -> ForwardedRequest<'a> {
+    let version = request.version();
+    let request = std::mem::replace(request, Request::new(DownstreamBody::Empty));
+    let (mut parts, incoming) = request.into_parts();
+    let Admitted {
+        protocol,
+        upgrading,
+        switch,
+        authority,
+    } = admitted;
+    response.switch = switch;
     // answered by our own codec once the body is wanted
     fields::remove(&mut parts.headers, &EXPECT);
     let (worker, connection) = (context.worker, context.connection);
@@ -204,13 +212,16 @@ fn upstream_request(
         None
     };
     let request_policy = RequestPolicy::of(context, controls.as_ref(), &mut parts.headers, record);
+    response.alt_response = controls.is_some_and(|controls| controls.alt_response);
     let authority = edits::request(
         context,
-        (destination, picked),
+        (destination, &picked),
         (&mut parts, record),
         authority,
     );
-    let sent = SentRequest::of(context, &parts, protocol);
+    if let Some(snapshot) = &mut response.snapshot {
+        snapshot.sent = SentRequest::of(&parts, protocol);
+    }
     let bodiless = incoming.is_end_stream();
     let copies = if upgrading {
         SmallVec::new()
@@ -234,14 +245,14 @@ fn upstream_request(
         host: picked.host(worker, &parts),
         moves: picked.is_member(),
     };
-    let head = (parts, picked.endpoint().hop.as_ref());
     record.went_to(picked.clone(), &progress);
-    Ok(UpstreamRequest {
-        sent,
-        outgoing: Outgoing::new(context, options, head, body),
+    let head = (&mut parts, picked.endpoint().hop.as_ref());
+    let outgoing = Outgoing::new(context, options, head, body);
+    ForwardedRequest {
+        destination,
+        picked,
+        outgoing,
         deadline: request_policy.times.watch(&progress),
-        switch: switch.flatten(),
         policy: request_policy.policy,
-        alt_response: controls.is_some_and(|controls| controls.alt_response),
-    })
+    }
 }

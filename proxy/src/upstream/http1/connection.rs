@@ -10,14 +10,16 @@ use bytes::BytesMut;
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
+use super::incoming::Reading;
 use crate::registry::{Closing, ConnectionPermit, RequestPermit};
 use crate::upstream::connect::Ends;
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream;
 
-/// Bytes that are read at once, at first and at most: it doubles while a peer fills it.
+/// Bytes that are read at once, at first and at most: it doubles while a peer fills it. The most is what a client that
+/// stops reading makes us hold.
 pub(super) const READ_BYTES: usize = 8 * 1024;
-pub(super) const READ_BYTES_MAX: usize = 64 * 1024;
+pub(super) const READ_BYTES_MAX: usize = 112 * 1024;
 
 /// A connection to an endpoint.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub struct Connection {
     pub(super) made: Instant,
     /// Interim responses to the request that it carries.
     pub(super) interim: u32,
+    /// The response that it is at.
+    pub(super) reading: Reading,
     pub(super) ends: Rc<Ends>,
 }
 
@@ -66,6 +70,7 @@ impl Connection {
             carried: 0,
             made: Instant::now(),
             interim: 0,
+            reading: Reading::NOTHING,
             ends,
         })
     }
@@ -131,7 +136,7 @@ impl Connection {
         // a long head that comes slowly takes as much memory as a fast one, and gives it back alike
         let long = read == space || self.input.len() > self.read_bytes;
         if long && self.read_bytes < READ_BYTES_MAX {
-            self.read_bytes *= 2;
+            self.read_bytes = READ_BYTES_MAX.min(self.read_bytes * 2);
         }
         Poll::Ready(Ok(read))
     }

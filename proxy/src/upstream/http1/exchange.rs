@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::connection::Connection;
 use super::head::{self, Head};
-use super::incoming::{Incoming, Sent};
+use super::incoming::{Incoming, Reading, Sent};
 use super::message::{Fault, Message};
 use crate::error::{BoxError, Error, Kind};
 use crate::upstream::tls::{late_refusal, refused_late};
@@ -57,7 +57,12 @@ impl Connection {
                 None => Sent::Broken,
             },
         };
-        let mut response = Response::new(Incoming::new(self, head.decoder, head.persistent, sent));
+        self.reading = Reading {
+            decoder: head.decoder,
+            persistent: head.persistent,
+            sent,
+        };
+        let mut response = Response::new(Incoming::new(self));
         *response.status_mut() = head.status;
         *response.headers_mut() = head.headers;
         if let Some(reason) = head.reason {
@@ -128,9 +133,11 @@ impl Connection {
         loop {
             if !self.input.is_empty() {
                 let asked = message.asked();
-                if let Some(head) = head::parse(&mut self.input, message.headers_mut(), asked)? {
+                let mut map = message.take_map();
+                if let Some(head) = head::parse(&mut self.input, &mut map, asked)? {
                     return Poll::Ready(Ok(head));
                 }
+                message.keep_map(map);
             }
             let closed = || Error::new(Kind::UpstreamClosed);
             match ready!(self.poll_fill(cx)) {

@@ -15,17 +15,30 @@ use super::decoder::{Decoder, Step};
 use crate::error::{Error, Kind};
 use crate::registry::RequestPermit;
 
-/// A response body that is still with its connection.
+/// A response body: its state is with its connection, which is in one place while the body moves.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Gone once it is free, or given up.
+    /// Gone once it is free, or given up; nothing more comes then.
     connection: Option<Box<Connection>>,
-    decoder: Decoder,
-    persistent: bool,
+}
+
+/// How far a response has come.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) decoder: Decoder,
+    /// Whether the connection can carry another request after it.
+    pub(super) persistent: bool,
     /// Whether the request has been sent to its end.
-    sent: Sent,
-    /// The connection, once it can carry another request.
-    free: Option<Box<Connection>>,
+    pub(super) sent: Sent,
+}
+
+impl Reading {
+    /// Nothing is read yet.
+    pub(super) const NOTHING: Self = Self {
+        decoder: Decoder::End,
+        persistent: false,
+        sent: Sent::Broken,
+    };
 }
 
 /// Whether a request has been sent to its end.
@@ -55,33 +68,26 @@ impl Sent {
 }
 
 impl Incoming {
-    pub(super) fn new(
-        connection: Box<Connection>,
-        decoder: Decoder,
-        persistent: bool,
-        sent: Sent,
-    ) -> Self {
-        let mut incoming = Self {
+    /// The body of the response that this connection is at.
+    pub(super) fn new(connection: Box<Connection>) -> Self {
+        Self {
             connection: Some(connection),
-            decoder,
-            persistent,
-            sent,
-            free: None,
-        };
-        incoming.settle();
-        incoming
+        }
     }
 
     /// Whether the body is complete.
     pub fn is_end_stream(&self) -> bool {
-        self.decoder.is_end()
+        let connection = self.connection.as_ref();
+        connection.is_none_or(|connection| connection.reading.decoder.is_end())
     }
 
     /// How much is still to come.
     pub fn size_hint(&self) -> SizeHint {
-        self.decoder
-            .remaining()
-            .map_or_else(SizeHint::default, SizeHint::with_exact)
+        let Some(connection) = &self.connection else {
+            return SizeHint::with_exact(0);
+        };
+        let remaining = connection.reading.decoder.remaining();
+        remaining.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 
     /// The next frame of the body.
@@ -98,23 +104,18 @@ impl Incoming {
             let Some(connection) = &mut self.connection else {
                 return Poll::Ready(None);
             };
-            match self.decoder.step(&mut connection.input) {
-                Ok(Step::Data(data)) => {
-                    self.settle();
-                    return Poll::Ready(Some(Ok(Frame::data(data))));
-                }
+            let decoder = &mut connection.reading.decoder;
+            match decoder.step(&mut connection.input) {
+                Ok(Step::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                 Ok(Step::End(trailers)) => {
-                    self.settle();
                     return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
                 }
                 Ok(Step::More) => {}
                 Err(error) => return Poll::Ready(Some(Err(self.give_up(error)))),
             }
+            let until_close = *decoder == Decoder::UntilClose;
             match ready!(connection.poll_fill(cx)) {
-                Ok(0) if self.decoder == Decoder::UntilClose => {
-                    self.decoder = Decoder::End;
-                    self.settle();
-                }
+                Ok(0) if until_close => connection.reading.decoder = Decoder::End,
                 Ok(0) => {
                     let error =
                         Error::new(Kind::UpstreamClosed).with_source("body is not complete");
@@ -131,12 +132,25 @@ impl Incoming {
 
     /// The connection, once the body was read to its end, if it can carry another request.
     pub fn take_free(&mut self) -> Option<Box<Connection>> {
-        self.free.take()
+        let reading = &mut self.connection.as_mut()?.reading;
+        if !reading.decoder.is_end() {
+            return None;
+        }
+        // a request that is still being sent then is not waited for
+        reading.persistent &= reading.sent.is_whole();
+        if !reading.persistent {
+            return None;
+        }
+        let mut connection = self.connection.take()?;
+        connection.request = None;
+        connection.reading = Reading::NOTHING;
+        // an endpoint that sends more than announced is not used again
+        connection.input.is_empty().then_some(connection)
     }
 
     /// The connection as it is, after a 101.
-    pub fn into_upgraded(mut self) -> Option<Upgraded> {
-        let connection = self.connection.take().or_else(|| self.free.take())?;
+    pub fn into_upgraded(self) -> Option<Upgraded> {
+        let connection = self.connection?;
         Some(Upgraded {
             wire: connection.wire,
             ahead: connection.input,
@@ -144,24 +158,8 @@ impl Incoming {
         })
     }
 
-    /// Frees the connection when the body is complete.
-    fn settle(&mut self) {
-        if !self.decoder.is_end() || !self.persistent {
-            return;
-        }
-        // an endpoint that sends more than announced is not used again
-        if self.sent.is_whole() {
-            let mut connection = self.connection.take();
-            if let Some(connection) = &mut connection {
-                connection.request = None;
-            }
-            self.free = connection.filter(|connection| connection.input.is_empty());
-        }
-    }
-
     fn give_up(&mut self, error: Error) -> Error {
         self.connection = None;
-        self.decoder = Decoder::End;
         error
     }
 }

@@ -55,8 +55,6 @@ pub struct Message<B> {
     framing: Framing,
     begun: bool,
     asked: ExpectedResponse,
-    /// Memory of the request's headers, for those of the response.
-    headers: HeaderMap,
     /// None for a client that must not see interim responses.
     interim: Option<Arc<dyn Interim>>,
 }
@@ -66,10 +64,12 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
-    /// Writes the head into `memory` and makes ready for the body.
-    pub fn new(mut memory: Buffer, mut parts: Parts, body: B) -> Self {
+    /// Writes the head into `memory`, takes the fields out of `parts`, and makes ready for the body.
+    pub fn new(mut memory: Buffer, parts: &mut Parts, body: B) -> Self {
         let framing = Framing::of(&parts.headers, body.is_end_stream());
-        head::encode(&mut memory, &parts, framing);
+        head::encode(&mut memory, parts, framing);
+        let asked = ExpectedResponse::by(parts);
+        memory.home().keep_map(std::mem::take(&mut parts.headers));
         Self {
             head: memory,
             written: 0,
@@ -83,17 +83,14 @@ where
             body,
             framing,
             begun: false,
-            asked: ExpectedResponse::by(&parts),
-            headers: std::mem::take(&mut parts.headers),
+            asked,
             interim: None,
         }
     }
 
     /// Passes interim responses on to `interim`.
-    #[must_use]
-    pub fn with_interim(mut self, interim: Option<Arc<dyn Interim>>) -> Self {
+    pub fn set_interim(&mut self, interim: Option<Arc<dyn Interim>>) {
         self.interim = interim;
-        self
     }
 
     pub(super) fn tell_interim(&self, status: StatusCode, headers: HeaderMap) {
@@ -108,8 +105,13 @@ where
     }
 
     /// Memory for the headers of the response.
-    pub(super) fn headers_mut(&mut self) -> &mut HeaderMap {
-        &mut self.headers
+    pub(super) fn take_map(&self) -> HeaderMap {
+        self.head.home().take_map()
+    }
+
+    /// Gives memory back that was not needed.
+    pub(super) fn keep_map(&self, map: HeaderMap) {
+        self.head.home().keep_map(map);
     }
 
     /// Whether the kernel has taken any of it.

@@ -48,12 +48,9 @@ fn connection() -> (Box<Connection>, UnixStream) {
 }
 
 fn request(request: http::request::Builder, body: TestBody) -> Option<Message<TestBody>> {
-    let (parts, body) = request.body(body).expect("a request").into_parts();
-    Some(Message::new(
-        Rc::new(Buffers::default()).take(),
-        parts,
-        body,
-    ))
+    let (mut parts, body) = request.body(body).expect("a request").into_parts();
+    let memory = Rc::new(Buffers::default()).take();
+    Some(Message::new(memory, &mut parts, body))
 }
 
 fn get() -> Option<Message<TestBody>> {

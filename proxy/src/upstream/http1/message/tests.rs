@@ -67,13 +67,13 @@ fn message(length: Option<&str>, acts: &[Act], knows_its_end: bool) -> Message<S
     if let Some(length) = length {
         request = request.header("content-length", length);
     }
-    let (parts, ()) = request.body(()).unwrap().into_parts();
+    let (mut parts, ()) = request.body(()).unwrap().into_parts();
     let body = Script {
         acts: acts.iter().cloned().collect(),
         knows_its_end,
         ended: false,
     };
-    Message::new(Rc::new(Buffers::default()).take(), parts, body)
+    Message::new(Rc::new(Buffers::default()).take(), &mut parts, body)
 }
 
 /// What of a message reaches the peer, and how its sending ended.

@@ -33,87 +33,100 @@ use crate::filter::Action;
 use crate::telemetry::Counter;
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
-use message::local_reply;
+use message::local_reply::{self, LocalReply};
 use record::{Ending, Record};
 use select::context::RequestContext;
 use select::find_route;
 
 /// Answers one request: the whole order of a request, read from top to bottom.
 ///
-/// Never fails: whatever goes wrong becomes a local reply. Owns what it works with, so that no future is wrapped around
-/// this one to hold it, which would be copied as well. For the same reason it is a block: the parameters of an `async fn` are
-/// copied once more.
+/// Never fails: whatever goes wrong becomes a local reply. Owns what it works with, and awaits as few futures in a row as
+/// it can: each of them is copied into the one around it, and so are the parameters of an `async fn`.
 pub fn run(
     worker: Rc<Worker>,
     connection: Rc<Connection>,
     mut request: Request<DownstreamBody>,
 ) -> impl Future<Output = Response<ReplyBody>> {
-    async move { walk(&worker, &connection, &mut request).await }
-}
-
-async fn walk(
-    worker: &Rc<Worker>,
-    connection: &Rc<Connection>,
-    request: &mut Request<DownstreamBody>,
-) -> Response<ReplyBody> {
-    let snapshot = worker.snapshot();
-    if connect::is_for(request, &snapshot, connection) {
-        let response = Box::pin(connect::run(worker, &snapshot, connection, request)).await;
-        return finish_head(worker, connection, response);
-    }
-    worker.count(Counter::RequestsStarted);
-    let origin = Origin::of(connection, worker.settings.trusted_hops, request.headers());
-    let mut record = Record::begin(worker, connection, &origin, request);
-    let mut found = find_route::find_route(&snapshot, connection, origin.scheme, request);
-    if let Ok(route) = &mut found
-        && route.is_proxied()
-    {
-        // for this proxy, not for the service (RFC 9110 section 11.7.2)
-        request.headers_mut().remove(PROXY_AUTHORIZATION);
-        // boxed: few requests are for a host that only DNS knows
-        if route.needs_address(&snapshot)
-            && let Err(refusal) = Box::pin(route.find_address(&worker.names, &snapshot)).await
+    async move {
+        let (worker, connection, request) = (&worker, &connection, &mut request);
+        let snapshot = worker.snapshot();
+        if connect::is_for(request, &snapshot, connection) {
+            let response = Box::pin(connect::run(worker, &snapshot, connection, request)).await;
+            return finish_head(worker, connection, response);
+        }
+        worker.count(Counter::RequestsStarted);
+        let origin = Origin::of(connection, worker.settings.trusted_hops, request.headers());
+        let mut record = Record::begin(worker, connection, &origin, request);
+        let mut found = find_route::find_route(&snapshot, connection, origin.scheme, request);
+        if let Ok(route) = &mut found
+            && route.is_proxied()
         {
-            found = Err(refusal);
-        }
-    }
-    let response = match found {
-        Err(refusal) => {
-            let response = record.reply(&refusal);
-            record.finish(Ending::Complete);
-            response.map(ReplyBody::from)
-        }
-        Ok(found) => {
-            record.routed(found.route());
-            let context = RequestContext {
-                worker,
-                connection,
-                origin: &origin,
-                snapshot: &snapshot,
-                found: &found,
-            };
-            let made = match &found.route().filters.action {
-                Action::Forward => None,
-                Action::Redirect(redirect) => Some(context.redirect(redirect, request)),
-                Action::DirectResponse(direct) => {
-                    Some(local_reply::direct(direct, request.method()))
-                }
-            };
-            match made {
-                None => match &found.route().filters.early {
-                    None => forward::run(context, request, record).await,
-                    // boxed: few rules have one, and all others would carry it
-                    Some(early) => Box::pin(early::run(early, context, request, record)).await,
-                },
-                Some(response) => answer(&context, request, response, record),
+            // for this proxy, not for the service (RFC 9110 section 11.7.2)
+            request.headers_mut().remove(PROXY_AUTHORIZATION);
+            // boxed: few requests are for a host that only DNS knows
+            if route.needs_address(&snapshot)
+                && let Err(refusal) = Box::pin(route.find_address(&worker.names, &snapshot)).await
+            {
+                found = Err(refusal);
             }
         }
-    };
-    finish_head(worker, connection, response)
+        let found = match &found {
+            Err(refusal) => {
+                let response = refuse(record, refusal);
+                return finish_head(worker, connection, response);
+            }
+            Ok(found) => found,
+        };
+        record.routed(found.route());
+        let context = RequestContext {
+            worker,
+            connection,
+            origin: &origin,
+            snapshot: &snapshot,
+            found,
+        };
+        let filters = &found.route().filters;
+        let response = if let Some(response) = answer(&context, request) {
+            finish(&context, request, response, record)
+        } else if let Some(early) = &filters.early {
+            // boxed: few rules have one, and all others would carry it
+            Box::pin(early::run(early, context, request, record)).await
+        } else {
+            // as `forward::run` does
+            match &mut forward::prepare(&context, request, &mut record) {
+                Ok(prepared) => {
+                    let forwarded = &mut prepared.forwarded;
+                    let attempted = attempt::run(&context, forwarded, &mut record).await;
+                    forward::finish(&context, prepared, attempted, record)
+                }
+                Err(refused) => forward::refuse(&context, refused, record),
+            }
+        };
+        finish_head(worker, connection, response)
+    }
+}
+
+/// Replies to a request that no rule takes.
+fn refuse(mut record: Box<Record>, refusal: &LocalReply) -> Response<ReplyBody> {
+    let response = record.reply(refusal);
+    record.finish(Ending::Complete);
+    response.map(ReplyBody::from)
+}
+
+/// The response that the route makes itself, if it does.
+fn answer(
+    context: &RequestContext<'_>,
+    request: &Request<DownstreamBody>,
+) -> Option<Response<Bytes>> {
+    match &context.found.route().filters.action {
+        Action::Forward => None,
+        Action::Redirect(redirect) => Some(context.redirect(redirect, request)),
+        Action::DirectResponse(direct) => Some(local_reply::direct(direct, request.method())),
+    }
 }
 
 /// Finishes a response that the route itself made.
-fn answer(
+fn finish(
     context: &RequestContext<'_>,
     request: &Request<DownstreamBody>,
     mut response: Response<Bytes>,

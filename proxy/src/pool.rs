@@ -105,18 +105,17 @@ impl Pools {
     /// # Errors
     ///
     /// [`Failed`] with the kind of failure; its retry safety is that of the kind.
-    pub async fn send_http1<B>(
+    pub fn send_http1<'a, B>(
         &self,
-        target: PoolTarget<'_>,
-        message: &mut Option<Message<B>>,
+        target: PoolTarget<'a>,
+        message: &'a mut Option<Message<B>>,
         choice: Choice,
-    ) -> Result<Response<Incoming>, Failed>
+    ) -> impl Future<Output = Result<Response<Incoming>, Failed>> + use<'a, B>
     where
         B: Body<Data = Bytes> + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
-        let pool = self.pool(&target);
-        http1::send(&pool, &target, message, choice).await
+        http1::send(self.pool(&target), target, message, choice)
     }
 
     /// Sends one request over HTTP/2. The request is taken once something was done with it; `interim` is called with

@@ -11,9 +11,10 @@ use std::rc::Rc;
 use hyper::header::{SET_COOKIE, UPGRADE};
 use hyper::{Request, Response, StatusCode, Version};
 
-use self::prepare::{Prepared, Refused};
+pub(super) use self::prepare::{Prepared, Refused, prepare};
 use self::reply_body::{ReplyBody, StreamBody};
 use super::attempt;
+use super::attempt::request::AttemptResult;
 use super::downstream::body::DownstreamBody;
 use super::message::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME};
 use super::message::local_reply::LocalReply;
@@ -30,15 +31,25 @@ pub async fn run(
     request: &mut Request<DownstreamBody>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    // what is prepared stays where it is: it is large
-    let mut prepared = prepare::prepare(&context, request, &mut record);
-    let prepared = match &mut prepared {
-        Ok(prepared) => prepared,
-        Err(refused) => return refuse(&context, refused, record),
-    };
-    match attempt::run(&context, &mut prepared.forwarded, &mut record).await {
-        Ok(response) => pass(&context, prepared, response, record),
-        Err(error) => fail(&context, prepared, &error, record),
+    match &mut prepare(&context, request, &mut record) {
+        Ok(prepared) => {
+            let attempted = attempt::run(&context, &mut prepared.forwarded, &mut record).await;
+            finish(&context, prepared, attempted, record)
+        }
+        Err(refused) => refuse(&context, refused, record),
+    }
+}
+
+/// Makes a response of what became of a request. What was prepared for it stays where it is: it is large.
+pub(super) fn finish(
+    context: &RequestContext<'_>,
+    prepared: &mut Prepared<'_>,
+    attempted: AttemptResult,
+    record: Box<Record>,
+) -> Response<ReplyBody> {
+    match attempted {
+        Ok(response) => pass(context, prepared, response, record),
+        Err(error) => fail(context, prepared, &error, record),
     }
 }
 
@@ -82,7 +93,7 @@ fn failure_reply(prepared: &Prepared<'_>, error: &Error, record: &Record) -> Loc
 }
 
 /// Makes a local reply on a matched route, with the route's response edits.
-fn refuse(
+pub(super) fn refuse(
     context: &RequestContext<'_>,
     refused: &mut Refused<'_>,
     mut record: Box<Record>,

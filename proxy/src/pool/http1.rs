@@ -16,50 +16,53 @@ use crate::telemetry::Counter;
 use crate::upstream::http1::{Connection, Message};
 use crate::upstream::{Sender, connect};
 
-/// Sends a request on a waiting connection, or on a new one.
-pub(super) async fn send<B>(
-    pool: &Rc<EndpointPool>,
-    target: &PoolTarget<'_>,
-    message: &mut Option<Message<B>>,
+/// Sends a request on a waiting connection, or on a new one. A block, since the parameters of an `async fn` are copied once
+/// more.
+pub(super) fn send<'a, B>(
+    pool: Rc<EndpointPool>,
+    target: PoolTarget<'a>,
+    message: &'a mut Option<Message<B>>,
     choice: Choice,
-) -> Result<Response<Incoming>, Failed>
+) -> impl Future<Output = Result<Response<Incoming>, Failed>> + use<'a, B>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let mut stale = 0;
-    loop {
-        let reuses = stale < choice.stale_max();
-        let waiting = reuses.then(|| pool.http1.pop(pool)).flatten();
-        let found = match waiting {
-            Some(connection) => admitted(pool, target, connection),
-            // boxed, so that requests that find a connection need not carry what making one takes
-            None => Box::pin(open(pool, target, reuses)).await,
-        };
-        let connection = found.map_err(|error| Failed {
-            error,
-            reused: false,
-            sent: false,
-        })?;
-        target.connects();
-        let reused = connection.is_used();
-        let ends = Rc::clone(connection.ends());
-        let error = match connection.exchange(message).await {
-            Ok(response) => {
-                return Ok(response.map(|body| Incoming::http1(body, pool, ends)));
-            }
-            Err(error) => error,
-        };
-        // closed under us before a byte was written
-        let unsent = message.as_ref().is_some_and(|message| !message.is_begun());
-        if !(reused && unsent && error.kind() == Kind::UpstreamClosed) {
-            return Err(Failed {
+    async move {
+        let mut stale = 0;
+        loop {
+            let reuses = stale < choice.stale_max();
+            let waiting = reuses.then(|| pool.http1.pop(&pool)).flatten();
+            let found = match waiting {
+                Some(connection) => admitted(&pool, &target, connection),
+                // boxed, so that requests that find a connection need not carry what making one takes
+                None => Box::pin(open(&pool, &target, reuses)).await,
+            };
+            let connection = found.map_err(|error| Failed {
                 error,
-                reused,
-                sent: !unsent,
-            });
+                reused: false,
+                sent: false,
+            })?;
+            target.connects();
+            let reused = connection.is_used();
+            let ends = Rc::clone(connection.ends());
+            let error = match connection.exchange(message).await {
+                Ok(response) => {
+                    return Ok(response.map(|body| Incoming::http1(body, &pool, ends)));
+                }
+                Err(error) => error,
+            };
+            // closed under us before a byte was written
+            let unsent = message.as_ref().is_some_and(|message| !message.is_begun());
+            if !(reused && unsent && error.kind() == Kind::UpstreamClosed) {
+                return Err(Failed {
+                    error,
+                    reused,
+                    sent: !unsent,
+                });
+            }
+            stale += 1;
         }
-        stale += 1;
     }
 }
 

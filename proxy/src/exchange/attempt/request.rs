@@ -41,17 +41,8 @@ pub struct ForwardedRequest<'a> {
 }
 
 impl ForwardedRequest<'_> {
-    /// Makes one attempt, and reports its outcome to outlier detection.
+    /// Makes one attempt, within the timeouts of the request, and reports its outcome to outlier detection.
     pub async fn attempt(&mut self, context: &RequestContext<'_>, grpc: bool) -> AttemptResult {
-        let attempted = self.within_deadline(context).await;
-        if let Some(outcome) = health::outcome(&attempted, grpc) {
-            self.picked.report(outcome);
-        }
-        attempted
-    }
-
-    /// Makes one attempt, within the timeouts of the request.
-    async fn within_deadline(&mut self, context: &RequestContext<'_>) -> AttemptResult {
         let connected = Cell::new(false);
         let Self {
             picked,
@@ -66,7 +57,11 @@ impl ForwardedRequest<'_> {
                 .map(|kind| Err(Error::new(kind))),
             (polled, _) => polled,
         });
-        within.await
+        let attempted = within.await;
+        if let Some(outcome) = health::outcome(&attempted, grpc) {
+            picked.report(outcome);
+        }
+        attempted
     }
 
     /// Directs the request to another endpoint; false if it cannot be sent again.

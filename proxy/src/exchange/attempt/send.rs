@@ -288,15 +288,29 @@ pub async fn run(
         host: outgoing.host.as_ref(),
         connected,
     };
-    match &mut outgoing.form {
-        Form::Http1 { message, .. } => {
-            over_http1(attempt, message, outgoing.repeatable, &mut outgoing.sent).await
-        }
+    let message = match &mut outgoing.form {
+        Form::Http1 { message, .. } => message,
         Form::Http2(http2) => {
             // boxed: larger than what HTTP/1 takes, which would have to carry it
             let sent = over_http2(attempt, http2, outgoing.repeatable, &mut outgoing.sent);
-            Box::pin(sent).await
+            return Box::pin(sent).await;
         }
+    };
+    let mut choice = Choice::Any;
+    loop {
+        let pools = &context.worker.pools;
+        let pool_target = attempt.pool_target(Protocol::Http1);
+        let failed = match pools.send_http1(pool_target, message, choice).await {
+            Ok(response) => return Ok(response),
+            Err(failed) => failed,
+        };
+        outgoing.sent |= failed.sent;
+        let replays = choice == Choice::Any && outgoing.repeatable && may_replay(&failed);
+        if !(replays && message.as_mut().is_some_and(Message::rewind)) {
+            return Err(failed.error);
+        }
+        context.worker.count(Counter::StaleConnectionRetries);
+        choice = Choice::Fresh;
     }
 }
 
@@ -317,31 +331,6 @@ impl<'a> AttemptContext<'a> {
             connected: Some(self.connected),
             ..pool_target.asking_for(self.host)
         }
-    }
-}
-
-async fn over_http1(
-    attempt: AttemptContext<'_>,
-    message: &mut Option<Message<UpstreamBody>>,
-    repeatable: bool,
-    sent: &mut bool,
-) -> Result<Response<Incoming>, Error> {
-    let worker = attempt.worker;
-    let mut choice = Choice::Any;
-    loop {
-        let pools = &worker.pools;
-        let pool_target = attempt.pool_target(Protocol::Http1);
-        let failed = match pools.send_http1(pool_target, message, choice).await {
-            Ok(response) => return Ok(response),
-            Err(failed) => failed,
-        };
-        *sent |= failed.sent;
-        let replays = choice == Choice::Any && repeatable && may_replay(&failed);
-        if !(replays && message.as_mut().is_some_and(Message::rewind)) {
-            return Err(failed.error);
-        }
-        worker.count(Counter::StaleConnectionRetries);
-        choice = Choice::Fresh;
     }
 }
 

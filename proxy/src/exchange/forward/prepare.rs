@@ -31,37 +31,37 @@ use crate::snapshot::Destination;
 use crate::upstream::Protocol;
 
 /// A request that is ready for its first attempt.
-pub(super) struct Prepared<'a> {
+pub(in crate::exchange) struct Prepared<'a> {
     /// The request.
-    pub(super) forwarded: ForwardedRequest<'a>,
+    pub(in crate::exchange) forwarded: ForwardedRequest<'a>,
     /// What its response needs.
-    pub(super) response: ResponseContext,
+    pub(in crate::exchange) response: ResponseContext,
 }
 
 /// What the response to a forwarded request needs.
-pub(super) struct ResponseContext {
+pub(in crate::exchange) struct ResponseContext {
     /// The request that response edits refer to, if the route has any.
-    pub(super) snapshot: Option<Box<RequestSnapshot>>,
+    pub(in crate::exchange) snapshot: Option<Box<RequestSnapshot>>,
     /// The downstream side of an upgrade.
-    pub(super) switch: Option<Switched>,
+    pub(in crate::exchange) switch: Option<Switched>,
     /// Whether a timeout is answered with 204.
-    pub(super) alt_response: bool,
+    pub(in crate::exchange) alt_response: bool,
     /// The cookie that the response sets.
-    pub(super) cookie: Option<Box<HeaderValue>>,
+    pub(in crate::exchange) cookie: Option<Box<HeaderValue>>,
 }
 
 /// A request that is not sent upstream.
-pub(super) struct Refused<'a> {
+pub(in crate::exchange) struct Refused<'a> {
     /// The destination that was drawn.
-    pub(super) destination: Option<&'a Destination>,
+    pub(in crate::exchange) destination: Option<&'a Destination>,
     /// The request that response edits refer to, if the route has any.
-    pub(super) snapshot: Option<Box<RequestSnapshot>>,
+    pub(in crate::exchange) snapshot: Option<Box<RequestSnapshot>>,
     /// What the client gets.
-    pub(super) reply: LocalReply,
+    pub(in crate::exchange) reply: LocalReply,
 }
 
 /// Draws a destination, picks an endpoint and makes the request that goes there. The request is used up if that succeeds.
-pub(super) fn prepare<'a>(
+pub(in crate::exchange) fn prepare<'a>(
     context: &RequestContext<'a>,
     request: &mut Request<DownstreamBody>,
     record: &mut Record,

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -26,6 +26,49 @@ pub(super) const REST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Most interim responses before the final one.
 pub(super) const INTERIM_MAX: u32 = 32;
 
+/// Sends a request and reads the head of its response.
+///
+/// A type of its own, since futures are copied where they are awaited.
+pub struct Exchange<'a, B> {
+    /// Taken when its response is there.
+    connection: Option<Box<Connection>>,
+    message: &'a mut Option<Message<B>>,
+    step: Step,
+}
+
+impl<B> Future for Exchange<'_, B>
+where
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Output = Result<Response<Incoming>, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let (Some(connection), Some(message)) = (&mut this.connection, this.message.as_mut())
+        else {
+            return Poll::Ready(Err(Error::new(Kind::DownstreamBody)));
+        };
+        let head = ready!(connection.poll_exchange(cx, message, &mut this.step));
+        let connection = this.connection.take();
+        Poll::Ready(match (head, connection) {
+            (Ok(head), Some(connection)) => {
+                let sent = match this.step {
+                    Step::Sent => Sent::Whole,
+                    Step::Broken => Sent::Broken,
+                    Step::Begin | Step::Send => match this.message.take() {
+                        Some(message) => connection.send_rest(message),
+                        None => Sent::Broken,
+                    },
+                };
+                Ok(connection.respond(head, sent))
+            }
+            (Err(error), _) => Err(error),
+            (Ok(_), None) => Err(Error::new(Kind::DownstreamBody)),
+        })
+    }
+}
+
 impl Connection {
     /// Sends a request and reads the head of its response. The body of the request goes on in a task if the response
     /// comes first; else the message stays where it is, for a retry if there was an error.
@@ -33,30 +76,18 @@ impl Connection {
     /// # Errors
     ///
     /// [`Kind::UpstreamClosed`], [`Kind::UpstreamProtocol`], or [`Kind::DownstreamBody`].
-    pub async fn exchange<B>(
-        mut self: Box<Self>,
-        message: &mut Option<Message<B>>,
-    ) -> Result<Response<Incoming>, Error>
-    where
-        B: Body<Data = Bytes> + Unpin + 'static,
-        B::Error: Into<BoxError>,
-    {
-        let mut step = Step::Begin;
-        let head = poll_fn(|cx| match message.as_mut() {
-            Some(message) => self.poll_exchange(cx, message, &mut step),
-            None => Poll::Ready(Err(Error::new(Kind::DownstreamBody))),
-        });
-        let head = head.await?;
+    pub fn exchange<B>(self: Box<Self>, message: &mut Option<Message<B>>) -> Exchange<'_, B> {
+        Exchange {
+            connection: Some(self),
+            message,
+            step: Step::Begin,
+        }
+    }
+
+    /// The response with this head; its body is still to be read.
+    fn respond(mut self: Box<Self>, head: Head, sent: Sent) -> Response<Incoming> {
         self.carried = self.carried.saturating_add(1);
         self.interim = 0;
-        let sent = match step {
-            Step::Sent => Sent::Whole,
-            Step::Broken => Sent::Broken,
-            Step::Begin | Step::Send => match message.take() {
-                Some(message) => self.send_rest(message),
-                None => Sent::Broken,
-            },
-        };
         self.reading = Reading {
             decoder: head.decoder,
             persistent: head.persistent,
@@ -68,7 +99,7 @@ impl Connection {
         if let Some(reason) = head.reason {
             response.extensions_mut().insert(reason);
         }
-        Ok(response)
+        response
     }
 
     fn poll_exchange<B>(

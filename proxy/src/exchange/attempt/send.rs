@@ -12,6 +12,7 @@ use crate::error::{Error, Retry};
 use crate::exchange::body::replay::Source;
 use crate::exchange::body::upstream::UpstreamBody;
 use crate::exchange::downstream::connection::Connection;
+use crate::exchange::message::added::Added;
 use crate::exchange::message::headers::AttemptHeaders;
 use crate::exchange::message::readdress;
 use crate::exchange::message::saved_head::SavedHead;
@@ -92,11 +93,11 @@ pub struct SendOptions {
 }
 
 impl Outgoing {
-    /// A request that is sent with these options; its head is used up.
+    /// A request that is sent with these options; its head is used up. `added` are fields that are not among its headers.
     pub fn new(
         context: &RequestContext<'_>,
         options: SendOptions,
-        (parts, hop): (&mut Parts, Option<&Arc<Hop>>),
+        (parts, mut added, hop): (&mut Parts, Option<Added<'_>>, Option<&Arc<Hop>>),
         body: UpstreamBody,
     ) -> Self {
         let SendOptions {
@@ -118,16 +119,22 @@ impl Outgoing {
         let form = match protocol {
             Protocol::Http1 => {
                 let wanted = (retriable && !bodiless || moves) && is_whole;
+                if wanted && let Some(added) = added.take() {
+                    added.insert_into(&mut parts.headers);
+                }
                 let saved = wanted.then(|| Box::new(saved_head(parts)));
                 by(hop, parts);
                 Form::Http1 {
-                    message: Some(message(context, version, parts, body)),
+                    message: Some(message(context, version, (parts, added), body)),
                     saved,
                 }
             }
             Protocol::Http2 => {
                 // of several requests that wait for a new connection one goes first, so that any may meet a used one
                 let wanted = (retriable || repeatable || moves) && is_whole;
+                if let Some(added) = added {
+                    added.insert_into(&mut parts.headers);
+                }
                 let saved = wanted.then(|| saved_head(parts));
                 by(hop, parts);
                 let (unused, ()) = Request::new(()).into_parts();
@@ -219,8 +226,9 @@ impl Outgoing {
                 saved,
             } => {
                 let made = saved.as_deref().and_then(remade);
-                *slot =
-                    made.map(|(mut parts, body)| message(context, self.version, &mut parts, body));
+                *slot = made.map(|(mut parts, body)| {
+                    message(context, self.version, (&mut parts, None), body)
+                });
                 slot.is_some()
             }
             Form::Http2(http2) => {
@@ -253,10 +261,16 @@ fn by(hop: Option<&Arc<Hop>>, parts: &mut Parts) {
 fn message(
     context: &RequestContext<'_>,
     version: Version,
-    parts: &mut Parts,
+    (parts, added): (&mut Parts, Option<Added<'_>>),
     body: UpstreamBody,
 ) -> Message<UpstreamBody> {
-    let mut message = Message::new(context.worker.buffers.take(), parts, body);
+    let memory = context.worker.buffers.take();
+    let more = |out: &mut Vec<u8>| {
+        if let Some(added) = added {
+            added.write_to(out);
+        }
+    };
+    let mut message = Message::with_more(memory, parts, more, body);
     message.set_interim(interim(context.connection, version));
     message
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use hyper::body::Body;
-use hyper::header::{EXPECT, HeaderValue, UPGRADE};
+use hyper::header::{EXPECT, HeaderMap, HeaderValue, UPGRADE};
 use hyper::{Request, Version};
 use smallvec::SmallVec;
 
@@ -16,6 +16,8 @@ use crate::exchange::attempt::request::ForwardedRequest;
 use crate::exchange::attempt::send::{Outgoing, SendOptions};
 use crate::exchange::body::upstream::{Extras, UpstreamBody};
 use crate::exchange::downstream::body::{DownstreamBody, Switched};
+use crate::exchange::downstream::origin::Trust;
+use crate::exchange::message::added::Added;
 use crate::exchange::message::headers::{self, X_STRAIT_FROM_CLUSTER};
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::message::readdress::readdress;
@@ -182,6 +184,32 @@ fn admit(
     })
 }
 
+/// Edits the headers as a gateway or a sidecar has to. The fields that are added are among them then if something looks at
+/// them there: the route, or who keeps (`kept`) what went out.
+fn headers<'a>(
+    context: &RequestContext<'a>,
+    headers: &mut HeaderMap,
+    kept: bool,
+) -> (Trust, Option<Added<'a>>) {
+    let RequestContext {
+        worker,
+        connection,
+        origin,
+        ..
+    } = *context;
+    let (trust, added) =
+        worker.random(|rng| headers::forward(headers, connection, origin, &worker.settings, rng));
+    let route = context.found.route();
+    let leaves = route.filters.leaves_request_headers() && route.mirrors.is_none();
+    match added {
+        Some(added) if kept || !leaves => {
+            added.insert_into(headers);
+            (trust, None)
+        }
+        added => (trust, added),
+    }
+}
+
 /// Turns the downstream request into the one that goes upstream: our own headers in, then the route's edits, the authority
 /// and the path.
 fn forwarded<'a>(
@@ -202,10 +230,8 @@ fn forwarded<'a>(
     response.switch = switch;
     // answered by our own codec once the body is wanted
     fields::remove(&mut parts.headers, &EXPECT);
-    let (worker, connection) = (context.worker, context.connection);
-    let headers = &mut parts.headers;
-    let trust = worker
-        .random(|rng| headers::forward(headers, connection, context.origin, &worker.settings, rng));
+    let kept = response.snapshot.is_some() || record.log_mut().is_some();
+    let (trust, added) = headers(context, &mut parts.headers, kept);
     let controls = if trust.controls {
         Controls::take(&mut parts.headers)
     } else {
@@ -242,11 +268,11 @@ fn forwarded<'a>(
         version,
         protocol,
         retriable: request_policy.retriable,
-        host: picked.host(worker, &parts),
+        host: picked.host(context.worker, &parts),
         moves: picked.is_member(),
     };
     record.went_to(picked.clone(), &progress);
-    let head = (&mut parts, picked.endpoint().hop.as_ref());
+    let head = (&mut parts, added, picked.endpoint().hop.as_ref());
     let outgoing = Outgoing::new(context, options, head, body);
     ForwardedRequest {
         destination,

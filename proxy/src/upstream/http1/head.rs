@@ -38,8 +38,8 @@ impl Framing {
     }
 }
 
-/// Writes the head of a request.
-pub fn encode(out: &mut Vec<u8>, parts: &Parts, framing: Framing) {
+/// Writes the head of a request, with more lines that `more` writes.
+pub fn encode(out: &mut Vec<u8>, parts: &Parts, framing: Framing, more: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(parts.method.as_str().as_bytes());
     out.push(b' ');
     let target = parts.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -56,6 +56,7 @@ pub fn encode(out: &mut Vec<u8>, parts: &Parts, framing: Framing) {
             line(out, name, value);
         }
     }
+    more(out);
     if framing == Framing::Chunked {
         out.extend_from_slice(b"transfer-encoding: chunked\r\n");
     }

@@ -65,9 +65,19 @@ where
     B::Error: Into<BoxError>,
 {
     /// Writes the head into `memory`, takes the fields out of `parts`, and makes ready for the body.
-    pub fn new(mut memory: Buffer, parts: &mut Parts, body: B) -> Self {
+    pub fn new(memory: Buffer, parts: &mut Parts, body: B) -> Self {
+        Self::with_more(memory, parts, |_| (), body)
+    }
+
+    /// The same, with more lines of the head that `more` writes.
+    pub fn with_more(
+        mut memory: Buffer,
+        parts: &mut Parts,
+        more: impl FnOnce(&mut Vec<u8>),
+        body: B,
+    ) -> Self {
         let framing = Framing::of(&parts.headers, body.is_end_stream());
-        head::encode(&mut memory, parts, framing);
+        head::encode(&mut memory, parts, framing, more);
         let asked = ExpectedResponse::by(parts);
         memory.home().keep_map(std::mem::take(&mut parts.headers));
         Self {

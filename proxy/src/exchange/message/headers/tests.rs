@@ -40,8 +40,32 @@ fn forwarded_with(
     }
     let origin = Origin::of(&connection, settings.trusted_hops, &headers);
     let mut rng = SmallRng::seed_from_u64(1);
-    let trust = forward(&mut headers, &connection, &origin, settings, &mut rng);
+    let (trust, added) = forward(&mut headers, &connection, &origin, settings, &mut rng);
+    insert(added, &mut headers);
     (trust, headers)
+}
+
+/// Inserts fields, if they are not inserted yet, and checks that they would be written alike.
+fn insert(added: Option<Added<'_>>, headers: &mut HeaderMap) {
+    let Some(added) = added else {
+        return;
+    };
+    let mut written = Vec::new();
+    added.write_to(&mut written);
+    let mut lines: Vec<String> = Vec::new();
+    let before = headers.clone();
+    added.insert_into(headers);
+    for (name, value) in &*headers {
+        if !before.contains_key(name) {
+            lines.push(format!("{name}: {}\r\n", value.to_str().unwrap()));
+        }
+    }
+    assert_eq!(String::from_utf8(written).unwrap(), lines.concat());
+    assert_eq!(
+        headers.len(),
+        before.len() + lines.len(),
+        "none in place of another"
+    );
 }
 
 #[test]
@@ -134,9 +158,15 @@ fn client_certificate_header_comes_from_the_tls_terminator() {
     let origin = Origin::of(&connection, 0, &headers);
     let settings = ExchangeSettings::default();
     let mut rng = SmallRng::seed_from_u64(1);
-    forward(&mut headers, &connection, &origin, &settings, &mut rng);
-    assert_eq!(headers["x-forwarded-client-cert"], "Hash=ab");
-    assert_eq!(headers["x-forwarded-proto"], "https");
+    let (_, added) = forward(&mut headers, &connection, &origin, &settings, &mut rng);
+    assert!(added.is_none(), "they replace what the client sent");
+    let mut bare = HeaderMap::new();
+    let (_, added) = forward(&mut bare, &connection, &origin, &settings, &mut rng);
+    insert(added, &mut bare);
+    for headers in [headers, bare] {
+        assert_eq!(headers["x-forwarded-client-cert"], "Hash=ab");
+        assert_eq!(headers["x-forwarded-proto"], "https");
+    }
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn requests_are_encoded_unchanged() {
     ] {
         let parts = parts(method, target, headers);
         let mut out = Vec::new();
-        encode(&mut out, &parts, Framing::of(&parts.headers, empty));
+        encode(&mut out, &parts, Framing::of(&parts.headers, empty), |_| ());
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

@@ -1,0 +1,138 @@
+//! The fields that the proxy adds to a request that it forwards.
+//!
+//! A `HeaderMap` is costly to insert into, and all that happens to these fields in most requests is that they are written
+//! behind the others. So they go into the map only where something looks at them there: an edit, a mirror, a log line, or
+//! the encoder of HTTP/2.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::exchange::downstream::connection::Connection;
+use crate::exchange::downstream::origin::{Origin, X_FORWARDED_FOR, X_FORWARDED_PROTO};
+use crate::filter::Scheme;
+
+/// Request id, forwarded and logged.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Number of the attempt, from 1.
+pub const X_ENVOY_ATTEMPT_COUNT: HeaderName = HeaderName::from_static("x-envoy-attempt-count");
+pub(super) const X_FORWARDED_CLIENT_CERT: HeaderName =
+    HeaderName::from_static("x-forwarded-client-cert");
+const X_ENVOY_EXTERNAL_ADDRESS: HeaderName = HeaderName::from_static("x-envoy-external-address");
+const X_ENVOY_INTERNAL: HeaderName = HeaderName::from_static("x-envoy-internal");
+
+/// The fields that the proxy adds to a request that it forwards.
+#[derive(Clone, Debug)]
+pub struct Added<'a> {
+    /// The peer's address.
+    pub(super) forwarded_for: Option<&'a HeaderValue>,
+    /// The verified certificate of the client.
+    certificate: Option<&'a HeaderValue>,
+    /// Who it comes from, for a gateway to say.
+    caller: Option<Caller<'a>>,
+    /// The scheme that the client used.
+    pub(super) scheme: Option<Scheme>,
+    /// The request's id.
+    pub(super) request_id: Option<[u8; 36]>,
+}
+
+/// Who a request comes from.
+#[derive(Clone, Debug)]
+enum Caller<'a> {
+    /// A client outside of the internal addresses, by its address.
+    External(Cow<'a, HeaderValue>),
+    /// A client at an internal address.
+    Internal,
+}
+
+impl<'a> Added<'a> {
+    /// What is said of a request of this origin, but for its id.
+    pub(super) fn to(
+        connection: &'a Connection,
+        origin: &Origin,
+        is_sidecar: bool,
+        internal: bool,
+    ) -> Self {
+        let handshake = connection.tls.as_deref();
+        let caller = || match internal {
+            true => Caller::Internal,
+            false => Caller::External(address(connection, origin)),
+        };
+        Self {
+            forwarded_for: (!is_sidecar).then_some(&connection.remote_ip),
+            certificate: handshake.and_then(|handshake| handshake.client_cert.as_ref()),
+            caller: (!is_sidecar).then(caller),
+            scheme: Some(origin.scheme),
+            request_id: None,
+        }
+    }
+
+    /// Puts them among the headers of the request, in place of those with the same names.
+    pub fn insert_into(self, headers: &mut HeaderMap) {
+        if let Some(peer) = self.forwarded_for {
+            headers.insert(X_FORWARDED_FOR, peer.clone());
+        }
+        if let Some(certificate) = self.certificate {
+            headers.insert(X_FORWARDED_CLIENT_CERT, certificate.clone());
+        }
+        match self.caller {
+            Some(Caller::External(address)) => {
+                headers.insert(X_ENVOY_EXTERNAL_ADDRESS, address.into_owned());
+            }
+            Some(Caller::Internal) => {
+                headers.insert(X_ENVOY_INTERNAL, HeaderValue::from_static("true"));
+            }
+            None => {}
+        }
+        if let Some(scheme) = self.scheme {
+            headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme.as_str()));
+        }
+        if let Some(id) = &self.request_id {
+            let id = HeaderValue::from_bytes(id);
+            let id = id.expect("hexadecimal digits and dashes are visible ASCII");
+            headers.insert(X_REQUEST_ID, id);
+        }
+        headers.insert(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from_static("1"));
+    }
+
+    /// Writes them as lines of a head, which has none of them.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        let mut line = |name: &[u8], value: &[u8]| {
+            out.extend_from_slice(name);
+            out.extend_from_slice(value);
+            out.extend_from_slice(b"\r\n");
+        };
+        if let Some(peer) = self.forwarded_for {
+            line(b"x-forwarded-for: ", peer.as_bytes());
+        }
+        if let Some(certificate) = self.certificate {
+            line(b"x-forwarded-client-cert: ", certificate.as_bytes());
+        }
+        match &self.caller {
+            Some(Caller::External(address)) => {
+                line(b"x-envoy-external-address: ", address.as_bytes());
+            }
+            Some(Caller::Internal) => line(b"x-envoy-internal: ", b"true"),
+            None => {}
+        }
+        match self.scheme {
+            Some(Scheme::Http) => line(b"x-forwarded-proto: ", b"http"),
+            Some(Scheme::Https) => line(b"x-forwarded-proto: ", b"https"),
+            None => {}
+        }
+        if let Some(id) = &self.request_id {
+            line(b"x-request-id: ", id);
+        }
+        line(b"x-envoy-attempt-count: ", b"1");
+    }
+}
+
+/// The client's address as a header value; the peer's, which is there already, unless a trusted hop forwarded another one.
+fn address<'a>(connection: &'a Connection, origin: &Origin) -> Cow<'a, HeaderValue> {
+    if origin.client == connection.client.source {
+        return Cow::Borrowed(&connection.remote_ip);
+    }
+    let ip: IpAddr = origin.client.ip().to_canonical();
+    Cow::Owned(HeaderValue::try_from(ip.to_string()).expect("an IP address is visible ASCII"))
+}

@@ -84,6 +84,8 @@ pub(super) struct Driver<'a, A: Handler> {
     phase: Phase<A::Body>,
     /// Memory for the answers, which are some kilobytes large.
     answer: Pin<Box<Option<A::Future>>>,
+    /// Whether the answer has not been waited for yet.
+    is_new: bool,
     /// The way to the exchange for the connection, if the request asks for another protocol.
     switch: Option<oneshot::Sender<HandedOver>>,
     /// Requests so far.
@@ -104,6 +106,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             outbox: Outbox::default(),
             phase: Phase::Head,
             answer: Box::pin(None),
+            is_new: false,
             switch: None,
             heads: 0,
         }
@@ -199,6 +202,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             Ok(()) => {
                 let answer = self.server.handler.answer(self.connection, request);
                 self.answer.set(Some(answer));
+                self.is_new = true;
                 self.phase = Phase::Answering(asked);
             }
             Err(refusal) => self.refuse(asked, &request, refusal),
@@ -276,6 +280,12 @@ impl<'a, A: Handler> Driver<'a, A> {
             }
             match self.inbox.lane() {
                 Some(lane) if lane.take_released().0 > 0 => {}
+                // Requests that came in together go out in the next turn together, and most have nothing to wait for
+                // before it: until then the peer need not be watched.
+                _ if std::mem::take(&mut self.is_new) => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 _ => return self.poll_gone(cx),
             }
         }

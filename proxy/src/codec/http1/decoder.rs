@@ -12,8 +12,9 @@ use std::ops::Range;
 use bytes::{Buf, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::head::{self, BodyKind, Field, Head, Lines};
+use super::head::{BodyKind, Head, Lines};
 use crate::codec::refusal::Refusal;
+use crate::fields::{self, Field};
 
 /// Limits of a request's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,7 +274,7 @@ fn chunk_size(line: &[u8]) -> Option<(u64, usize)> {
 }
 
 fn trailer(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
-    let Field { name, value } = head::field(line)?;
+    let Field { name, value } = fields::split(line)?;
     let part = |range: Range<usize>| &line[range];
     let name = HeaderName::from_bytes(part(name)).ok()?;
     let value = HeaderValue::from_bytes(part(value)).ok()?;

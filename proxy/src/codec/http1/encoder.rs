@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::body::SizeHint;
 use hyper::ext::ReasonPhrase;
 
-use super::head::has_token;
+use crate::fields;
 use crate::upstream::http1::decoder::is_too_late;
 use crate::upstream::http1::head::line;
 
@@ -203,8 +203,8 @@ impl Fields {
                 return;
             }
             CONNECTION => {
-                self.closes |= has_token(value.as_bytes(), b"close");
-                self.keeps_alive |= has_token(value.as_bytes(), b"keep-alive");
+                self.closes |= fields::has_token(value.as_bytes(), b"close");
+                self.keeps_alive |= fields::has_token(value.as_bytes(), b"keep-alive");
             }
             DATE => self.has_date = true,
             _ => {}

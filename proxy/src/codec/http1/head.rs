@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
 use crate::codec::refusal::Refusal;
-use crate::fields;
+use crate::fields::{self, Field};
 
 /// The head of a request, and what it says of its message.
 #[derive(Debug)]
@@ -34,14 +34,6 @@ pub enum BodyKind {
     Empty,
     /// By its length, in bytes, which is not 0.
     Length(u64),
-}
-
-/// Where a field's name and value lie.
-#[derive(Clone, Debug)]
-pub(super) struct Field {
-    pub(super) name: Range<usize>,
-    /// Without the white space around it (RFC 9110, section 5.6.3).
-    pub(super) value: Range<usize>,
 }
 
 /// The lines of a head, as far as they came.
@@ -99,7 +91,7 @@ impl Lines {
                 (Progress::Ended, _) => return true,
                 (Progress::Ahead, b'\r' | b'\n') => Progress::Ahead,
                 (Progress::Begun, b' ') => Progress::Ended,
-                (_, byte) if is_of_token(*byte) => Progress::Begun,
+                (_, byte) if fields::is_of_token(*byte) => Progress::Begun,
                 _ => return false,
             };
         }
@@ -124,7 +116,7 @@ impl Lines {
         if line.is_empty() {
             return Ok(true);
         }
-        let Field { name, value } = field(line).ok_or(Refusal::Header)?;
+        let Field { name, value } = fields::split(line).ok_or(Refusal::Header)?;
         let name = &line[name];
         self.said.note(name, &line[value.clone()])?;
         let name = fields::name(name).map_err(|_| Refusal::Header)?;
@@ -184,12 +176,12 @@ impl Said {
     fn note(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refusal> {
         let is = |text: &[u8]| name.eq_ignore_ascii_case(text);
         match name.len() {
-            2 if is(b"te") => self.takes_trailers |= has_token(value, b"trailers"),
+            2 if is(b"te") => self.takes_trailers |= fields::has_token(value, b"trailers"),
             6 if is(b"expect") => self.expects = value.eq_ignore_ascii_case(b"100-continue"),
             7 if is(b"upgrade") => self.upgrade = true,
             10 if is(b"connection") => {
-                self.close |= has_token(value, b"close");
-                self.keep_alive |= has_token(value, b"keep-alive");
+                self.close |= fields::has_token(value, b"close");
+                self.keep_alive |= fields::has_token(value, b"keep-alive");
             }
             14 if is(b"content-length") => return self.content_length(value),
             17 if is(b"transfer-encoding") => {
@@ -219,25 +211,6 @@ impl Said {
 /// Most digits of a length, with leading zeros.
 const LENGTH_DIGITS_MAX: usize = 48;
 
-/// A field line's name and value; `None` if it has none, or is folded (RFC 9112, section 5.2).
-pub(super) fn field(line: &[u8]) -> Option<Field> {
-    let colon = memchr::memchr(b':', line)?;
-    if matches!(line[0], b' ' | b'\t') {
-        return None;
-    }
-    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let after = &line[colon + 1..];
-    let end = after.iter().rposition(|byte| !is_space(byte));
-    let end = end.map_or(colon + 1, |last| colon + 2 + last);
-    let leading = line[colon + 1..end]
-        .iter()
-        .take_while(|byte| is_space(byte));
-    Some(Field {
-        name: 0..colon,
-        value: colon + 1 + leading.count()..end,
-    })
-}
-
 impl RequestLine {
     /// The line that begins at `start` (RFC 9112, section 3).
     fn read(line: &[u8], start: usize) -> Result<Self, Refusal> {
@@ -260,15 +233,4 @@ impl RequestLine {
             version,
         })
     }
-}
-
-/// Whether a byte may be part of a method (RFC 9110, section 5.6.2).
-fn is_of_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-/// Whether a comma-separated list has this token, in any case.
-pub(super) fn has_token(list: &[u8], token: &[u8]) -> bool {
-    let mut tokens = list.split(|byte| *byte == b',');
-    tokens.any(|entry| entry.trim_ascii().eq_ignore_ascii_case(token))
 }

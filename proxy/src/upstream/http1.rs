@@ -2,8 +2,8 @@
 //!
 //! A connection has no task of its own: the exchange that uses it writes the request and reads the response in place,
 //! so that nothing is handed between tasks. Only a request body that is still on its way when the response begins goes
-//! on in a task. Parsing of heads is `httparse`'s. Invariant: a connection that is given back has sent the whole request
-//! and read exactly the whole response.
+//! on in a task. Invariant: a connection that is given back has sent the whole request and read exactly the whole
+//! response.
 
 mod connection;
 pub mod decoder;

@@ -1,20 +1,17 @@
 //! Heads of HTTP/1.1 messages: the request's is written, the response's is parsed (RFC 9112).
 
-use std::mem::MaybeUninit;
-use std::ops::Range;
-
 use bytes::BytesMut;
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use httparse::{ParserConfig, Status};
 use hyper::ext::ReasonPhrase;
-use smallvec::SmallVec;
 
+use self::lines::{FieldLines, Stop};
 use super::decoder::Decoder;
-use super::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 use crate::error::{Error, Kind};
-use crate::fields;
+use crate::fields::{self, Field};
+
+mod lines;
 
 /// How the body of a request is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,46 +122,61 @@ pub struct Head {
     pub persistent: bool,
 }
 
-/// Where a part of a header line lies in the head; 16 bits are enough, and a list of few bytes is cheaper to move.
-#[derive(Clone, Copy)]
-struct Span {
-    from: u16,
-    to: u16,
-}
-
-const _: () = assert!(RESPONSE_HEAD_BYTES_MAX <= u16::MAX as usize);
-
-impl Span {
-    /// Where `part` lies in the bytes that begin at the address `start`.
-    fn within(start: usize, part: &[u8]) -> Self {
-        let from = part.as_ptr() as usize - start;
-        let narrow = |at| u16::try_from(at).expect("a head that is longer is refused");
-        Self {
-            from: narrow(from),
-            to: narrow(from + part.len()),
-        }
-    }
-
-    fn range(self) -> Range<usize> {
-        usize::from(self.from)..usize::from(self.to)
-    }
-}
-
-/// Which lines a head has that say how its message is delimited: others are not looked for.
+/// What the lines of a head say of how its message is delimited, and of the connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delimiters {
-    codings: bool,
+    codings: Codings,
     lengths: Lengths,
-    options: bool,
+    close: bool,
+    keep_alive: bool,
 }
 
 impl Delimiters {
+    #[inline]
     fn note(&mut self, name: &HeaderName, value: &HeaderValue) {
-        if *name == CONTENT_LENGTH {
-            self.lengths.add(value);
+        // most have another length, and need no look at the name itself
+        match name.as_str().len() {
+            10 if *name == CONNECTION => {
+                for option in fields::list(value.as_bytes()) {
+                    self.close |= option.eq_ignore_ascii_case(b"close");
+                    self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if *name == CONTENT_LENGTH => self.lengths.add(value),
+            17 if *name == TRANSFER_ENCODING => self.codings.add(value),
+            _ => {}
         }
-        self.codings |= *name == TRANSFER_ENCODING;
-        self.options |= *name == CONNECTION;
+    }
+
+    /// Whether the peer keeps the connection open (RFC 9112, section 9.3).
+    fn stays_open(self, newer: bool) -> bool {
+        !self.close && (newer || self.keep_alive)
+    }
+}
+
+/// What all transfer codings of a head say together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Codings {
+    /// There is a line for them, even if it names none.
+    any: bool,
+    /// How many are named.
+    times: u32,
+    /// The last one is `chunked`.
+    chunked: bool,
+}
+
+impl Codings {
+    fn add(&mut self, line: &HeaderValue) {
+        self.any = true;
+        for coding in fields::list(line.as_bytes()).filter(|coding| !coding.is_empty()) {
+            self.times += 1;
+            self.chunked = coding.eq_ignore_ascii_case(b"chunked");
+        }
+    }
+
+    /// Whether `chunked` is the only one, and named once.
+    fn is_chunked(self) -> bool {
+        self.times == 1 && self.chunked
     }
 }
 
@@ -188,9 +200,9 @@ impl Lengths {
     }
 
     fn add(&mut self, line: &HeaderValue) {
-        for part in line.as_bytes().split(|&byte| byte == b',') {
+        for part in fields::list(line.as_bytes()) {
             self.times += 1;
-            let number = number(part.trim_ascii());
+            let number = number(part);
             let agrees = self.length.is_none_or(|before| number == Some(before));
             self.malformed |= number.is_none() || !agrees;
             self.length = number;
@@ -220,43 +232,39 @@ pub fn parse(
     headers: &mut HeaderMap,
     asked: ExpectedResponse,
 ) -> Result<Option<Head>, Error> {
-    let mut lines = [const { MaybeUninit::uninit() }; RESPONSE_HEADERS_MAX];
-    let mut response = httparse::Response::new(&mut []);
-    let parsed = ParserConfig::default().parse_response_with_uninit_headers(
-        &mut response,
-        input,
-        &mut lines,
-    );
-    let length = match parsed.map_err(malformed)? {
-        Status::Complete(length) if length <= RESPONSE_HEAD_BYTES_MAX => length,
-        Status::Partial if input.len() < RESPONSE_HEAD_BYTES_MAX => return Ok(None),
-        _ => return Err(Error::new(Kind::UpstreamProtocol).with_source("response head too long")),
+    let mut lines = FieldLines::new();
+    let (line, length) = match lines.find(input) {
+        Ok(found) => found,
+        Err(Stop::Incomplete) => return Ok(None),
+        Err(Stop::Malformed(text)) => return Err(refused(text)),
     };
-    let status = response.code.unwrap_or_default();
-    let status = StatusCode::from_u16(status).map_err(malformed)?;
-    let reason = reason(status, response.reason.unwrap_or_default());
-    let newer = response.version == Some(1);
-    let start = input.as_ptr() as usize;
-    let mut spans: SmallVec<[[Span; 2]; 24]> = SmallVec::new();
-    for line in response.headers.iter() {
-        let parts = [line.name.as_bytes(), line.value];
-        spans.push(parts.map(|part| Span::within(start, part)));
-    }
     let bytes = input.split_to(length).freeze();
     headers.clear();
-    headers.reserve(spans.len());
+    headers.reserve(lines.count());
     let mut delimiters = Delimiters::default();
-    for [name, value] in &spans {
-        let name = fields::name(&bytes[name.range()]).map_err(malformed)?;
-        let value = bytes.slice(value.range());
-        let value = HeaderValue::from_maybe_shared(value).map_err(malformed)?;
+    for line in lines.iter(&bytes) {
+        let start = line.start;
+        let line = &bytes[line];
+        let Some(Field { name, value }) = fields::split(line) else {
+            return Err(refused(lines::malformed(line)));
+        };
+        let Ok(name) = fields::name(&line[name]) else {
+            return Err(refused(lines::malformed(line)));
+        };
+        let value = bytes.slice(start + value.start..start + value.end);
+        // looks at each byte of the value, so that nothing before has to
+        let Ok(value) = HeaderValue::from_maybe_shared(value) else {
+            return Err(refused(lines::malformed(line)));
+        };
         delimiters.note(&name, &value);
         headers.append(name, value);
     }
+    let status = StatusCode::from_u16(line.status).map_err(malformed)?;
+    let reason = reason(status, &bytes[line.reason]);
+    let newer = line.newer;
     let mut headers = std::mem::take(headers);
     let (decoder, delimited) = framing((status, newer), &mut headers, delimiters, asked)?;
-    let stays_open = !delimiters.options && newer || stays_open(&headers, newer);
-    let persistent = delimited && stays_open;
+    let persistent = delimited && delimiters.stays_open(newer);
     Ok(Some(Head {
         status,
         reason,
@@ -270,10 +278,17 @@ fn malformed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(Kind::UpstreamProtocol).with_source(error)
 }
 
-fn reason(status: StatusCode, reason: &str) -> Option<ReasonPhrase> {
+#[cold]
+fn refused(text: &'static str) -> Error {
+    Error::new(Kind::UpstreamProtocol).with_source(text)
+}
+
+fn reason(status: StatusCode, reason: &[u8]) -> Option<ReasonPhrase> {
     match status.canonical_reason() {
-        Some(usual) if usual == reason => None,
-        _ => ReasonPhrase::try_from(reason.as_bytes()).ok(),
+        Some(usual) if usual.as_bytes() == reason => None,
+        // other bytes have no known encoding
+        _ if !reason.is_ascii() => ReasonPhrase::try_from(&b""[..]).ok(),
+        _ => ReasonPhrase::try_from(reason).ok(),
     }
 }
 
@@ -301,7 +316,7 @@ fn framing(
         // what agrees here need not look so to the next reader
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    let coded = delimiters.codings;
+    let coded = delimiters.codings.any;
     if bodiless {
         return Ok((Decoder::End, !coded || length.is_none()));
     }
@@ -315,7 +330,7 @@ fn framing(
         let text = "transfer-encoding in an HTTP/1.0 response";
         return Err(Error::new(Kind::UpstreamProtocol).with_source(text));
     }
-    if !is_chunked(headers) {
+    if !delimiters.codings.is_chunked() {
         // None was asked for, we cannot take it off, and the next hop would not know of it.
         let text = "transfer coding other than chunked";
         return Err(Error::new(Kind::UpstreamProtocol).with_source(text));
@@ -323,17 +338,6 @@ fn framing(
     // The coding wins, and what claimed a length as well is not trusted with another request.
     let both = headers.remove(CONTENT_LENGTH).is_some();
     Ok((Decoder::chunked(), !both))
-}
-
-/// Whether `chunked` is the only coding, and named once.
-fn is_chunked(headers: &HeaderMap) -> bool {
-    let codings = headers.get_all(TRANSFER_ENCODING).iter();
-    let mut codings = codings
-        .flat_map(|line| line.as_bytes().split(|&byte| byte == b','))
-        .map(<[u8]>::trim_ascii)
-        .filter(|coding| !coding.is_empty());
-    let first = codings.next();
-    first.is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) && codings.next().is_none()
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
@@ -344,22 +348,6 @@ fn number(digits: &[u8]) -> Option<u64> {
         let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
         number.checked_mul(10)?.checked_add(u64::from(digit))
     })
-}
-
-/// Whether the peer keeps the connection open (RFC 9112, section 9.3).
-fn stays_open(headers: &HeaderMap, newer: bool) -> bool {
-    let options = headers.get_all(CONNECTION).iter();
-    let options = options
-        .flat_map(|line| line.as_bytes().split(|&byte| byte == b','))
-        .map(<[u8]>::trim_ascii);
-    let mut stays = newer;
-    for option in options {
-        if option.eq_ignore_ascii_case(b"close") {
-            return false;
-        }
-        stays |= option.eq_ignore_ascii_case(b"keep-alive");
-    }
-    stays
 }
 
 #[cfg(test)]

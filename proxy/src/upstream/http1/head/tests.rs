@@ -1,4 +1,7 @@
 use super::*;
+use crate::upstream::http1::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
+
+mod lines;
 
 const PLAIN: ExpectedResponse = ExpectedResponse {
     head: false,
@@ -164,6 +167,12 @@ fn responses_are_delimited_by_the_rfc() {
             false,
         ),
         (
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close, keep-alive\r\nconnection: x",
+            PLAIN,
+            five,
+            false,
+        ),
+        (
             "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: closed",
             PLAIN,
             five,
@@ -178,6 +187,12 @@ fn responses_are_delimited_by_the_rfc() {
         ("HTTP/1.0 200 OK\r\ncontent-length: 5", PLAIN, five, false),
         (
             "HTTP/1.0 200 OK\r\ncontent-length: 5\r\nconnection: Keep-Alive",
+            PLAIN,
+            five,
+            true,
+        ),
+        (
+            "HTTP/1.0 200 OK\r\ncontent-length: 5\r\nconnection: keep-alive, x\r\nconnection: y",
             PLAIN,
             five,
             true,

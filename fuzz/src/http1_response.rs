@@ -1,14 +1,27 @@
 //! Any bytes as what an endpoint sends over HTTP/1: what we read does not depend on how the bytes arrive, nothing is
-//! read past the end of the response, and no length is taken from a head that could be read in two ways.
+//! read past the end of the response, and no length is taken from a head that could be read in two ways. `httparse` reads
+//! the same heads, and refuses the same.
 //!
 //! The first byte selects the request; the rest is the response.
 
+use std::error::Error as _;
+
 use bytes::BytesMut;
-use hyper::HeaderMap;
+use httparse::Status;
+use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use hyper::{HeaderMap, StatusCode};
 use proxy::error::Kind;
-use proxy::upstream::http1::RESPONSE_HEAD_BYTES_MAX;
 use proxy::upstream::http1::decoder::{Decoder, Step};
 use proxy::upstream::http1::head::{self, ExpectedResponse};
+use proxy::upstream::http1::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
+
+/// Why a head is refused that `httparse` reads.
+const OF_FRAMING: [&str; 4] = [
+    "101 to no upgrade",
+    "content-length is not one number",
+    "transfer coding other than chunked",
+    "transfer-encoding in an HTTP/1.0 response",
+];
 
 /// What was made of some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,7 +35,7 @@ struct Read {
     rest: Vec<u8>,
 }
 
-/// Reads the bytes whole and in pieces.
+/// Reads the bytes whole and in pieces, and the head with `httparse`.
 pub fn run(bytes: &[u8]) {
     let Some((asked, bytes)) = bytes.split_first() else {
         return;
@@ -31,6 +44,7 @@ pub fn run(bytes: &[u8]) {
         head: asked & 1 != 0,
         upgrade: asked & 2 != 0,
     };
+    compare(bytes, asked);
     let whole = read(bytes, bytes.len().max(1), asked);
     for piece in [1, 2, 3, 7, 64, 4096] {
         let mut pieces = read(bytes, piece, asked);
@@ -49,6 +63,59 @@ pub fn run(bytes: &[u8]) {
         assert!(headers.get_all("content-length").iter().count() <= 1);
     }
     assert!(whole.body.len() + whole.rest.len() <= bytes.len());
+}
+
+/// Compares what we and `httparse` make of a head.
+fn compare(bytes: &[u8], asked: ExpectedResponse) {
+    let mut input = BytesMut::from(bytes);
+    let ours = head::parse(&mut input, &mut HeaderMap::new(), asked);
+    let ours = ours.map_err(|error| error.source().expect("a reason").to_string());
+    let mut lines = [httparse::EMPTY_HEADER; RESPONSE_HEADERS_MAX];
+    let mut theirs = httparse::Response::new(&mut lines);
+    let parsed = theirs.parse(bytes);
+    let long = match parsed {
+        Ok(Status::Complete(length)) => length > RESPONSE_HEAD_BYTES_MAX,
+        _ => bytes.len() >= RESPONSE_HEAD_BYTES_MAX,
+    };
+    if long && matches!(&ours, Err(text) if text == "response head too long") {
+        return;
+    }
+    let status = theirs.code.map(StatusCode::from_u16);
+    match (ours, parsed, status) {
+        (Ok(None), Ok(Status::Partial), _) => assert!(!long, "a head without end is awaited"),
+        (Err(ours), Err(theirs), _) => assert_eq!(ours, theirs.to_string()),
+        (Err(ours), Ok(Status::Complete(_)), Some(Err(theirs))) => {
+            assert_eq!(ours, theirs.to_string());
+        }
+        (Err(ours), Ok(Status::Complete(_)), Some(Ok(_))) => {
+            assert!(OF_FRAMING.contains(&&*ours), "only we refuse: {ours}");
+        }
+        (Ok(Some(mut ours)), Ok(Status::Complete(length)), Some(Ok(status))) => {
+            assert_eq!((ours.status, &*input), (status, &bytes[length..]));
+            let reason = ours.reason.as_ref().map(|reason| reason.as_bytes());
+            let usual = status.canonical_reason().unwrap_or_default().as_bytes();
+            let expected = theirs.reason.expect("it is complete").as_bytes();
+            assert_eq!(reason.unwrap_or(usual), expected);
+            // lengths that agree are one afterwards, and one beside a coding is none
+            let mut expected = map(theirs.headers);
+            expected.remove(CONTENT_LENGTH);
+            ours.headers.remove(CONTENT_LENGTH);
+            assert_eq!(ours.headers, expected);
+        }
+        (ours, theirs, _) => panic!("we: {ours:?}, httparse: {theirs:?}"),
+    }
+}
+
+fn map(lines: &[httparse::Header<'_>]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for line in lines {
+        let name = HeaderName::from_bytes(line.name.as_bytes()).expect("a token");
+        map.append(
+            name,
+            HeaderValue::from_bytes(line.value).expect("no control bytes"),
+        );
+    }
+    map
 }
 
 fn read(bytes: &[u8], piece: usize, asked: ExpectedResponse) -> Read {

@@ -219,7 +219,7 @@ fn lines_past_a_limit_are_refused_before_the_head_ends() {
             assert_eq!(got.is_ok(), text.len() < RESPONSE_HEAD_BYTES_MAX);
         }
     }
-    // what comes after the limit is not looked at
+    // bytes beyond the limit are not looked at
     let long = format!(
         "{}\0",
         String::from_utf8(head_of(RESPONSE_HEAD_BYTES_MAX + 4)).unwrap()

@@ -39,8 +39,13 @@ impl Tick {
 }
 
 thread_local! {
-    static TURN: Cell<Reading> = const { Cell::new(Reading::OutOfTurn) };
+    // Not in the worker's keeping: codecs, records and pools ask, which have nothing in common that could hold it.
+    static TURN: TurnClock = const { TurnClock(Cell::new(Reading::OutOfTurn)) };
 }
+
+/// The clock that stands still for a turn.
+#[derive(Debug)]
+struct TurnClock(Cell<Reading>);
 
 /// The time of the turn that a thread is in.
 #[derive(Clone, Copy, Debug)]
@@ -57,29 +62,29 @@ pub struct Turn(());
 impl Turn {
     /// Begins a turn, in which [`now`] stands still.
     pub fn begin() -> Self {
-        TURN.set(Reading::Unread);
+        TURN.with(|clock| clock.0.set(Reading::Unread));
         Self(())
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        TURN.set(Reading::OutOfTurn);
+        TURN.with(|clock| clock.0.set(Reading::OutOfTurn));
     }
 }
 
 /// The time: in a turn, that of its first call. Out of turn, that of the system's clock.
 #[inline]
 pub fn now() -> Instant {
-    match TURN.get() {
+    TURN.with(|clock| match clock.0.get() {
         Reading::At(now) => now,
         Reading::OutOfTurn => Instant::now(),
         Reading::Unread => {
             let now = Instant::now();
-            TURN.set(Reading::At(now));
+            clock.0.set(Reading::At(now));
             now
         }
-    }
+    })
 }
 
 /// Coarse time of one thread.

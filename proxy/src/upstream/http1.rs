@@ -12,6 +12,7 @@ pub mod head;
 mod incoming;
 mod limits;
 mod message;
+mod reading;
 
 pub use connection::Connection;
 pub use incoming::{Incoming, Upgraded};

@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
-use super::incoming::Reading;
+use super::reading::Reading;
 use crate::registry::{Closing, ConnectionPermit, RequestPermit};
 use crate::upstream::connect::Ends;
 use crate::upstream::counts::Counted;

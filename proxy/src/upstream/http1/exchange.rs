@@ -15,8 +15,9 @@ use tokio::time::timeout;
 
 use super::connection::Connection;
 use super::head::{self, Head};
-use super::incoming::{Incoming, Reading, Sent};
+use super::incoming::Incoming;
 use super::message::{Fault, Message};
+use super::reading::{Reading, Sent};
 use crate::error::{BoxError, Error, Kind};
 use crate::upstream::tls::{late_refusal, refused_late};
 

@@ -1,6 +1,5 @@
 //! The body of a response, read as it is asked for; at its end the connection is free again.
 
-use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -8,10 +7,10 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::oneshot;
 
 use super::connection::{Connection, Wire};
 use super::decoder::{Decoder, Step};
+use super::reading::Reading;
 use crate::error::{Error, Kind};
 use crate::registry::RequestPermit;
 
@@ -20,51 +19,6 @@ use crate::registry::RequestPermit;
 pub struct Incoming {
     /// Gone once it is free, or given up; nothing more comes then.
     connection: Option<Box<Connection>>,
-}
-
-/// How far a response has come.
-#[derive(Debug)]
-pub(super) struct Reading {
-    pub(super) decoder: Decoder,
-    /// Whether the connection can carry another request after it.
-    pub(super) persistent: bool,
-    /// Whether the request has been sent to its end.
-    pub(super) sent: Sent,
-}
-
-impl Reading {
-    /// Nothing is read yet.
-    pub(super) const NOTHING: Self = Self {
-        decoder: Decoder::End,
-        persistent: false,
-        sent: Sent::Broken,
-    };
-}
-
-/// Whether a request has been sent to its end.
-#[derive(Debug)]
-pub(super) enum Sent {
-    /// It has.
-    Whole,
-    /// A task is at it.
-    InTheBackground {
-        /// Set when it is done.
-        done: Rc<Cell<bool>>,
-        /// Dropped when the response is over.
-        _response: oneshot::Sender<()>,
-    },
-    /// It never will be.
-    Broken,
-}
-
-impl Sent {
-    fn is_whole(&self) -> bool {
-        match self {
-            Sent::Whole => true,
-            Sent::InTheBackground { done, .. } => done.get(),
-            Sent::Broken => false,
-        }
-    }
 }
 
 impl Incoming {

@@ -96,12 +96,12 @@ pub fn head(
     status_line(out, parts, asked.newer);
     let status = parts.status;
     let switch = is_switch(asked.method, status);
-    let bodiless = switch
-        || asked.method == Asking::Head
-        || status.is_informational()
-        || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let is_head = asked.method == Asking::Head;
+    // these have no length to any method (RFC 9110, section 8.6)
+    let lengthless = switch || status.is_informational() || status == StatusCode::NO_CONTENT;
+    let bodiless = lengthless || is_head || status == StatusCode::NOT_MODIFIED;
     let mut fields = Fields {
-        keeps_length: asked.method == Asking::Head || status == StatusCode::NOT_MODIFIED,
+        keeps_length: bodiless && !lengthless,
         bodiless,
         ..Fields::default()
     };
@@ -111,8 +111,8 @@ pub fn head(
     let encoding = match (bodiless, size.exact().or(fields.length)) {
         (true, exact) => {
             // what a GET would get
-            if let (Asking::Head, false, Some(length @ 1..)) =
-                (asked.method, fields.wrote_length, exact)
+            if let (true, false, Some(length @ 1..)) =
+                (is_head && !lengthless, fields.wrote_length, exact)
             {
                 length_line(out, length);
             }

@@ -197,6 +197,22 @@ fn body_is_delimited_by_what_is_known_of_it() {
         ),
         (204, &[], GET, None, "HTTP/1.1 204 No Content", length(0)),
         (
+            204,
+            claims,
+            of(Asking::Head),
+            Some(9),
+            "HTTP/1.1 204 No Content",
+            length(0),
+        ),
+        (
+            101,
+            claims,
+            of(Asking::Head),
+            Some(9),
+            "HTTP/1.1 101 Switching Protocols",
+            length(0),
+        ),
+        (
             200,
             claims,
             of(Asking::Connect),

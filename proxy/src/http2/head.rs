@@ -223,15 +223,17 @@ impl Sink for Builder {
     }
 }
 
-/// The value of Content-Length: digits, and few enough.
+/// The value of Content-Length: digits, and few enough. An endpoint that holds lengths as signed numbers reads one past
+/// 63 bits in another way.
 fn length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 19 {
         return None;
     }
-    value.iter().try_fold(0_u64, |length, byte| {
+    let length = value.iter().try_fold(0_u64, |length, byte| {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
         Some(length * 10 + digit)
-    })
+    });
+    length.filter(|length| *length <= i64::MAX.unsigned_abs())
 }
 
 #[cfg(test)]

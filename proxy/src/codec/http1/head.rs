@@ -203,13 +203,17 @@ impl Said {
             return Err(Refusal::Framing);
         }
         let text = str::from_utf8(value).map_err(|_| Refusal::Framing)?;
-        self.length = Some(text.parse().map_err(|_| Refusal::Framing)?);
+        let length = text.parse().ok().filter(|length| *length <= LENGTH_MAX);
+        self.length = Some(length.ok_or(Refusal::Framing)?);
         Ok(())
     }
 }
 
 /// Most digits of a length, with leading zeros.
 const LENGTH_DIGITS_MAX: usize = 48;
+
+/// Largest length of a body. An endpoint that holds lengths as signed numbers reads a larger one in another way.
+const LENGTH_MAX: u64 = i64::MAX.unsigned_abs();
 
 impl RequestLine {
     /// The line that begins at `start` (RFC 9112, section 3).

@@ -90,6 +90,7 @@ fn invalid_heads_are_malformed() {
         ("content-length", "1, 1"),
         ("content-length", "0x1"),
         ("content-length", "99999999999999999999"),
+        ("content-length", "9223372036854775808"),
     ] {
         let fields = [&GET[..], &[(name, value)]].concat();
         assert_eq!(

@@ -124,6 +124,11 @@ fn valid_requests_are_accepted() {
         (b"POST / HTTP/1.1\r\ncontent-length:3\r\n\r\nab", 1, Body),
         (b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 1, Between),
         (
+            b"POST / HTTP/1.1\r\nContent-Length: 9223372036854775807\r\n\r\n",
+            1,
+            Body,
+        ),
+        (
             b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n\r\n\rGET / HTTP/1.1\r\n\r\n",
             2,
             Between,
@@ -219,6 +224,8 @@ fn ambiguous_heads_are_rejected() {
         (b"Content-Length: ", Refusal::Framing),
         (b"Content-Length: 3 3", Refusal::Framing),
         (b"Content-Length: 18446744073709551616", Refusal::Framing),
+        (b"Content-Length: 18446744073709551615", Refusal::Framing),
+        (b"Content-Length: 9223372036854775808", Refusal::Framing),
         (
             b"Content-Length: 00000000000000000000000000000000000000000000000000000000000000000000003",
             Refusal::Framing,

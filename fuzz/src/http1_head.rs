@@ -1,6 +1,8 @@
 //! Any bytes as what a downstream peer sends over HTTP/1: what is read does not depend on how the bytes arrive, and hyper
 //! reads the same requests from them, with the same ends. Where only we refuse, it is for a reason on a list.
 
+mod reasons;
+
 use std::cell::RefCell;
 use std::convert::Infallible;
 
@@ -15,6 +17,8 @@ use proxy::codec::check::{self, Http10};
 use proxy::codec::http1::decoder::{Decoder, Limits, Piece};
 use proxy::codec::refusal::Refusal;
 use proxy::route::{normalize_host, normalize_path};
+
+use self::reasons::Refused;
 
 /// Small, so that inputs of a few hundred bytes reach them.
 const LIMITS: Limits = Limits {
@@ -53,7 +57,7 @@ impl Message {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     messages: Vec<Message>,
-    refusal: Option<Refusal>,
+    refused: Option<Refused>,
 }
 
 /// Reads the bytes with our decoder, cut in several ways, then with hyper.
@@ -62,80 +66,115 @@ pub fn run(bytes: &[u8]) {
     for piece in [1, 2, 3, 7, 64] {
         assert_eq!(read(bytes, piece), ours, "cut into pieces of {piece}");
     }
-    compare(&ours, &read_by_hyper(bytes));
+    compare(bytes, &ours, &read_by_hyper(bytes));
 }
 
-/// Compares what both readers made of the same bytes.
-fn compare(ours: &Read, theirs: &[Message]) {
+/// Compares what both readers made of the same bytes. What only hyper reads is refused by us, for a reason on the list of
+/// [`reasons`]. Of what only we read there is no list: hyper reads everything that we do.
+fn compare(bytes: &[u8], ours: &Read, theirs: &[Message]) {
     for (ours, theirs) in ours.messages.iter().zip(theirs) {
         let ours_head = (&ours.method, &ours.uri, ours.version, &ours.headers);
         let theirs_head = (&theirs.method, &theirs.uri, theirs.version, &theirs.headers);
         assert_eq!(ours_head, theirs_head);
         if ours.complete {
-            assert_eq!(
-                (&ours.body, &ours.trailers),
-                (&theirs.body, &theirs.trailers)
-            );
+            let ours_body = (&ours.body, &ours.trailers);
+            assert_eq!(ours_body, (&theirs.body, &theirs.trailers));
             assert!(theirs.complete, "hyper sees no end of {ours:?}");
         } else {
-            assert!(theirs.body.starts_with(&ours.body) || ours.body.starts_with(&theirs.body));
+            assert!(theirs.body.starts_with(&ours.body));
         }
     }
     let (count, more) = (ours.messages.len(), theirs.len());
     assert!(count <= more, "only we see {:?}", &ours.messages[more..]);
-    if count < more {
+    let cut_short = ours.messages.last().filter(|message| !message.complete);
+    let longer = cut_short.is_some_and(|message| {
+        let theirs = &theirs[count - 1];
+        theirs.complete || theirs.body.len() > message.body.len()
+    });
+    if longer || count < more {
+        let more = &theirs[count - usize::from(longer)..];
+        let refused = ours.refused.expect("hyper reads on only what we refuse");
         assert!(
-            ours.refusal.is_some(),
-            "only hyper sees {:?}",
-            &theirs[count..]
+            refused.is_listed(bytes, LIMITS),
+            "{refused:?} is not on the list, and hyper reads {more:?}"
         );
     }
 }
 
 /// Reads bytes that come in pieces of this size, up to the first request after which a connection ends.
 fn read(bytes: &[u8], piece: usize) -> Read {
-    let mut decoder = Decoder::new(LIMITS);
-    let (mut input, mut read) = (BytesMut::new(), Read::default());
-    let mut persistent = true;
+    let mut reader = Reader {
+        decoder: Decoder::new(LIMITS),
+        input: BytesMut::new(),
+        read: Read::default(),
+        came: 0,
+        began: 0,
+        persistent: true,
+    };
     for piece in bytes.chunks(piece) {
-        input.extend_from_slice(piece);
-        if let Err(refusal) = drain(&mut decoder, &mut input, &mut read, &mut persistent) {
-            read.refusal = Some(refusal);
-            return read;
+        reader.input.extend_from_slice(piece);
+        reader.came += piece.len();
+        if let Err(refusal) = reader.drain() {
+            let taken = reader.taken();
+            let is_body = reader.decoder.is_in_body();
+            reader.read.refused = Some(Refused {
+                refusal,
+                began: reader.began,
+                line: is_body.then_some(taken),
+            });
+            break;
         }
     }
-    read
+    reader.read
 }
 
-fn drain(
-    decoder: &mut Decoder,
-    input: &mut BytesMut,
-    read: &mut Read,
-    persistent: &mut bool,
-) -> Result<(), Refusal> {
-    loop {
-        if let Some(message) = read.messages.last_mut()
-            && !message.complete
-        {
-            match decoder.body(input)? {
-                Piece::Data(bytes) => message.body.extend_from_slice(&bytes),
-                Piece::End(trailers) => {
-                    message.trailers = trailers;
-                    message.complete = true;
+/// Our decoder with the bytes that came.
+struct Reader {
+    decoder: Decoder,
+    input: BytesMut,
+    read: Read,
+    /// Bytes so far.
+    came: usize,
+    /// Where the head or body begins that is being read.
+    began: usize,
+    persistent: bool,
+}
+
+impl Reader {
+    /// Bytes that the decoder took.
+    fn taken(&self) -> usize {
+        self.came - self.input.len()
+    }
+
+    /// Reads what there is.
+    fn drain(&mut self) -> Result<(), Refusal> {
+        loop {
+            if let Some(message) = self.read.messages.last_mut()
+                && !message.complete
+            {
+                match self.decoder.body(&mut self.input)? {
+                    Piece::Data(bytes) => message.body.extend_from_slice(&bytes),
+                    Piece::End(trailers) => {
+                        message.trailers = trailers;
+                        message.complete = true;
+                    }
+                    Piece::More => return Ok(()),
                 }
-                Piece::More => return Ok(()),
+                continue;
             }
-            continue;
+            if !self.persistent || self.input.is_empty() {
+                return Ok(());
+            }
+            self.began = self.taken();
+            let head = self.decoder.head(&mut self.input, &mut HeaderMap::new())?;
+            let Some(head) = head else {
+                return Ok(());
+            };
+            check_head(&head.request);
+            self.began = self.taken();
+            self.persistent = head.persistent;
+            self.read.messages.push(Message::of(&head.request));
         }
-        if !*persistent || input.is_empty() {
-            return Ok(());
-        }
-        let Some(head) = decoder.head(input, &mut HeaderMap::new())? else {
-            return Ok(());
-        };
-        check_head(&head.request);
-        *persistent = head.persistent;
-        read.messages.push(Message::of(&head.request));
     }
 }
 

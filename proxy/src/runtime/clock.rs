@@ -40,12 +40,18 @@ impl Tick {
 
 thread_local! {
     // Not in the worker's keeping: codecs, records and pools ask, which have nothing in common that could hold it.
-    static TURN: TurnClock = const { TurnClock(Cell::new(Reading::OutOfTurn)) };
+    static TURN: TurnClock = const { TurnClock::new() };
 }
 
 /// The clock that stands still for a turn.
 #[derive(Debug)]
 struct TurnClock(Cell<Reading>);
+
+impl TurnClock {
+    const fn new() -> Self {
+        Self(Cell::new(Reading::OutOfTurn))
+    }
+}
 
 /// The time of the turn that a thread is in.
 #[derive(Clone, Copy, Debug)]

@@ -93,6 +93,8 @@ impl<A: Handler> AcceptedConnection<A> {
         match self.socket.transport() {
             Transport::Tcp(tcp) => original_destination(tcp, port),
             Transport::Tls(_) | Transport::Unix(_) => None,
+            #[cfg(test)]
+            Transport::InMemory(_) => None,
         }
     }
 

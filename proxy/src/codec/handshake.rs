@@ -110,6 +110,8 @@ impl<A: Handler> AcceptedConnection<A> {
         match self.socket.transport() {
             Transport::Tls(encrypted) => encrypted.session().alpn_protocol() == Some(b"h2"),
             Transport::Tcp(_) | Transport::Unix(_) => false,
+            #[cfg(test)]
+            Transport::InMemory(_) => false,
         }
     }
 }

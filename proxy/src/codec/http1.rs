@@ -221,3 +221,6 @@ fn last_reply<A: Handler>(server: &Server<A>, status: StatusCode) -> Vec<u8> {
     });
     reply
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,9 @@ pub enum Transport {
     Tls(Box<Encrypted<Replayed>>),
     /// A Unix socket.
     Unix(UnixStream),
+    /// What a test has instead.
+    #[cfg(test)]
+    InMemory(Box<dyn InMemory>),
 }
 
 /// Calls a method of the stream inside.
@@ -33,6 +36,8 @@ macro_rules! delegate {
             Transport::Tcp($stream) => $call,
             Transport::Tls($stream) => $call,
             Transport::Unix($stream) => $call,
+            #[cfg(test)]
+            Transport::InMemory($stream) => $call,
         }
     };
 }
@@ -46,6 +51,10 @@ impl Transport {
     /// Makes closing the socket a reset. Unix sockets and TLS have none; their peers see the end, for TLS without its
     /// announcement.
     pub fn reset_on_close(&self) {
+        #[cfg(test)]
+        if let Self::InMemory(stream) = self {
+            stream.reset_on_close();
+        }
         if let Self::Tcp(socket) = self {
             // fails only for a socket that is gone already
             let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
@@ -63,6 +72,8 @@ impl Transport {
             // puts small pieces together by itself
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
             Self::Unix(stream) => gather::poll_write(Pin::new(stream), cx, pieces),
+            #[cfg(test)]
+            Self::InMemory(stream) => gather::poll_write(Pin::new(stream), cx, pieces),
         }
     }
 }
@@ -77,6 +88,8 @@ impl Transport {
         match self {
             Self::Tcp(stream) => stream.local_addr().map(canonical),
             Self::Tls(_) | Self::Unix(_) => Ok(UNIX_PEER),
+            #[cfg(test)]
+            Self::InMemory(_) => Ok(UNIX_PEER),
         }
     }
 }
@@ -106,6 +119,8 @@ impl Detached {
             Transport::Tcp(stream) => stream.into_std().map(Self::Tcp),
             Transport::Unix(stream) => stream.into_std().map(Self::Unix),
             Transport::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
+            #[cfg(test)]
+            Transport::InMemory(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -158,6 +173,8 @@ impl AsyncWrite for Transport {
             // sockets keep nothing back
             Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(test)]
+            Self::InMemory(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -186,6 +203,8 @@ impl Replayed {
             Transport::Tcp(stream) => Socket::Tcp(stream),
             Transport::Unix(stream) => Socket::Unix(stream),
             Transport::Tls(_) => return None,
+            #[cfg(test)]
+            Transport::InMemory(_) => return None,
         };
         Some(Self { ahead, socket })
     }
@@ -251,4 +270,11 @@ impl AsyncWrite for Replayed {
             Socket::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
+}
+
+/// A stream of a test.
+#[cfg(test)]
+pub trait InMemory: AsyncRead + AsyncWrite + std::fmt::Debug + Unpin {
+    /// See [`Transport::reset_on_close`].
+    fn reset_on_close(&self);
 }

@@ -41,7 +41,11 @@ use select::find_route;
 /// Answers one request: the whole order of a request, read from top to bottom.
 ///
 /// Never fails: whatever goes wrong becomes a local reply. Owns what it works with, and awaits as few futures in a row as
-/// it can: each of them is copied into the one around it, and so are the parameters of an `async fn`.
+/// it can: each of them is copied into the one around it.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the parameters of an `async fn` are copied once more"
+)]
 pub fn run(
     worker: Rc<Worker>,
     connection: Rc<Connection>,

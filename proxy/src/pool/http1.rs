@@ -16,8 +16,11 @@ use crate::telemetry::Counter;
 use crate::upstream::http1::{Connection, Message};
 use crate::upstream::{Sender, connect};
 
-/// Sends a request on a waiting connection, or on a new one. A block, since the parameters of an `async fn` are copied once
-/// more.
+/// Sends a request on a waiting connection, or on a new one.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the parameters of an `async fn` are copied once more"
+)]
 pub(super) fn send<'a, B>(
     pool: Rc<EndpointPool>,
     target: PoolTarget<'a>,

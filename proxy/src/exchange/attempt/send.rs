@@ -39,10 +39,6 @@ pub struct Outgoing {
     host: Option<Rc<Host>>,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the usual one stays where it is; a box would be an allocation per request"
-)]
 enum Form {
     Http1 {
         /// Taken when the request is handed on for good.

@@ -192,7 +192,7 @@ impl Expected {
     }
 }
 
-/// What came of a plan.
+/// The result of a plan.
 struct Outcome<'a> {
     plan: &'a Plan,
     wire: &'a Wire,

@@ -187,7 +187,7 @@ pub async fn answer(
     response
 }
 
-/// Sends back what comes, to its end.
+/// Sends the body back, to its end.
 async fn echo(mut connection: crate::exchange::downstream::body::HandedOver) {
     let mut space = [0; 100];
     while let Ok(length @ 1..) = connection.read(&mut space).await {

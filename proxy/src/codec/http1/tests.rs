@@ -44,6 +44,8 @@ fn settings(plan: &Plan) -> codec::Settings {
         http1: Settings {
             head_bytes_max: 4096,
             headers_max: 20,
+            // no calm client takes longer
+            head_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(5),
             park_after: plan.park_after,
             ..Settings::default()
@@ -95,13 +97,13 @@ async fn serve(plan: &Plan, wire: &Rc<RefCell<Wire>>, script: &Rc<Script>) {
     });
     // a task of its own, which is polled only when it is woken
     let serving = tokio::task::spawn_local(serving);
-    let served = tokio::time::timeout(Duration::from_secs(300), serving).await;
+    let served = tokio::time::timeout(Duration::from_secs(600), serving).await;
     let served = served.unwrap_or_else(|_| panic!("the connection ends: {plan:#?}"));
     if let Err(error) = served {
         std::panic::resume_unwind(error.into_panic());
     }
     // a tunnel
-    tokio::time::sleep(Duration::from_secs(100)).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(wire.borrow().is_closed, "the socket is closed");
 }
 

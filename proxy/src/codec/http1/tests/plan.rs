@@ -336,7 +336,7 @@ fn disturb(rng: &mut SmallRng, sends: &mut Vec<Step>, takes: &mut Vec<Step>) {
             1 => sends.insert(at, Step::Reset),
             2 => sends.insert(
                 at,
-                Step::Pause(Duration::from_secs(rng.random_range(1..15))),
+                Step::Pause(Duration::from_secs(rng.random_range(1..40))),
             ),
             3 => takes.truncate(rng.random_range(0..=takes.len())),
             _ => {

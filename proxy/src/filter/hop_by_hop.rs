@@ -6,6 +6,8 @@ use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGR
 use http::{HeaderMap, HeaderName, HeaderValue};
 use smallvec::SmallVec;
 
+use crate::fields;
+
 /// How many headers a `Connection` header may name, as in Envoy.
 pub const NOMINATED_MAX: usize = 9;
 
@@ -128,8 +130,7 @@ fn nominated(
     let mut names = SmallVec::new();
     let mut count = 0;
     for line in headers.get_all(CONNECTION) {
-        for token in line.as_bytes().split(|&byte| byte == b',') {
-            let token = token.trim_ascii();
+        for token in fields::list(line.as_bytes()) {
             if token.is_empty() {
                 continue;
             }
@@ -159,10 +160,7 @@ fn nominated(
 
 fn accepts_trailers(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(TE).iter();
-    lines.any(|line| {
-        let mut codings = line.as_bytes().split(|&byte| byte == b',');
-        codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-    })
+    lines.any(|line| fields::has_token(line.as_bytes(), b"trailers"))
 }
 
 #[cfg(test)]

@@ -242,8 +242,8 @@ fn trailer_names(out: &mut Vec<u8>, headers: &HeaderMap, takes_trailers: bool) -
     for value in headers.get_all(TRAILER) {
         line(out, &TRAILER, value);
         if takes_trailers {
-            let listed = value.as_bytes().split(|byte| *byte == b',');
-            names.extend(listed.filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok()));
+            let listed = fields::list(value.as_bytes());
+            names.extend(listed.filter_map(|name| HeaderName::from_bytes(name).ok()));
         }
     }
     names

@@ -32,8 +32,7 @@ pub fn requested(headers: &HeaderMap) -> bool {
 
 /// Whether a list of protocols has HTTP/2 without TLS in it (RFC 7540, section 3.2; obsolete).
 fn names_http2(protocols: &HeaderValue) -> bool {
-    let mut names = protocols.as_bytes().split(|byte| *byte == b',');
-    names.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"h2c"))
+    fields::has_token(protocols.as_bytes(), b"h2c")
 }
 
 /// Whether the upstream agreed to switch.

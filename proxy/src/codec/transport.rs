@@ -2,13 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::runtime::gather;
@@ -27,6 +27,15 @@ pub enum Transport {
     /// What a test has instead.
     #[cfg(test)]
     InMemory(Box<dyn InMemory>),
+}
+
+/// How a peer left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// It ended its direction.
+    Ended,
+    /// The connection broke.
+    Broken,
 }
 
 /// Calls a method of the stream inside.
@@ -61,6 +70,17 @@ impl Transport {
         }
     }
 
+    /// Whether the peer has left, even if bytes that it sent before were not read. Nothing wakes the task for it.
+    pub fn gone(&self) -> Option<Gone> {
+        match self {
+            Self::Tcp(stream) => gone(stream.ready(EITHER)),
+            Self::Tls(stream) => stream.socket().gone(),
+            Self::Unix(stream) => gone(stream.ready(EITHER)),
+            #[cfg(test)]
+            Self::InMemory(stream) => stream.gone(),
+        }
+    }
+
     /// Writes pieces in order; few and small ones together.
     pub fn poll_gather(
         &mut self,
@@ -91,6 +111,19 @@ impl Transport {
             #[cfg(test)]
             Self::InMemory(_) => Ok(UNIX_PEER),
         }
+    }
+}
+
+const EITHER: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
+/// What the poller knows of the end of a socket that is `ready`, which is never waited for.
+fn gone(ready: impl Future<Output = io::Result<Ready>>) -> Option<Gone> {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(ready).poll(&mut context) {
+        Poll::Ready(Ok(ready)) if ready.is_write_closed() => Some(Gone::Broken),
+        Poll::Ready(Ok(ready)) if ready.is_read_closed() => Some(Gone::Ended),
+        Poll::Ready(Ok(_)) | Poll::Pending => None,
+        Poll::Ready(Err(_)) => Some(Gone::Broken),
     }
 }
 
@@ -208,6 +241,13 @@ impl Replayed {
         };
         Some(Self { ahead, socket })
     }
+
+    fn gone(&self) -> Option<Gone> {
+        match &self.socket {
+            Socket::Tcp(stream) => gone(stream.ready(EITHER)),
+            Socket::Unix(stream) => gone(stream.ready(EITHER)),
+        }
+    }
 }
 
 impl AsyncRead for Replayed {
@@ -277,4 +317,7 @@ impl AsyncWrite for Replayed {
 pub trait InMemory: AsyncRead + AsyncWrite + std::fmt::Debug + Unpin {
     /// See [`Transport::reset_on_close`].
     fn reset_on_close(&self);
+
+    /// See [`Transport::gone`].
+    fn gone(&self) -> Option<Gone>;
 }

@@ -48,11 +48,16 @@ pub struct ConnectionActivity {
     pub unflushed: bool,
     /// Whether we wait for bytes to read.
     pub starved: bool,
+    /// Whether we read nothing for now, and so do not see the peer leave.
+    pub blocked: bool,
     /// Changes whenever bytes move.
     pub moved: u32,
     /// When a drain began, if it has.
     pub draining: Option<Tick>,
 }
+
+/// How long it may take to see that a peer left of which nothing is read.
+const PEER_CHECK: Duration = Duration::from_secs(1);
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,10 +171,14 @@ impl Watchdog {
                 Action::Close,
             ),
         };
+        let check = match seen.blocked {
+            true => now.after(PEER_CHECK),
+            false => Tick::NEVER,
+        };
         if now >= due {
             then
         } else {
-            Action::Wait(due.min(end))
+            Action::Wait(due.min(end).min(check))
         }
     }
 }
@@ -192,6 +201,7 @@ mod tests {
         place: StreamPosition::Between,
         unflushed: false,
         starved: true,
+        blocked: false,
         moved: 9,
         draining: None,
     };

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::rc::Rc;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Full};
@@ -10,8 +11,10 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use proxy::exchange::downstream::body::Switched;
 use proxy::exchange::{Connection, DownstreamBody};
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::support::DEADLINE;
 use crate::support::downstream::{Downstream, hello, settings};
 use crate::support::raw::{GET, Raw};
 
@@ -143,28 +146,115 @@ async fn http2_is_served_on_the_same_port() {
     assert_eq!(client.send(GET).reply().status, 200);
 }
 
-#[test]
-fn client_disconnect_cancels_its_request() {
-    struct Tell(std::sync::mpsc::Sender<()>);
+#[derive(Debug, PartialEq, Eq)]
+enum Heard {
+    Began,
+    GivenUp,
+}
+
+/// A server that never answers; the receiver hears of each request that begins and that is given up. Bodies are not read
+/// unless the request says `x-read`.
+fn silent() -> (Downstream, mpsc::Receiver<Heard>) {
+    struct Tell(mpsc::Sender<Heard>);
     impl Drop for Tell {
         fn drop(&mut self) {
-            let _ = self.0.send(());
+            // the test may be over
+            let _ = self.0.send(Heard::GivenUp);
         }
     }
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, told) = mpsc::channel();
     let downstream = Downstream::start(&settings(), move || {
         let tell = tell.clone();
-        move |_: Rc<Connection>, _: Request<DownstreamBody>| {
+        move |_: Rc<Connection>, mut request: Request<DownstreamBody>| {
             let tell = Tell(tell.clone());
             async move {
+                tell.0.send(Heard::Began).unwrap();
+                if request.headers().contains_key("x-read") {
+                    while let Some(Ok(_)) = request.body_mut().frame().await {}
+                }
                 std::future::pending::<Infallible>().await;
                 drop(tell);
                 Response::new(Full::<bytes::Bytes>::default())
             }
         }
     });
-    let mut client = Raw::connect(downstream.address());
-    client.send(GET);
+    (downstream, told)
+}
+
+/// Leaves, with the end of its direction or with a reset.
+fn leave(client: Raw, is_reset: bool) {
+    if is_reset {
+        let linger = Some(Duration::ZERO);
+        SockRef::from(&client.stream()).set_linger(linger).unwrap();
+    }
     drop(client);
-    told.recv_timeout(crate::support::DEADLINE).unwrap();
+}
+
+const POST: &str = "POST / HTTP/1.1\r\nHost: a.test\r\nx-read: 1\r\nContent-Length: 5\r\n\r\nhello";
+
+#[test]
+fn client_disconnect_cancels_its_request() {
+    let (downstream, told) = silent();
+    // not all of the latter are read
+    let (pipelined, more) = (GET.repeat(100), GET.repeat(1000));
+    for request in [GET, POST] {
+        for behind in [
+            "",
+            "\r\n",
+            "\r",
+            "GET / HT",
+            GET,
+            POST,
+            &pipelined,
+            &more,
+            "no HTTP\n",
+        ] {
+            for is_reset in [false, true] {
+                let mut client = Raw::connect(downstream.address());
+                client.send(request);
+                client.send(behind);
+                assert_eq!(told.recv_timeout(DEADLINE), Ok(Heard::Began));
+                leave(client, is_reset);
+                let heard = told.recv_timeout(DEADLINE);
+                let case = format!("{behind:?} behind {request:?}, reset: {is_reset}");
+                assert_eq!(heard, Ok(Heard::GivenUp), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn client_disconnect_cancels_an_upload_that_nobody_reads() {
+    let (downstream, told) = silent();
+    let pieces = "5\r\nhello\r\n".repeat(10_000);
+    for framing in [
+        "content-length: 1000000",
+        "content-length: 100000",
+        "transfer-encoding: chunked",
+    ] {
+        for is_reset in [false, true] {
+            let mut client = Raw::connect(downstream.address());
+            client.send(format!(
+                "POST / HTTP/1.1\r\nHost: a.test\r\n{framing}\r\n\r\n{pieces}"
+            ));
+            assert_eq!(told.recv_timeout(DEADLINE), Ok(Heard::Began));
+            leave(client, is_reset);
+            let heard = told.recv_timeout(DEADLINE);
+            assert_eq!(heard, Ok(Heard::GivenUp), "{framing}, reset: {is_reset}");
+        }
+    }
+}
+
+/// What waits behind a request is bounded, and none of it is lost.
+#[test]
+fn pipelined_requests_are_served_however_many_they_are() {
+    const COUNT: usize = 5_000;
+    let downstream = Downstream::hello();
+    let mut client = Raw::connect(downstream.address());
+    let mut stream = client.stream();
+    let sending = std::thread::spawn(move || stream.write_all(GET.repeat(COUNT).as_bytes()));
+    for _ in 0..COUNT {
+        assert_eq!(client.reply().status, 200);
+    }
+    sending.join().unwrap().unwrap();
 }

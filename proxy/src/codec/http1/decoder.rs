@@ -59,6 +59,8 @@ pub struct Decoder {
     /// So many bytes at the front of the input hold no end of a line that was not seen.
     searched: usize,
     lines: Lines,
+    /// Bytes of empty lines before the head, which are dropped (RFC 9112, section 2.2).
+    skipped: usize,
     /// Bytes of chunk extensions, or of trailers, so far.
     extra: usize,
     trailers: HeaderMap,
@@ -91,6 +93,7 @@ impl Decoder {
             state: State::Head,
             searched: 0,
             lines: Lines::default(),
+            skipped: 0,
             extra: 0,
             trailers: HeaderMap::new(),
         }
@@ -116,7 +119,7 @@ impl Decoder {
             State::Head,
             "a body is read before the next head"
         );
-        let max = self.limits.head_bytes_max;
+        let mut max = self.limits.head_bytes_max - self.skipped;
         if !self
             .lines
             .may_begin(&input[self.searched..input.len().min(max + 1)])
@@ -129,11 +132,19 @@ impl Decoder {
                 return Ok(None);
             };
             let next = end + CRLF;
+            if end == 0 {
+                // dropped at once: a client that says no more is idle
+                input.advance(next);
+                self.searched = 0;
+                self.skipped += next;
+                max -= next;
+                continue;
+            }
             self.searched = next;
             if !self.lines.add(input, end, self.limits.headers_max)? {
                 continue;
             }
-            self.searched = 0;
+            (self.searched, self.skipped) = (0, 0);
             let head = self.lines.finish(input.split_to(next).freeze(), memory)?;
             self.extra = 0;
             self.state = match head.body {

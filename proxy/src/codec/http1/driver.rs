@@ -27,6 +27,7 @@ use crate::codec::handler::Handler;
 use crate::codec::refusal::Refusal;
 use crate::codec::server::Server;
 use crate::codec::socket::Socket;
+use crate::codec::transport::Gone;
 use crate::codec::watchdog::ConnectionActivity;
 use crate::exchange::downstream::body::{HandedOver, Lane};
 use crate::exchange::{Connection, DownstreamBody};
@@ -141,6 +142,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             place: self.inbox.place(answering),
             unflushed: closing || !self.outbox.is_flushed(),
             starved: self.inbox.is_starved(),
+            blocked: self.inbox.is_blocked(),
             moved: self.inbox.moved().wrapping_add(self.outbox.moved()),
             draining: member.draining(),
         }
@@ -315,7 +317,17 @@ impl<'a, A: Handler> Driver<'a, A> {
         read.map_err(|_| End::Close)
     }
 
+    /// Ends when the peer is gone. Behind bytes that are not read, its end is looked for now and then, and is no reason not
+    /// to send the response that is there.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if self.inbox.is_blocked() {
+            let waits = matches!(self.phase, Phase::Answering(_)) && !self.inbox.is_last();
+            return match self.socket.transport().gone() {
+                Some(Gone::Broken) => Poll::Ready(Err(End::Close)),
+                Some(Gone::Ended) if waits => Poll::Ready(Err(End::Close)),
+                Some(Gone::Ended) | None => Poll::Pending,
+            };
+        }
         let gone = self.inbox.poll_gone(&mut self.socket, cx);
         gone.map(|_| Err(End::Close))
     }

@@ -42,7 +42,7 @@ pub(super) struct Lines {
     /// Where the line begins that is not complete yet.
     start: usize,
     method: Progress,
-    /// The request line, once it is there; before it, empty lines are skipped (RFC 9112, section 2.2).
+    /// The request line, once it is there.
     request: Option<RequestLine>,
     /// Names, and where the values lie.
     fields: Vec<(HeaderName, Range<usize>)>,
@@ -52,7 +52,7 @@ pub(super) struct Lines {
 /// How much of the method came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Progress {
-    /// Nothing, only empty lines.
+    /// Nothing, or only empty lines.
     #[default]
     Ahead,
     /// A part.
@@ -108,9 +108,7 @@ impl Lines {
         let start = std::mem::replace(&mut self.start, end + 2);
         let line = &input[start..end];
         if self.request.is_none() {
-            if !line.is_empty() {
-                self.request = Some(RequestLine::read(line, start)?);
-            }
+            self.request = Some(RequestLine::read(line, start)?);
             return Ok(false);
         }
         if line.is_empty() {

@@ -14,6 +14,7 @@ use super::decoder::{Decoder, Limits, Piece};
 use super::head::Head;
 use crate::codec::refusal::Refusal;
 use crate::codec::socket::Socket;
+use crate::codec::transport::Gone;
 use crate::codec::watchdog::StreamPosition;
 use crate::exchange::downstream::body::Lane;
 use crate::http2::Reason;
@@ -22,14 +23,8 @@ use crate::http2::Reason;
 const HEAD_READ_BYTES: usize = 4 * 1024;
 const BODY_READ_BYTES: usize = 16 * 1024;
 
-/// Why nothing more comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gone {
-    /// The peer ended its direction.
-    Ended,
-    /// The connection broke.
-    Broken,
-}
+/// Bytes of later requests past which no more is read before a response is sent.
+const PIPELINED_BYTES_MAX: usize = 16 * 1024;
 
 /// What a client sends. It holds one head, or one piece of a body beside what its lane holds.
 pub(super) struct Inbox {
@@ -87,6 +82,15 @@ impl Inbox {
         self.ended || self.broken.is_some()
     }
 
+    /// Whether nothing more is read for now, so that the end of the peer's direction is not seen.
+    pub(super) fn is_blocked(&self) -> bool {
+        let is_full = match self.lane() {
+            Some(lane) => lane.is_full(),
+            None => self.input.len() >= PIPELINED_BYTES_MAX,
+        };
+        is_full || self.is_last()
+    }
+
     /// Where the bytes read so far end, between requests if nothing is being answered.
     pub(super) fn place(&self, answering: bool) -> StreamPosition {
         match self.lane {
@@ -101,7 +105,7 @@ impl Inbox {
         self.starved && !self.lane().is_some_and(Lane::is_expecting)
     }
 
-    /// Changes whenever bytes are read.
+    /// Changes whenever bytes of a body are read.
     pub(super) fn moved(&self) -> u32 {
         self.moved
     }
@@ -164,7 +168,7 @@ impl Inbox {
                     self.lane = None;
                 }
                 Ok(Piece::More) => match self.poll_fill(BODY_READ_BYTES, socket, cx) {
-                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Ok(())) => self.moved = self.moved.wrapping_add(1),
                     // the peer may still read what the exchange replies to half a request
                     Poll::Ready(Err(Gone::Ended)) => {
                         self.ended = true;
@@ -185,9 +189,12 @@ impl Inbox {
     }
 
     /// While a request that was read waits for something else: ready when the peer is gone, and its answer of no use. What
-    /// comes meanwhile is of the next request, and one piece of it may wait.
+    /// comes meanwhile is of later requests, and waits.
+    ///
+    /// A peer that ended its direction counts as gone even if all its requests were complete: a half-closed connection looks
+    /// the same as a closed one, and an upstream that does not answer would be kept busy for a client that left.
     pub(super) fn poll_gone(&mut self, socket: &mut Socket, cx: &mut Context<'_>) -> Poll<Gone> {
-        while !self.has_rest() && self.lane.is_none() && !self.is_last() {
+        while self.lane.is_none() && !self.is_blocked() {
             if let Err(gone) = ready!(self.poll_fill(HEAD_READ_BYTES, socket, cx)) {
                 return Poll::Ready(gone);
             }
@@ -208,7 +215,6 @@ impl Inbox {
         let polled = pin!(socket.read_buf(&mut self.input)).poll(cx);
         self.starved = polled.is_pending();
         let read = ready!(polled);
-        self.moved = self.moved.wrapping_add(1);
         Poll::Ready(match read {
             Ok(1..) => Ok(()),
             Ok(0) => Err(Gone::Ended),

@@ -51,7 +51,7 @@ fn settings(plan: &Plan) -> codec::Settings {
             ..Settings::default()
         },
         timeouts: ConnectionTimeouts {
-            idle: Duration::from_secs(20),
+            idle: Duration::from_secs(50),
             drain: Duration::from_secs(10),
             ..ConnectionTimeouts::default()
         },
@@ -97,14 +97,14 @@ async fn serve(plan: &Plan, wire: &Rc<RefCell<Wire>>, script: &Rc<Script>) {
     });
     // a task of its own, which is polled only when it is woken
     let serving = tokio::task::spawn_local(serving);
-    let served = tokio::time::timeout(Duration::from_secs(600), serving).await;
+    let served = tokio::time::timeout(Duration::from_secs(2000), serving).await;
     let served = served.unwrap_or_else(|_| panic!("the connection ends: {plan:#?}"));
     if let Err(error) = served {
         std::panic::resume_unwind(error.into_panic());
     }
     // a tunnel
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert!(wire.borrow().is_closed, "the socket is closed");
+    assert!(wire.borrow().closed_at.is_some(), "the socket is closed");
 }
 
 fn simulate(seed: u64) {
@@ -216,6 +216,7 @@ enum Then {
 impl Outcome<'_> {
     fn check(&self) {
         assert!(self.responses.len() <= self.seen.len() + 1);
+        self.check_end();
         let mut then = match self.plan.is_calm {
             true => Then::Next,
             false => Then::Either,
@@ -255,6 +256,25 @@ impl Outcome<'_> {
                 (false, Then::Next) => known,
                 (false, _) => Then::Either,
             };
+        }
+    }
+
+    /// Checks that a client is not served for longer than it may take nothing once it left. One that ended within a body may
+    /// still read the response.
+    fn check_end(&self) {
+        if self.plan.answers.iter().any(|answer| answer.switches) {
+            return;
+        }
+        let pairs = self.plan.requests.iter().zip(self.seen);
+        let mut cut =
+            pairs.filter(|(request, seen)| request.has_body && seen.ending != Ending::Whole);
+        let left = match cut.next() {
+            Some(_) => self.wire.broke_at,
+            None => self.wire.left_at,
+        };
+        if let (Some(left), Some(closed)) = (left, self.wire.closed_at) {
+            let after = closed.saturating_duration_since(left);
+            assert!(after <= Duration::from_secs(7), "served {after:?} longer");
         }
     }
 

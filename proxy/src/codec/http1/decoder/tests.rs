@@ -74,6 +74,8 @@ fn drain(decoder: &mut Decoder, input: &mut BytesMut, read: &mut Read) -> At {
                         read.bodies.push(Vec::new());
                         None
                     }
+                    // nothing has begun
+                    None if input.is_empty() => Some(Between),
                     None => Some(InHead),
                 })
         };

@@ -11,8 +11,9 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
-use crate::codec::transport::InMemory;
+use crate::codec::transport::{Gone, InMemory};
 
 /// Most calls of one connection, so that one that spins is found.
 const CALLS_MAX: u32 = 200_000;
@@ -44,6 +45,9 @@ pub struct Wire {
     ended: bool,
     /// Whether the client broke the connection.
     pub broken: bool,
+    /// When it did one of them first, and when it broke the connection.
+    pub left_at: Option<Instant>,
+    pub broke_at: Option<Instant>,
     /// How much more the client takes.
     room: usize,
     pub written: Vec<u8>,
@@ -52,7 +56,7 @@ pub struct Wire {
     /// Whether the proxy ended its direction.
     pub is_shut: bool,
     pub resets_on_close: bool,
-    pub is_closed: bool,
+    pub closed_at: Option<Instant>,
     reader: Option<Waker>,
     writer: Option<Waker>,
     calls: u32,
@@ -66,12 +70,14 @@ impl Wire {
             inbound: VecDeque::new(),
             ended: false,
             broken: false,
+            left_at: None,
+            broke_at: None,
             room: 0,
             written: Vec::new(),
             unflushed: false,
             is_shut: false,
             resets_on_close: false,
-            is_closed: false,
+            closed_at: None,
             reader: None,
             writer: None,
             calls: 0,
@@ -105,6 +111,12 @@ impl Wire {
             Step::Reset => self.broken = true,
             Step::Take(bytes) => self.room = self.room.saturating_add(*bytes),
         }
+        if self.ended || self.broken {
+            self.left_at.get_or_insert_with(Instant::now);
+        }
+        if self.broken {
+            self.broke_at.get_or_insert_with(Instant::now);
+        }
         let takes = matches!(step, Step::Take(_));
         let reads = matches!(step, Step::Send(_) | Step::End);
         if let Some(waker) = self.reader.take_if(|_| reads || self.broken) {
@@ -135,11 +147,21 @@ impl InMemory for Stream {
     fn reset_on_close(&self) {
         self.0.borrow_mut().resets_on_close = true;
     }
+
+    fn gone(&self) -> Option<Gone> {
+        let wire = self.0.borrow();
+        let ended = wire.ended.then_some(Gone::Ended);
+        if wire.broken {
+            Some(Gone::Broken)
+        } else {
+            ended
+        }
+    }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.0.borrow_mut().is_closed = true;
+        self.0.borrow_mut().closed_at = Some(Instant::now());
     }
 }
 

@@ -161,7 +161,7 @@ pub async fn answer(
         is_over = script.note(place, frame);
     }
     if answer.is_late {
-        tokio::time::sleep(Duration::from_secs(150)).await;
+        tokio::time::sleep(Duration::from_secs(500)).await;
     }
     connection.answered_here.set(answer.is_local);
     if let Some(Switched::Connection(receiver)) = switched {

@@ -75,9 +75,9 @@ impl Plan {
             disturb(rng, &mut sends, &mut takes);
         }
         sends.extend([
-            Step::Pause(Duration::from_secs(40)),
+            Step::Pause(Duration::from_secs(70)),
             Step::End,
-            Step::Pause(Duration::from_secs(40)),
+            Step::Pause(Duration::from_secs(70)),
             Step::Reset,
         ]);
         Self {
@@ -279,14 +279,19 @@ fn sends(rng: &mut SmallRng, requests: &[Request]) -> Vec<Step> {
         return vec![Step::Send(all.collect())];
     }
     for request in requests {
-        let (head, body) = request.bytes.split_at(request.head_bytes);
-        let mut rest = head;
-        if style == 1 && !request.expects {
-            rest = &request.bytes;
+        let (mut rest, body) = match style == 1 && !request.expects {
+            true => (&*request.bytes, &b""[..]),
+            false => request.bytes.split_at(request.head_bytes),
+        };
+        if let Some(after) = rest.strip_prefix(b"\r\n").filter(|_| one_in(rng, 4)) {
+            // longer than a head may take: nothing has begun
+            steps.push(Step::Send(b"\r\n".to_vec()));
+            steps.push(Step::Pause(Duration::from_secs(35)));
+            rest = after;
         }
         // what waits for a response before it goes on
         let waits = one_in(rng, 2);
-        for part in [rest, if rest.len() == head.len() { body } else { b"" }] {
+        for part in [rest, body] {
             let mut part = part;
             while !part.is_empty() {
                 let most = match style {
@@ -336,7 +341,7 @@ fn disturb(rng: &mut SmallRng, sends: &mut Vec<Step>, takes: &mut Vec<Step>) {
             1 => sends.insert(at, Step::Reset),
             2 => sends.insert(
                 at,
-                Step::Pause(Duration::from_secs(rng.random_range(1..40))),
+                Step::Pause(Duration::from_secs(rng.random_range(1..70))),
             ),
             3 => takes.truncate(rng.random_range(0..=takes.len())),
             _ => {

@@ -135,7 +135,7 @@ struct Reader {
     read: Read,
     /// Bytes so far.
     came: usize,
-    /// Where the head or body begins that is being read.
+    /// Where the head, with empty lines before it, or the body begins that is being read.
     began: usize,
     persistent: bool,
 }
@@ -157,6 +157,7 @@ impl Reader {
                     Piece::End(trailers) => {
                         message.trailers = trailers;
                         message.complete = true;
+                        self.began = self.taken();
                     }
                     Piece::More => return Ok(()),
                 }
@@ -165,7 +166,6 @@ impl Reader {
             if !self.persistent || self.input.is_empty() {
                 return Ok(());
             }
-            self.began = self.taken();
             let head = self.decoder.head(&mut self.input, &mut HeaderMap::new())?;
             let Some(head) = head else {
                 return Ok(());

@@ -95,6 +95,8 @@ impl Inbox {
     pub(super) fn place(&self, answering: bool) -> StreamPosition {
         match self.lane {
             Some(_) => StreamPosition::Body,
+            // the rest of the body is missing for good
+            None if self.is_last() => StreamPosition::Body,
             None if self.has_rest() && !answering => StreamPosition::Head,
             None => StreamPosition::Between,
         }
@@ -102,7 +104,7 @@ impl Inbox {
 
     /// Whether bytes are missing that the peer is to send.
     pub(super) fn is_starved(&self) -> bool {
-        self.starved && !self.lane().is_some_and(Lane::is_expecting)
+        self.is_last() || (self.starved && !self.lane().is_some_and(Lane::is_expecting))
     }
 
     /// Changes whenever bytes of a body are read.

@@ -45,9 +45,8 @@ pub struct Wire {
     ended: bool,
     /// Whether the client broke the connection.
     pub broken: bool,
-    /// When it did one of them first, and when it broke the connection.
+    /// When it did one of them.
     pub left_at: Option<Instant>,
-    pub broke_at: Option<Instant>,
     /// How much more the client takes.
     room: usize,
     pub written: Vec<u8>,
@@ -71,7 +70,6 @@ impl Wire {
             ended: false,
             broken: false,
             left_at: None,
-            broke_at: None,
             room: 0,
             written: Vec::new(),
             unflushed: false,
@@ -113,9 +111,6 @@ impl Wire {
         }
         if self.ended || self.broken {
             self.left_at.get_or_insert_with(Instant::now);
-        }
-        if self.broken {
-            self.broke_at.get_or_insert_with(Instant::now);
         }
         let takes = matches!(step, Step::Take(_));
         let reads = matches!(step, Step::Send(_) | Step::End);

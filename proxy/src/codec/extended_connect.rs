@@ -3,12 +3,13 @@
 //! Routes, filters and upstreams see a GET with `Upgrade`, as Envoy shows it to them.
 
 use http::header::{
-    CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    UPGRADE,
 };
 use http::{Method, Request, Response, StatusCode};
 
-/// Headers of a 101 that have no meaning in HTTP/2.
-const OF_HTTP1: [HeaderName; 3] = [CONNECTION, UPGRADE, SEC_WEBSOCKET_ACCEPT];
+/// Headers of a 101 that have no meaning in HTTP/2. A length, which means nothing in a 101, would delimit the tunnel.
+const OF_HTTP1: [HeaderName; 4] = [CONNECTION, CONTENT_LENGTH, UPGRADE, SEC_WEBSOCKET_ACCEPT];
 
 /// Turns an extended CONNECT into an upgrade to this protocol.
 pub(super) fn to_upgrade<B>(request: &mut Request<B>, upgrade: HeaderValue) {

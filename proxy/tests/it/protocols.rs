@@ -49,7 +49,11 @@ async fn scripted(request: Request<Incoming>) -> Response<Body> {
             headers.insert("content-length", "5".parse().unwrap());
         }
         "/hello" => *response.body_mut() = full("hello"),
-        "/204" => *response.status_mut() = StatusCode::NO_CONTENT,
+        "/204" => {
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            let headers = response.headers_mut();
+            headers.insert("content-length", "0".parse().unwrap());
+        }
         "/304" => {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response

@@ -223,8 +223,9 @@ async fn plain_connect_has_no_route() {
     assert_eq!(origin.seen().len(), 1);
 }
 
+/// With a length, as some servers send it: it is not that of the tunnel.
 const SWITCH: &[u8] =
-    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\ncontent-length: 0\r\n\r\n";
 
 /// How a tunnel ends.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -518,6 +518,10 @@ impl<'a, A: Handler> Driver<'a, A> {
         let (mut parts, body) = response.into_parts();
         let end = !tunnels && body.is_end_stream();
         let headers = &mut parts.headers;
+        if parts.status == StatusCode::NO_CONTENT {
+            // has none to any method (RFC 9110, section 8.6), and clients refuse one
+            headers.remove(CONTENT_LENGTH);
+        }
         if !headers.contains_key(DATE) {
             headers.insert(DATE, self.server.date());
         }

@@ -258,11 +258,7 @@ async fn starts_from_its_state(way: fn(&Control, &Path) -> Vec<String>) {
 
     let proxy = following(again);
     until_says(&proxy, "two").await;
-    let log = proxy.stderr();
-    assert!(
-        log.contains("as saved in the directory of --state"),
-        "{log}"
-    );
+    proxy.has_logged("as saved in the directory of --state");
     let _control = Control::start(&data, &listen);
     apply(&data, &answers("three"));
     until_says(&proxy, "three").await;
@@ -278,6 +274,6 @@ async fn starts_from_its_state(way: fn(&Control, &Path) -> Vec<String>) {
     }
     let proxy = following(again);
     until_says(&proxy, "three").await;
-    assert!(proxy.stderr().contains("file is not used"));
+    proxy.has_logged("file is not used");
     eventually("the state is whole again", || has_saved(&state, "three"));
 }

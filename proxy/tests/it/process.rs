@@ -106,7 +106,7 @@ fn sighup_reloads_files_and_reopens_the_access_log() {
     eventually("the log is reopened", || log.exists());
     Raw::connect(proxy.edge).send(GET).reply();
     eventually("a line in the new log", || !proxy.access_log().is_empty());
-    assert!(proxy.stderr().contains("SIGHUP"));
+    proxy.has_logged("SIGHUP");
     let unchanged = proxy.metric("strait_config_reloads_total", &[]);
     assert_eq!(unchanged, reloads, "nothing had changed");
     let other = Origin::named(Back::H1, "other");

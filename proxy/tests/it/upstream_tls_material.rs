@@ -111,7 +111,7 @@ fn invalid_or_removed_files_keep_the_last_certificate() {
         proxy.page("/certs").contains("there is no such file")
     });
     assert_eq!(get(&proxy).status, 200);
-    assert!(proxy.stderr().contains("the last good one stays in effect"));
+    proxy.has_logged("the last good one stays in effect");
     let first = origin.callers()[0].certificate.clone();
     assert!(
         origin

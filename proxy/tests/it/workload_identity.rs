@@ -159,7 +159,7 @@ fn rotation_to_a_certificate_of_another_workload_is_refused() {
             .stderr()
             .contains("not for spiffe://cluster.local/ns/shop/sa/*")
     });
-    assert!(proxy.stderr().contains("the last good one stays in effect"));
+    proxy.has_logged("the last good one stays in effect");
     assert_eq!(get(&proxy).status, 200);
     assert_eq!(shown(&origin), before);
 }

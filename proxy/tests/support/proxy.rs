@@ -302,6 +302,11 @@ impl Proxy {
         std::fs::read_to_string(self.directory.path().join("stderr")).unwrap()
     }
 
+    /// Waits until it has logged this: a thread of its own writes the lines, so one may come after the event that it is about.
+    pub fn has_logged(&self, text: &str) {
+        eventually(text, || self.stderr().contains(text));
+    }
+
     /// Memory that it has right now, in KiB.
     pub fn resident_kib(&self) -> u64 {
         let size = self.status("VmRSS:");

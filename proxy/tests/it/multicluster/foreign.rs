@@ -221,5 +221,5 @@ fn scenario_77_a_local_service_keeps_its_host() {
         ..Setup::default()
     });
     assert_shares(&count(&proxy, RUN), &[("L1", 500), ("L2", 500)]);
-    assert!(proxy.stderr().contains("X301"), "{}", proxy.stderr());
+    proxy.has_logged("X301");
 }

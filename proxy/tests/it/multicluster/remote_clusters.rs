@@ -242,5 +242,5 @@ fn the_log_has_diagnostics_for_the_local_cluster() {
         .args(["--cluster", "c1"])
         .file("mesh.yaml", mesh)
         .start();
-    assert!(proxy.stderr().contains("X311"), "{}", proxy.stderr());
+    proxy.has_logged("X311");
 }

@@ -175,5 +175,5 @@ fn scenario_60_a_headless_import_has_no_affinity() {
     let import = "type: Headless, sessionAffinity: ClientIP";
     let proxy = proxy(&world, import, "");
     assert_shares(&count(&proxy, RUN), &[("g2", 500), ("g3", 500)]);
-    assert!(proxy.stderr().contains("SI012"), "{}", proxy.stderr());
+    proxy.has_logged("SI012");
 }

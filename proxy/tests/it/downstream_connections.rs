@@ -2,11 +2,15 @@
 
 use std::convert::Infallible;
 use std::io::{Read, Write};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::mpsc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::{Body, Frame};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use proxy::exchange::downstream::body::Switched;
@@ -152,16 +156,19 @@ enum Heard {
     GivenUp,
 }
 
+/// Says when a request is given up.
+struct Tell(mpsc::Sender<Heard>);
+
+impl Drop for Tell {
+    fn drop(&mut self) {
+        // the test may be over
+        let _ = self.0.send(Heard::GivenUp);
+    }
+}
+
 /// A server that never answers; the receiver hears of each request that begins and that is given up. Bodies are not read
 /// unless the request says `x-read`.
 fn silent() -> (Downstream, mpsc::Receiver<Heard>) {
-    struct Tell(mpsc::Sender<Heard>);
-    impl Drop for Tell {
-        fn drop(&mut self) {
-            // the test may be over
-            let _ = self.0.send(Heard::GivenUp);
-        }
-    }
     let (tell, told) = mpsc::channel();
     let downstream = Downstream::start(&settings(), move || {
         let tell = tell.clone();
@@ -243,6 +250,83 @@ fn client_disconnect_cancels_an_upload_that_nobody_reads() {
             assert_eq!(heard, Ok(Heard::GivenUp), "{framing}, reset: {is_reset}");
         }
     }
+}
+
+/// The body of a response that begins, and never goes on.
+struct Begun(
+    Option<Bytes>,
+    #[expect(dead_code, reason = "dropped with it")] Tell,
+);
+
+impl Body for Begun {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.0.take() {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// A server whose responses say "hello" and do not go on; the receiver hears of each request that is given up.
+fn begun() -> (Downstream, mpsc::Receiver<Heard>) {
+    let (tell, told) = mpsc::channel();
+    let downstream = Downstream::start(&settings(), move || {
+        let tell = tell.clone();
+        move |_: Rc<Connection>, mut request: Request<DownstreamBody>| {
+            let body = Begun(Some(Bytes::from_static(b"hello")), Tell(tell.clone()));
+            async move {
+                // some of the request is read, and nothing more of it once there is a response
+                request.body_mut().frame().await;
+                Response::new(body)
+            }
+        }
+    });
+    (downstream, told)
+}
+
+/// Reads what there is of such a response.
+fn read_hello(client: &mut Raw) {
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"hello") {
+        seen.extend(client.read(1));
+    }
+}
+
+#[test]
+fn client_disconnect_cancels_a_response_that_has_begun() {
+    let (downstream, told) = begun();
+    let length = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9\r\n\r\nhello";
+    let chunked =
+        "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    for request in [GET, POST, length, chunked] {
+        for is_reset in [false, true] {
+            let mut client = Raw::connect(downstream.address());
+            client.send(request);
+            read_hello(&mut client);
+            client.read(2);
+            leave(client, is_reset);
+            let heard = told.recv_timeout(DEADLINE);
+            assert_eq!(heard, Ok(Heard::GivenUp), "{request:?}, reset: {is_reset}");
+        }
+    }
+}
+
+#[test]
+fn cancelled_response_that_ends_with_its_connection_is_not_taken_for_whole() {
+    let (downstream, told) = begun();
+    let mut client = Raw::connect(downstream.address());
+    client.send("GET / HTTP/1.0\r\nHost: a.test\r\n\r\n");
+    read_hello(&mut client);
+    client.finish();
+    assert_eq!(told.recv_timeout(DEADLINE), Ok(Heard::GivenUp));
+    let end = client.stream().read(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(end, Err(std::io::ErrorKind::ConnectionReset));
 }
 
 /// What waits behind a request is bounded, and none of it is lost.

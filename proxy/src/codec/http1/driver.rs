@@ -47,6 +47,15 @@ pub(super) enum End {
     Switched,
 }
 
+/// The end of a connection of which not all of the response was sent. A client that takes the end of the connection for that
+/// of the response must see that it is none.
+fn early_end(encoding: &Encoding) -> End {
+    match encoding {
+        Encoding::UntilClose => End::Reset,
+        Encoding::Chunked(_) | Encoding::Length(_) => End::Close,
+    }
+}
+
 /// A step of serving: go on, or end.
 type Step = Result<(), End>;
 
@@ -320,6 +329,11 @@ impl<'a, A: Handler> Driver<'a, A> {
     /// Ends when the peer is gone. Behind bytes that are not read, its end is looked for now and then, and is no reason not
     /// to send the response that is there.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        let is_sending = matches!(self.phase, Phase::Sending(_));
+        if is_sending && self.inbox.is_cut_off() && self.outbox.is_flushed() {
+            // an upstream that waits for the rest of the body would never go on
+            return Poll::Ready(Err(End::Close));
+        }
         if self.inbox.is_blocked() {
             let waits = matches!(self.phase, Phase::Answering(_)) && !self.inbox.is_last();
             return match self.socket.transport().gone() {
@@ -389,11 +403,11 @@ impl<'a, A: Handler> Driver<'a, A> {
                 }
                 Poll::Ready(self.finish(then))
             }
-            Poll::Ready(Err(_)) => Poll::Ready(Err(match reply.encoding {
-                Encoding::UntilClose => End::Reset,
-                Encoding::Chunked(_) | Encoding::Length(_) => End::Close,
-            })),
-            Poll::Pending => self.poll_gone(cx),
+            Poll::Ready(Err(_)) => Poll::Ready(Err(early_end(&reply.encoding))),
+            Poll::Pending => {
+                let end = early_end(&reply.encoding);
+                self.poll_gone(cx).map(|gone| gone.map_err(|_| end))
+            }
         }
     }
 

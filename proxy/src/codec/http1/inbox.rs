@@ -77,6 +77,11 @@ impl Inbox {
         self.broken
     }
 
+    /// Whether the peer ended its direction within a body.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.ended
+    }
+
     /// Whether no other request can be read after this one.
     pub(super) fn is_last(&self) -> bool {
         self.ended || self.broken.is_some()
@@ -171,7 +176,7 @@ impl Inbox {
                 }
                 Ok(Piece::More) => match self.poll_fill(BODY_READ_BYTES, socket, cx) {
                     Poll::Ready(Ok(())) => self.moved = self.moved.wrapping_add(1),
-                    // the peer may still read what the exchange replies to half a request
+                    // the peer may still read what there is of a response to half a request
                     Poll::Ready(Err(Gone::Ended)) => {
                         self.ended = true;
                         self.lane = None;

@@ -114,9 +114,14 @@ async fn cluster_whose_config_server_is_away_keeps_its_endpoints_until_their_tim
         ])
         .spawn();
     until_says(&proxy, "here").await;
-    // Without a local endpoint, the remote cluster gets the traffic.
+    // Without localities, the endpoints of both clusters share the traffic; the remote one gets all of it when the local
+    // one is gone.
     let gone = kubectl(&east, &["delete", "endpointslice", "web-1"], "");
     assert!(gone.status.success(), "{gone:?}");
+    let local = here.address.to_string();
+    patiently("the local endpoint leaves", || {
+        !proxy.page("/clusters").contains(&local)
+    });
     until_says(&proxy, "there").await;
 
     drop(west_server);

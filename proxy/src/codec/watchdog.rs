@@ -50,6 +50,8 @@ pub struct ConnectionActivity {
     pub starved: bool,
     /// Whether we read nothing for now, and so do not see the peer leave.
     pub blocked: bool,
+    /// Whether the peer ended its direction within a request body.
+    pub cut_off: bool,
     /// Changes whenever bytes move.
     pub moved: u32,
     /// When a drain began, if it has.
@@ -58,6 +60,9 @@ pub struct ConnectionActivity {
 
 /// How long it may take to see that a peer left of which nothing is read.
 const PEER_CHECK: Duration = Duration::from_secs(1);
+
+/// How long a request may go on whose body the peer cut off. Whoever reads the body learns of it at once, and may reply.
+const CUT_OFF_GRACE: Duration = Duration::from_secs(1);
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +84,8 @@ enum ConnectionState {
     Answered,
     /// Waits for us.
     Busy,
+    /// Waits for us, and the rest of its request will never come.
+    CutOff,
     /// Sends a request head.
     Head,
     /// Between requests.
@@ -91,6 +98,9 @@ impl ConnectionActivity {
     fn standing(&self) -> ConnectionState {
         if self.place == StreamPosition::Body && self.in_flight == 0 && !self.unflushed {
             return ConnectionState::Answered;
+        }
+        if self.cut_off && self.in_flight > 0 && !self.unflushed {
+            return ConnectionState::CutOff;
         }
         if self.unflushed || (self.place == StreamPosition::Body && self.starved) {
             return ConnectionState::Stalled;
@@ -152,6 +162,7 @@ impl Watchdog {
                 (self.since.max(drain).after(LINGER_SHORT), Action::Close)
             }
             (ConnectionState::Busy, _) => (end, Action::Close),
+            (ConnectionState::CutOff, _) => (self.since.after(CUT_OFF_GRACE), Action::Close),
             (ConnectionState::Head, _) => (
                 self.since.after(timeouts.head),
                 Action::Refuse(Refusal::HeadTimeout),
@@ -202,6 +213,7 @@ mod tests {
         unflushed: false,
         starved: true,
         blocked: false,
+        cut_off: false,
         moved: 9,
         draining: None,
     };
@@ -264,6 +276,22 @@ mod tests {
                     ..body
                 },
                 None,
+            ),
+            (
+                Activity {
+                    blocked: true,
+                    cut_off: true,
+                    ..body
+                },
+                Some((1, Action::Close)),
+            ),
+            (
+                Activity {
+                    cut_off: true,
+                    unflushed: true,
+                    ..body
+                },
+                Some((300, Action::Refuse(Refusal::BodyTimeout))),
             ),
             (stuck, Some((300, Action::Refuse(Refusal::BodyTimeout)))),
             (answered, Some((5, Action::Close))),

@@ -252,6 +252,26 @@ fn client_disconnect_cancels_an_upload_that_nobody_reads() {
     }
 }
 
+#[test]
+fn client_that_ends_within_its_body_is_cancelled_even_if_nobody_reads_that() {
+    let (downstream, told) = silent();
+    for body in [
+        "content-length: 10\r\n\r\nhello",
+        "transfer-encoding: chunked\r\n\r\n5\r\nhel",
+    ] {
+        for is_closed in [false, true] {
+            let mut client = Raw::connect(downstream.address());
+            client.send(format!("POST / HTTP/1.1\r\nHost: a.test\r\n{body}"));
+            assert_eq!(told.recv_timeout(DEADLINE), Ok(Heard::Began));
+            client.finish();
+            let left = (!is_closed).then_some(client);
+            let heard = told.recv_timeout(DEADLINE);
+            assert_eq!(heard, Ok(Heard::GivenUp), "{body:?}, closed: {is_closed}");
+            drop(left);
+        }
+    }
+}
+
 /// The body of a response that begins, and never goes on.
 struct Begun(
     Option<Bytes>,

@@ -152,6 +152,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             unflushed: closing || !self.outbox.is_flushed(),
             starved: self.inbox.is_starved(),
             blocked: self.inbox.is_blocked(),
+            cut_off: self.inbox.is_cut_off(),
             moved: self.inbox.moved().wrapping_add(self.outbox.moved()),
             draining: member.draining(),
         }

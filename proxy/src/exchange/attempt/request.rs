@@ -51,13 +51,18 @@ impl ForwardedRequest<'_> {
             ..
         } = self;
         let mut attempt = pin!(send::run(context, picked, outgoing, &connected));
-        let within = poll_fn(|cx| match (attempt.as_mut().poll(cx), deadline.as_mut()) {
-            (Poll::Pending, Some(deadline)) => deadline
-                .poll(cx, connected.get())
-                .map(|kind| Err(Error::new(kind))),
-            (polled, _) => polled,
-        });
-        let attempted = within.await;
+        let attempted = match deadline {
+            None => attempt.await,
+            Some(deadline) => {
+                let within = poll_fn(|cx| match attempt.as_mut().poll(cx) {
+                    Poll::Pending => deadline
+                        .poll(cx, connected.get())
+                        .map(|kind| Err(Error::new(kind))),
+                    ready => ready,
+                });
+                within.await
+            }
+        };
         if let Some(outcome) = health::outcome(&attempted, grpc) {
             picked.report(outcome);
         }

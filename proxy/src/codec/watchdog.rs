@@ -61,7 +61,7 @@ pub struct ConnectionActivity {
 /// How long it may take to see that a peer left of which nothing is read.
 const PEER_CHECK: Duration = Duration::from_secs(1);
 
-/// How long a request may go on whose body the peer cut off. Whoever reads the body learns of it at once, and may reply.
+/// How long a request may go on whose body the peer cut off. A reader of the body learns of it at once, and may reply.
 const CUT_OFF_GRACE: Duration = Duration::from_secs(1);
 
 /// What to do.

@@ -277,22 +277,6 @@ mod tests {
                 },
                 None,
             ),
-            (
-                Activity {
-                    blocked: true,
-                    cut_off: true,
-                    ..body
-                },
-                Some((1, Action::Close)),
-            ),
-            (
-                Activity {
-                    cut_off: true,
-                    unflushed: true,
-                    ..body
-                },
-                Some((300, Action::Refuse(Refusal::BodyTimeout))),
-            ),
             (stuck, Some((300, Action::Refuse(Refusal::BodyTimeout)))),
             (answered, Some((5, Action::Close))),
             (
@@ -312,6 +296,24 @@ mod tests {
         ] {
             assert_eq!(outcome(seen), expected, "{seen:?}");
         }
+    }
+
+    #[test]
+    fn request_whose_body_was_cut_off_ends_soon_unless_it_is_being_answered() {
+        let waits = ConnectionActivity {
+            in_flight: 1,
+            place: StreamPosition::Body,
+            blocked: true,
+            cut_off: true,
+            ..IDLE
+        };
+        assert_eq!(outcome(waits), Some((1, Action::Close)));
+        let unflushed = ConnectionActivity {
+            unflushed: true,
+            ..waits
+        };
+        let refused = Action::Refuse(Refusal::BodyTimeout);
+        assert_eq!(outcome(unflushed), Some((300, refused)));
     }
 
     #[test]

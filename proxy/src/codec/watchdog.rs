@@ -50,7 +50,7 @@ pub struct ConnectionActivity {
     pub starved: bool,
     /// Whether we read nothing for now, and so do not see the peer leave.
     pub blocked: bool,
-    /// Whether the peer ended its direction within a request body.
+    /// Whether the peer ended its direction within a request body, or after one that broke.
     pub cut_off: bool,
     /// Changes whenever bytes move.
     pub moved: u32,

@@ -258,6 +258,7 @@ fn client_that_ends_within_its_body_is_cancelled_even_if_nobody_reads_that() {
     for body in [
         "content-length: 10\r\n\r\nhello",
         "transfer-encoding: chunked\r\n\r\n5\r\nhel",
+        "transfer-encoding: chunked\r\n\r\nmalformed\r\n",
     ] {
         for is_closed in [false, true] {
             let mut client = Raw::connect(downstream.address());

@@ -155,10 +155,11 @@ fn t127_older_of_an_http_and_a_tcp_server_keeps_the_port() {
         } else {
             ("raw", "HTTP")
         };
-        let log = proxy.stderr();
+        let taken = format!("is taken by Gateway/default/{owner}");
+        let log = proxy.has_logged(&taken);
         let warned = log.lines().any(|line| {
             line.contains("X282")
-                && line.contains(&format!("is taken by Gateway/default/{owner}"))
+                && line.contains(&taken)
                 && line.contains(&format!("it speaks {late}"))
         });
         assert!(warned, "{log}");

@@ -134,11 +134,8 @@ async fn service_is_visible_in_the_namespaces_of_export_to() {
         })
         .await;
     }
-    let log = proxy.stderr();
-    assert!(
-        log.contains("X275") && log.contains("is not exported to namespace `default`"),
-        "{log}"
-    );
+    let log = proxy.has_logged("is not exported to namespace `default`");
+    assert!(log.contains("X275"), "{log}");
 }
 
 #[tokio::test]

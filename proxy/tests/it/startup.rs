@@ -3,7 +3,6 @@
 use std::process::{Command, Output, Stdio};
 
 use crate::support::client::{Client, Front};
-use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::proxy::{Start, free_address};
 
@@ -100,12 +99,7 @@ fn gateway_for_other_proxies_is_reported_when_nothing_listens() {
         .file("mesh.yaml", mesh)
         .start();
     let expected = "selects istio=egressgateway; the labels of this proxy: istio=ingressgateway";
-    eventually("the log says why", || {
-        proxy
-            .stderr()
-            .contains("nothing listens: Gateway/default/edge")
-    });
-    let log = proxy.stderr();
+    let log = proxy.has_logged("nothing listens: Gateway/default/edge");
     assert!(log.contains(expected), "{log}");
 }
 
@@ -252,8 +246,7 @@ async fn invalid_files_do_not_affect_other_files() {
             .all(|name| log.contains(&format!("{name}.yaml")))
     })
     .await;
-    let log = proxy.stderr();
-    assert!(log.contains("/large.yaml: YAML010: the file has"), "{log}");
+    proxy.has_logged("/large.yaml: YAML010: the file has");
     assert_eq!(client.get("/").await.text(), "good");
     let memory = proxy.metric("process_resident_memory_bytes", &[]);
     assert!(memory < f64::from(200 << 20), "{memory} bytes");

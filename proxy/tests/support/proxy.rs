@@ -302,9 +302,15 @@ impl Proxy {
         std::fs::read_to_string(self.directory.path().join("stderr")).unwrap()
     }
 
-    /// Waits until it has logged this: a thread of its own writes the lines, so one may come after the event that it is about.
-    pub fn has_logged(&self, text: &str) {
-        eventually(text, || self.stderr().contains(text));
+    /// Waits until it has logged this, and returns all that it has logged: a thread of its own writes the lines, so one may
+    /// come after the event that it is about.
+    pub fn has_logged(&self, text: &str) -> String {
+        let mut log = String::new();
+        eventually(text, || {
+            log = self.stderr();
+            log.contains(text)
+        });
+        log
     }
 
     /// Memory that it has right now, in KiB.

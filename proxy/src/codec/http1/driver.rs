@@ -340,7 +340,11 @@ impl<'a, A: Handler> Driver<'a, A> {
             return match self.socket.transport().gone() {
                 Some(Gone::Broken) => Poll::Ready(Err(End::Close)),
                 Some(Gone::Ended) if waits => Poll::Ready(Err(End::Close)),
-                Some(Gone::Ended) | None => Poll::Pending,
+                Some(Gone::Ended) => {
+                    self.inbox.end_unread();
+                    Poll::Pending
+                }
+                None => Poll::Pending,
             };
         }
         let gone = self.inbox.poll_gone(&mut self.socket, cx);

@@ -37,7 +37,7 @@ pub(super) struct Inbox {
     lane: Option<OpenLane>,
     /// Why the body of the request broke.
     broken: Option<Refusal>,
-    /// Whether the peer ended its direction within a body.
+    /// Whether the peer ended its direction within a body, or after one that broke.
     ended: bool,
     moved: u32,
     starved: bool,
@@ -77,9 +77,14 @@ impl Inbox {
         self.broken
     }
 
-    /// Whether the peer ended its direction within a body.
+    /// Whether the peer ended its direction within a body, or after one that broke.
     pub(super) fn is_cut_off(&self) -> bool {
         self.ended
+    }
+
+    /// The peer was seen to have ended its direction, behind bytes that are not read: after a body that broke, it gave up.
+    pub(super) fn end_unread(&mut self) {
+        self.ended |= self.broken.is_some();
     }
 
     /// Whether no other request can be read after this one.

@@ -1,6 +1,7 @@
 //! Delegates, with the conditions of root and delegate put together.
 
 use super::{World, ask};
+use crate::support::eventually;
 use crate::support::mesh::routes;
 
 fn delegate(name: &str, matches: &str) -> String {
@@ -40,11 +41,9 @@ async fn delegate_matches_are_intersected_and_conflicts_are_dropped() {
     ] {
         assert_eq!(ask(&proxy, request).await, expected, "{request}");
     }
-    let log = proxy.stderr();
     for name in ["c", "ns"] {
-        let dropped = log
-            .lines()
-            .any(|line| line.contains("X287") && line.contains(&format!("default/{name} ")));
-        assert!(dropped, "{name}: {log}");
+        let dropped =
+            |line: &str| line.contains("X287") && line.contains(&format!("default/{name} "));
+        eventually(name, || proxy.stderr().lines().any(dropped));
     }
 }

@@ -47,7 +47,7 @@ fn outbound_serves_new_and_open_connections_while_inbound_drains() {
         assert!(!reply.has("connection: close"));
     }
     assert_eq!(get(&mut open, "api").status, 200, "an open one");
-    let log = sidecar.proxy.stderr();
+    let log = sidecar.proxy.has_logged("draining inbound");
     let line = log.lines().find(|line| line.contains("draining inbound"));
     let line = line.unwrap_or_else(|| panic!("{log}"));
     // connections that look whether inbound refuses may count as well

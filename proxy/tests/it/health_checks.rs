@@ -1,6 +1,6 @@
 //! Active health checks by annotation: over HTTP, gRPC and TCP, while endpoints fall ill, recover, come and go.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -28,9 +28,14 @@ struct Patient {
 
 impl Patient {
     fn new(name: &'static str) -> Self {
+        Self::at([127, 0, 0, 1].into(), name)
+    }
+
+    fn at(ip: IpAddr, name: &'static str) -> Self {
         let health = Arc::new(AtomicU16::new(200));
         let now = Arc::clone(&health);
-        let origin = Origin::start(Back::H1, move |request| {
+        let listener = TcpListener::bind((ip, 0)).unwrap();
+        let origin = Origin::start_on(listener, Back::H1, move |request| {
             let health = now.load(Ordering::Relaxed);
             let asked = request.uri().path() == "/healthz";
             async move {
@@ -287,15 +292,15 @@ fn http_checks_use_the_configured_statuses_and_host() {
 
 #[test]
 fn tcp_checks_connect_to_the_port() {
-    let (one, two) = (Patient::new("one"), Patient::new("two"));
-    let port = |at: SocketAddr, port: u16| SocketAddr::new(at.ip(), port);
-    let other = free_address().port();
+    // of this test alone: nothing takes the port while nothing listens on it
+    let ip = free_address().ip();
+    let listener = TcpListener::bind((ip, 0)).unwrap();
+    let other = listener.local_addr().unwrap().port();
+    let (one, two) = (Patient::at(ip, "one"), Patient::at(ip, "two"));
     let annotations = format!(
         "strait.io/health-check: tcp, strait.io/health-check-port: '{other}', \
          strait.io/health-check-interval: 100ms, strait.io/health-check-unhealthy-threshold: '1'"
     );
-    // both are on one address: the port is that of both
-    let listener = TcpListener::bind(port(one.origin.address, other)).unwrap();
     let endpoints = [one.origin.address, two.origin.address];
     let proxy = start(service("HTTP", &endpoints, &annotations), rule(""));
     eventually("both pass", || {
@@ -307,7 +312,7 @@ fn tcp_checks_connect_to_the_port() {
         Raw::connect(proxy.edge).send(GET).reply().status == 503
     });
     assert!(proxy.page("/clusters").contains("refused"));
-    let _listener = TcpListener::bind(port(one.origin.address, other)).unwrap();
+    let _listener = TcpListener::bind((ip, other)).unwrap();
     eventually("both are back", || both(&proxy));
 }
 

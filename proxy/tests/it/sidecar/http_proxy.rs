@@ -223,8 +223,9 @@ fn open_proxy_is_warned_of_and_does_not_reach_itself_by_the_machines_address() {
     let looping = service("loop", "10.96.0.9", ("http", 80), (own, port).into());
     let any = SocketAddr::from(([0, 0, 0, 0], port));
     let proxy = HttpProxy::start_at(any, &[], [looping]);
-    let open = "the HTTP proxy is open to every client";
-    proxy.proxy.has_logged(open);
+    proxy
+        .proxy
+        .has_logged("the HTTP proxy is open to every client");
     for host in ["loop", &format!("{own}:{port}")] {
         let reply = proxy.get(&format!("http://{host}/"));
         assert_eq!(reply.status, 508, "{host}");

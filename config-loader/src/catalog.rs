@@ -14,6 +14,7 @@ mod index;
 
 mod naming;
 mod peers;
+mod pods;
 mod rules;
 mod services;
 mod shifts;
@@ -28,6 +29,7 @@ pub use exports::{MERGED_CONFLICTS, is_accepted, served_exports};
 pub use index::HostIndex;
 pub use naming::{DefaultDomain, Naming};
 pub use peers::{Accepted, PeerPolicy};
+pub use pods::{PodInfo, pod, pod_of, pods_in, slices_of_changed};
 pub use rules::{DestinationRules, PossibleClient};
 pub use services::{HostEntry, Seen, Services};
 pub use shifts::RoutedHosts;

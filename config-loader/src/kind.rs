@@ -20,8 +20,14 @@ pub enum Kind {
     GlobalTrafficPolicy,
     /// networking.karmada.io
     MultiClusterService,
+    /// core
+    Namespace,
+    /// core
+    Node,
     /// security.istio.io
     PeerAuthentication,
+    /// core
+    Pod,
     /// core
     Secret,
     /// core
@@ -50,8 +56,14 @@ impl Kind {
         )
     }
 
+    /// Whether objects of this kind are the state of a Kubernetes cluster rather than configuration: they come from its API
+    /// server, or from files with what it says, and most of their fields are for others.
+    pub fn is_state(self) -> bool {
+        matches!(self, Kind::Namespace | Kind::Node | Kind::Pod)
+    }
+
     /// Every kind.
-    pub const ALL: [Kind; 16] = [
+    pub const ALL: [Kind; 19] = [
         Kind::Cluster,
         Kind::Destination,
         Kind::DestinationRule,
@@ -59,7 +71,10 @@ impl Kind {
         Kind::Gateway,
         Kind::GlobalTrafficPolicy,
         Kind::MultiClusterService,
+        Kind::Namespace,
+        Kind::Node,
         Kind::PeerAuthentication,
+        Kind::Pod,
         Kind::Secret,
         Kind::Service,
         Kind::ServiceEntry,
@@ -80,7 +95,10 @@ impl Kind {
             Kind::Gateway => "Gateway",
             Kind::GlobalTrafficPolicy => "GlobalTrafficPolicy",
             Kind::MultiClusterService => "MultiClusterService",
+            Kind::Namespace => "Namespace",
+            Kind::Node => "Node",
             Kind::PeerAuthentication => "PeerAuthentication",
+            Kind::Pod => "Pod",
             Kind::Secret => "Secret",
             Kind::Service => "Service",
             Kind::ServiceEntry => "ServiceEntry",

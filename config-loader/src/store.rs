@@ -50,6 +50,25 @@ struct Position {
     slot: usize,
 }
 
+/// Where the versions of one object stand, in order: mostly in one place, which a tree would take much memory for.
+#[derive(Debug, Default)]
+struct Positions(Vec<Position>);
+
+impl Positions {
+    fn insert(&mut self, position: Position) {
+        if let Err(at) = self.0.binary_search(&position) {
+            self.0.reserve_exact(1);
+            self.0.insert(at, position);
+        }
+    }
+
+    fn remove(&mut self, position: &Position) {
+        if let Ok(at) = self.0.binary_search(position) {
+            self.0.remove(at);
+        }
+    }
+}
+
 /// Objects to decide about, each with the file whose change is the reason.
 type Affected = BTreeMap<ObjectRef, Arc<str>>;
 
@@ -60,7 +79,7 @@ pub struct Store {
     /// The files that something is wrong with.
     with_findings: BTreeSet<Arc<str>>,
     /// Where each object stands; more than one place is an error in all but the first.
-    holders: HashMap<ObjectRef, BTreeSet<Position>>,
+    holders: HashMap<ObjectRef, Positions>,
     in_force: HashMap<ObjectRef, Arc<dyn AnyObject>>,
     repeated: BTreeSet<ObjectRef>,
     /// Objects that are refused where they stand, or that vanished while their file is broken.
@@ -155,7 +174,7 @@ impl Store {
     fn unregister(&mut self, id: &ObjectRef, position: &Position) {
         if let Some(holders) = self.holders.get_mut(id) {
             holders.remove(position);
-            if holders.is_empty() {
+            if holders.0.is_empty() {
                 self.holders.remove(id);
             }
         }
@@ -207,7 +226,7 @@ impl Store {
                 )
             }
         };
-        let count = holders.map_or(0, BTreeSet::len);
+        let count = holders.map_or(0, |holders| holders.0.len());
         remember(&mut self.repeated, &id, count > 1);
         remember(&mut self.quarantined, &id, quarantined);
         match refused {
@@ -241,7 +260,8 @@ impl Store {
     /// Where an object stands, in the order in which its versions count: those of the file that the one in effect is
     /// from, then by file and document. An object that is repeated by mistake does not replace it.
     fn slots(&self, id: &ObjectRef) -> Vec<(&Position, &DocumentObject)> {
-        let holders = self.holders.get(id).into_iter().flatten();
+        let holders = self.holders.get(id).into_iter();
+        let holders = holders.flat_map(|holders| &holders.0);
         let slots = holders.filter_map(|position| Some((position, self.slot(position)?)));
         let mut slots: Vec<_> = slots.collect();
         if let ([_, _, ..], Some(before)) = (&*slots, self.in_force.get(id)) {
@@ -366,7 +386,8 @@ impl Store {
     pub(crate) fn rejected_files(&self) -> BTreeSet<Arc<str>> {
         let quarantined = self.quarantined.iter();
         let files = quarantined.flat_map(|id| {
-            let holders = self.holders.get(id).into_iter().flatten();
+            let holders = self.holders.get(id).into_iter();
+            let holders = holders.flat_map(|holders| &holders.0);
             let kept = self.kept.get(id).into_iter();
             holders.map(|position| &position.file).chain(kept)
         });
@@ -375,7 +396,7 @@ impl Store {
 
     fn quarantine(&self, id: &ObjectRef) -> Quarantined {
         let in_force = self.in_force.get(id);
-        let holder = self.holders.get(id).and_then(BTreeSet::first);
+        let holder = self.holders.get(id).and_then(|holders| holders.0.first());
         let file = holder
             .map(|position| &position.file)
             .or_else(|| self.kept.get(id));

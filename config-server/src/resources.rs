@@ -105,7 +105,7 @@ fn collect() -> Vec<Resource> {
             ..own(REPORT_GROUP, REPORT_KIND, PROXY)
         },
     ];
-    for row in kinds::rows() {
+    for row in kinds::rows().filter(|row| !row.kind.is_state()) {
         resources.extend(row.api_groups().into_iter().map(|group| Resource {
             group,
             versions: row.versions_in(group).collect(),

@@ -20,6 +20,8 @@ mod inputs;
 mod listeners;
 mod members;
 
+pub mod own_pod;
+
 pub mod peers;
 pub mod policies;
 

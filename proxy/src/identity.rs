@@ -16,7 +16,7 @@ pub enum Mode {
     Sidecar,
 }
 
-/// The proxy's identity, from flags and environment. Only the remote clusters change while it runs.
+/// The proxy's identity, from flags, environment and its own pod. What the pod says and the remote clusters change while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Gateway or sidecar. Flag `--mode`, default gateway.
@@ -31,6 +31,8 @@ pub struct Identity {
     pub labels: BTreeMap<String, String>,
     /// Network name, empty by default. Flag `--network`.
     pub network: String,
+    /// The proxy's own pod, which says what no flag says; none if pods are not read. Flag `--pod`.
+    pub pod: Option<OwnPod>,
     /// Domain that short host names are completed with. Flag `--domain`, default `cluster.local`.
     pub domain: String,
     /// Namespace that holds mesh-wide defaults. Flag `--root-namespace`, default `istio-system`.
@@ -51,6 +53,15 @@ pub struct Identity {
     pub sockets: SidecarSockets,
     /// What the mesh does where a rule says nothing.
     pub mesh: MeshDefaults,
+}
+
+/// The pod that the proxy runs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnPod {
+    /// Its namespace. Environment `POD_NAMESPACE`, default `--namespace`.
+    pub namespace: String,
+    /// Its name. Environment `POD_NAME`.
+    pub name: String,
 }
 
 /// The identity of the workload within the mesh. A file that is not named is that of `mesh_certs`.
@@ -358,6 +369,7 @@ impl Default for Identity {
             namespace: "default".to_owned(),
             labels: BTreeMap::new(),
             network: String::new(),
+            pod: None,
             domain: "cluster.local".to_owned(),
             root_namespace: "istio-system".to_owned(),
             mesh_certs: "/etc/certs".to_owned(),

@@ -1,4 +1,4 @@
-//! The Kubernetes core kinds.
+//! The Kubernetes core kinds: those of services, and the state of a cluster (`Kind::is_state`).
 
 use super::api::{AGE, Api, text};
 use super::row::Row;
@@ -21,6 +21,30 @@ pub(super) const ROWS: &[Row] = &[
         body: Body::Whole,
         read: |draft| draft.check(validate::core::endpoint_slice),
         fields: fields_of::<raw::core::EndpointSlice>,
+    },
+    Row {
+        kind: Kind::Namespace,
+        api_versions: &["v1"],
+        api: Api::of("namespaces").cluster_scoped(),
+        body: Body::Whole,
+        read: |draft| draft.check(validate::core::namespace),
+        fields: fields_of::<raw::core::Namespace>,
+    },
+    Row {
+        kind: Kind::Node,
+        api_versions: &["v1"],
+        api: Api::of("nodes").cluster_scoped(),
+        body: Body::Whole,
+        read: |draft| draft.check(validate::core::node),
+        fields: fields_of::<raw::core::Node>,
+    },
+    Row {
+        kind: Kind::Pod,
+        api_versions: &["v1"],
+        api: Api::of("pods"),
+        body: Body::Whole,
+        read: |draft| draft.check(validate::core::pod),
+        fields: fields_of::<raw::core::Pod>,
     },
     Row {
         kind: Kind::Secret,

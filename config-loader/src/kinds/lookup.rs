@@ -66,9 +66,10 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_outside_of_namespaces() {
+    fn clusters_and_parts_of_them_are_outside_of_namespaces() {
+        let outside = [Kind::Cluster, Kind::Namespace, Kind::Node];
         for row in rows() {
-            assert_eq!(row.api.is_namespaced, row.kind != Kind::Cluster);
+            assert_eq!(row.api.is_namespaced, !outside.contains(&row.kind));
         }
     }
 }

@@ -119,6 +119,7 @@ pub(super) fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Optio
     } = document;
     place_all(&mut malformed, Some(&root), &locator);
     reading.diagnostics.append(&mut malformed);
+    reading.slots.shrink_to_fit();
     (reading, Some(root))
 }
 

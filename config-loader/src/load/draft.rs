@@ -1,5 +1,6 @@
 //! One object on its way from a tree to its checked form.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -145,8 +146,11 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Lets pass what may.
+    /// Lets pass what may: most fields of the state of a cluster are for others.
     fn forgive(&mut self) {
+        if self.kind.is_state() {
+            self.found.retain(|found| found.code != CM021);
+        }
         let unknown = self.found.iter_mut().filter(|found| found.code == CM021);
         for found in unknown.filter(|_| self.options.unknown_fields_pass) {
             found.severity = Severity::Warning;
@@ -258,8 +262,14 @@ impl<'a> Draft<'a> {
         let spec = spec.marked(&metadata.labels, &metadata.annotations);
         Some(Arc::new(Object {
             id,
-            labels: std::mem::take(&mut self.metadata.labels),
-            annotations: std::mem::take(&mut self.metadata.annotations),
+            labels: match T::KEEPS_MARKS {
+                true => std::mem::take(&mut self.metadata.labels),
+                false => BTreeMap::new(),
+            },
+            annotations: match T::KEEPS_MARKS {
+                true => std::mem::take(&mut self.metadata.annotations),
+                false => BTreeMap::new(),
+            },
             created: self.metadata.created,
             order: self.order,
             provenance: Provenance {

@@ -86,6 +86,7 @@ pub(crate) fn read_file(
             layout,
         });
     }
+    documents.shrink_to_fit();
     FileReading {
         documents,
         failure: None,

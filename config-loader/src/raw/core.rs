@@ -1,6 +1,7 @@
 //! The Kubernetes core kinds as written.
 
 mod endpoint_slice;
+mod pod;
 mod secret;
 mod service;
 mod shared;
@@ -9,6 +10,7 @@ pub use endpoint_slice::{
     EndpointConditions, EndpointHints, EndpointSlice, Hint, ObjectReference, SliceEndpoint,
     SlicePort,
 };
+pub use pod::{Namespace, Node, Pod, PodCondition, PodIp, PodSpec, PodStatus};
 pub use secret::{Secret, SecretText};
 pub use service::{Service, ServicePort, ServiceSpec, ServiceStatus};
 pub use shared::{

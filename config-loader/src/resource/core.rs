@@ -3,6 +3,10 @@
 mod condition;
 mod endpoint_slice;
 mod ingress;
+mod label_text;
+mod namespace;
+mod node;
+mod pod;
 pub(crate) mod pod_owner;
 mod secret;
 mod service;
@@ -11,6 +15,11 @@ mod shared;
 pub use condition::{Condition, ConditionStatus};
 pub use endpoint_slice::{AddressType, Conditions, EndpointSlice, SliceEndpoint, SlicePort};
 pub use ingress::{Ingress, IngressMode, IngressPort};
+pub use label_text::LabelText;
+pub use namespace::Namespace;
+pub use node::Node;
+pub use pod::Pod;
+pub(crate) use pod::{name_in, own_name};
 pub use pod_owner::PodOwner;
 pub use secret::{Secret, SecretType, SecretValue};
 pub use service::{

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::core::{EndpointSlice, Secret, Service};
+use super::core::{EndpointSlice, Namespace, Node, Pod, Secret, Service};
 use super::flomesh::{Cluster, GlobalTrafficPolicy, ServiceExport, ServiceImport};
 use super::gloo::Destination;
 use super::istio::{
@@ -143,6 +143,12 @@ pub struct ResourceSet {
     pub services: Objects<Service>,
     /// EndpointSlice objects.
     pub endpoint_slices: Objects<EndpointSlice>,
+    /// Pod objects.
+    pub pods: Objects<Pod>,
+    /// Node objects.
+    pub nodes: Objects<Node>,
+    /// Namespace objects.
+    pub namespaces: Objects<Namespace>,
     /// Secret objects.
     pub secrets: Objects<Secret>,
     /// Rejected objects that restrict what is allowed ([`Kind::restricts`]) and of which there never was a good version.
@@ -167,7 +173,10 @@ impl ResourceSet {
             Kind::Gateway => self.gateways.remove(&name),
             Kind::GlobalTrafficPolicy => self.global_traffic_policies.remove(&name),
             Kind::MultiClusterService => self.multi_cluster_services.remove(&name),
+            Kind::Namespace => self.namespaces.remove(&name),
+            Kind::Node => self.nodes.remove(&name),
             Kind::PeerAuthentication => self.peer_authentications.remove(&name),
+            Kind::Pod => self.pods.remove(&name),
             Kind::Secret => self.secrets.remove(&name),
             Kind::Service => self.services.remove(&name),
             Kind::ServiceEntry => self.service_entries.remove(&name),
@@ -189,7 +198,10 @@ impl ResourceSet {
             Kind::Gateway => self.gateways.len(),
             Kind::GlobalTrafficPolicy => self.global_traffic_policies.len(),
             Kind::MultiClusterService => self.multi_cluster_services.len(),
+            Kind::Namespace => self.namespaces.len(),
+            Kind::Node => self.nodes.len(),
             Kind::PeerAuthentication => self.peer_authentications.len(),
+            Kind::Pod => self.pods.len(),
             Kind::Secret => self.secrets.len(),
             Kind::Service => self.services.len(),
             Kind::ServiceEntry => self.service_entries.len(),
@@ -215,7 +227,10 @@ impl ResourceSet {
             Kind::MultiClusterService => self
                 .multi_cluster_services
                 .same(&other.multi_cluster_services),
+            Kind::Namespace => self.namespaces.same(&other.namespaces),
+            Kind::Node => self.nodes.same(&other.nodes),
             Kind::PeerAuthentication => self.peer_authentications.same(&other.peer_authentications),
+            Kind::Pod => self.pods.same(&other.pods),
             Kind::Secret => self.secrets.same(&other.secrets),
             Kind::Service => self.services.same(&other.services),
             Kind::ServiceEntry => self.service_entries.same(&other.service_entries),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::core::{EndpointSlice, Secret, Service};
+use super::core::{EndpointSlice, Namespace, Node, Pod, Secret, Service};
 use super::flomesh::{Cluster, GlobalTrafficPolicy, ServiceExport, ServiceImport};
 use super::gloo::Destination;
 use super::istio::{
@@ -21,6 +21,8 @@ use crate::kind::{Kind, ObjectRef};
 pub trait Spec: Debug + Send + Sync + Sized + 'static {
     /// The kind.
     const KIND: Kind;
+    /// Whether objects keep their labels and annotations; otherwise [`Spec::marked`] takes what counts.
+    const KEEPS_MARKS: bool = true;
     /// The objects of this kind.
     fn objects(set: &ResourceSet) -> &Objects<Self>;
     /// The objects of this kind, to be changed.
@@ -292,5 +294,68 @@ impl Spec for Secret {
 
     fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Secret> {
         &mut set.secrets
+    }
+}
+
+impl Spec for Pod {
+    const KIND: Kind = Kind::Pod;
+    const KEEPS_MARKS: bool = false;
+
+    fn objects(set: &ResourceSet) -> &Objects<Pod> {
+        &set.pods
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Pod> {
+        &mut set.pods
+    }
+
+    fn marked(
+        self,
+        labels: &BTreeMap<String, String>,
+        _annotations: &BTreeMap<String, String>,
+    ) -> Pod {
+        Pod::marked(self, labels)
+    }
+}
+
+impl Spec for Node {
+    const KIND: Kind = Kind::Node;
+    const KEEPS_MARKS: bool = false;
+
+    fn objects(set: &ResourceSet) -> &Objects<Node> {
+        &set.nodes
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Node> {
+        &mut set.nodes
+    }
+
+    fn marked(
+        self,
+        labels: &BTreeMap<String, String>,
+        _annotations: &BTreeMap<String, String>,
+    ) -> Node {
+        Node::marked(self, labels)
+    }
+}
+
+impl Spec for Namespace {
+    const KIND: Kind = Kind::Namespace;
+    const KEEPS_MARKS: bool = false;
+
+    fn objects(set: &ResourceSet) -> &Objects<Namespace> {
+        &set.namespaces
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Namespace> {
+        &mut set.namespaces
+    }
+
+    fn marked(
+        self,
+        labels: &BTreeMap<String, String>,
+        _annotations: &BTreeMap<String, String>,
+    ) -> Namespace {
+        Namespace::marked(self, labels)
     }
 }

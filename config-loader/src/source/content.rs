@@ -69,8 +69,8 @@ fn unread(kind: Kind, reader: Reader, field: &str) -> Unread {
         // Their status says where the service is, and others write it.
         ("status", Kind::Destination | Kind::Service, _) => Unread::Fields(&["conditions"]),
         ("status", _, Reader::StatusWriter) => Unread::All,
-        // Conditions say whether an export takes part.
-        ("status", Kind::ServiceExport, Reader::Proxy) => Unread::Fields(&[]),
+        // Conditions say whether an export takes part, and whether a pod is ready.
+        ("status", Kind::Pod | Kind::ServiceExport, Reader::Proxy) => Unread::Fields(&[]),
         ("status", _, Reader::Proxy) => Unread::Fields(&["conditions"]),
         _ => Unread::Fields(&[]),
     }

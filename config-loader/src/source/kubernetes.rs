@@ -1,12 +1,15 @@
 //! Objects of Kubernetes API servers, listed and watched. Uses only `stream`, `state`, `diagnostic`, `kind` and `kinds`.
 //!
 //! - `server` connects to one, asks what it serves (`discovery`), and starts a `watch` of each resource;
-//! - `document` makes of an object what a file would hold, with the marks of its cluster.
+//! - `document` makes of an object what a file would hold, with the marks of its cluster;
+//! - `cluster_state` reads pods, nodes and namespaces without most of their fields, and `pod_gate` brings slices and pods in order.
 
 mod bounded;
 mod client;
+mod cluster_state;
 mod discovery;
 mod document;
+mod pod_gate;
 mod problems;
 mod reporting;
 mod seen;

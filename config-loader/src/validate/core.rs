@@ -1,10 +1,12 @@
 //! The Kubernetes core kinds: raw to checked.
 
 mod endpoint_slice;
+mod pod;
 mod secret;
 mod service;
 
 pub use endpoint_slice::endpoint_slice;
+pub use pod::{namespace, node, pod};
 pub use secret::secret;
 pub use service::service;
 pub(in crate::validate) use service::{DISTRIBUTIONS, TRAFFIC_POLICIES};

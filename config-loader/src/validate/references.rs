@@ -129,6 +129,7 @@ const OF_SIDECARS: &[Kind] = &[
     Kind::Destination,
     Kind::EndpointSlice,
     Kind::MultiClusterService,
+    Kind::Pod,
     Kind::Service,
     Kind::ServiceEntry,
     Kind::ServiceImport,
@@ -155,6 +156,18 @@ const PARTS: &[Part] = &[
             rules::check_hidden(world.set, world.domain, found);
             inherited::check(world.set, world.domain, found);
         },
+    },
+    Part {
+        reads: &[
+            Kind::Destination,
+            Kind::DestinationRule,
+            Kind::EndpointSlice,
+            Kind::Pod,
+            Kind::Service,
+            Kind::ServiceEntry,
+            Kind::ServiceImport,
+        ],
+        check: |world, found| rules::check_unread(world.set, world.domain, world.services, found),
     },
     Part {
         reads: &[Kind::ServiceEntry],

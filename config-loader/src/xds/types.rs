@@ -46,9 +46,10 @@ impl ResourceType {
     }
 }
 
-/// Every type, one for each group that a kind is in, at the preferred version of that group.
+/// Every type, one for each group that a kind is in, at the preferred version of that group. The state of clusters is not
+/// streamed.
 pub fn resource_types() -> impl Iterator<Item = ResourceType> {
-    rows().flat_map(|row| {
+    rows().filter(|row| !row.kind.is_state()).flat_map(|row| {
         let groups = row.api_groups().into_iter();
         groups.filter_map(move |of| {
             let version = row.versions_in(of).next()?;

@@ -41,6 +41,9 @@ pub(super) fn type_name_of(kind: Kind) -> Option<&'static str> {
         | Kind::EndpointSlice
         | Kind::GlobalTrafficPolicy
         | Kind::MultiClusterService
+        | Kind::Namespace
+        | Kind::Node
+        | Kind::Pod
         | Kind::Secret
         | Kind::Service
         | Kind::ServiceExport

@@ -326,11 +326,19 @@ endpoints[].conditions.ready services::service_endpoints_come_from_endpoint_slic
 endpoints[].hostname multicluster::upstream_imports::endpoint_slices_serve_an_upstream_service_import
 endpoints[].nodeName stickiness::traffic_distribution_prefer_same_node_keeps_traffic_on_the_node
 endpoints[].zone balancing::traffic_distribution_prefer_same_zone_keeps_traffic_in_the_zone
-endpoints[].targetRef services::metrics_name_the_workload_of_a_pod
+endpoints[].targetRef kubernetes_pods::subsets_select_endpoints_by_labels_of_pods
 ports[].name services::service_endpoints_come_from_endpoint_slices
 ports[].port services::service_endpoints_come_from_endpoint_slices
 ports[].protocol accepted
 ports[].appProtocol untested
+
+# Pod core
+spec.serviceAccountName kubernetes_pods::automatic_mutual_tls_follows_the_label_of_each_pod
+spec.nodeName untested
+status.phase untested
+status.podIP kubernetes_pods::workload_selector_of_a_service_entry_selects_pods
+status.podIPs untested
+status.conditions untested
 
 # Secret core
 type accepted

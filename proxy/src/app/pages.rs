@@ -15,9 +15,9 @@ use crate::admin::view::{
     SourceView, SourcesView,
 };
 use crate::admin::{self, AdminState};
-use crate::compile::Survey;
 use crate::compile::certificates::mesh;
 use crate::compile::peers::Peers;
+use crate::compile::{Survey, own_pod};
 use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};
 use crate::identity::{Identity, Mode};
@@ -115,7 +115,7 @@ impl Sources {
             let (found, certificates) = (found.clone(), Arc::clone(&self.certificates));
             let identity = Arc::clone(&identity);
             move || {
-                let resources = Arc::clone(&found.borrow().set);
+                let (resources, identity) = newest(&found, &identity);
                 let peers = Peers::of(&resources, &identity, &certificates);
                 let snapshot = slot.load();
                 let mut views =
@@ -167,10 +167,14 @@ impl Sources {
     }
 }
 
-/// The newest resources, and the proxy's identity with the remote clusters of now.
+/// The newest resources, and the proxy's identity with the remote clusters and the own pod of now.
 fn newest(found: &watch::Receiver<Found>, started: &Identity) -> (Arc<ResourceSet>, Identity) {
     let found = found.borrow();
-    (Arc::clone(&found.set), found.members.identity(started))
+    let identity = found.members.identity(started);
+    (
+        Arc::clone(&found.set),
+        own_pod::identity_in(&found.set, identity),
+    )
 }
 
 /// Everything that accepts or has connections: what the snapshot asks for first, then what is on its way out.

@@ -43,6 +43,7 @@ pub fn parts(
                     network: Arc::default(),
                     member: None,
                     labels: Arc::clone(&labels),
+                    node: None,
                     tls: EndpointTls::OfCluster,
                     hop: None,
                     scope: Arc::clone(&state.name),
@@ -90,5 +91,6 @@ fn topology<'a>(
         labels,
         network: "",
         member: "",
+        node: "",
     }
 }

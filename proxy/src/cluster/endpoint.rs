@@ -38,6 +38,8 @@ pub struct Common {
     pub member: Option<Arc<str>>,
     /// Labels that subsets select by.
     pub labels: Arc<BTreeMap<String, String>>,
+    /// The node that they run on, if that is known.
+    pub node: Option<Arc<str>>,
     /// Their TLS settings.
     pub tls: EndpointTls,
     /// How their gateway is asked for them; none for endpoints that are reached directly.

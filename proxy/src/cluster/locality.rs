@@ -57,7 +57,12 @@ pub struct TopologyLabels<'a> {
     pub network: &'a str,
     /// The name of the cluster that it is a member of.
     pub member: &'a str,
+    /// The node that it runs on; empty if that is not known.
+    pub node: &'a str,
 }
+
+/// The label that represents the node.
+const NODE: &str = "kubernetes.io/hostname";
 
 /// The label that represents the network.
 const NETWORK: &str = "topology.istio.io/network";
@@ -75,7 +80,11 @@ impl<'a> TopologyLabels<'a> {
             "topology.istio.io/subzone" => sub_zone,
             NETWORK => self.network,
             MEMBER => self.member,
-            _ => self.labels.get(key).map_or("", String::as_str),
+            _ => match self.labels.get(key) {
+                Some(value) => value,
+                None if key == NODE => self.node,
+                None => "",
+            },
         }
     }
 }

@@ -18,7 +18,7 @@ pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs}
 use crate::control::remote_clusters::ClustersFile;
 pub use workload::WorkloadArgs;
 
-use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, Replay};
+use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, OwnPod, Replay};
 use config_loader::catalog::DefaultDomain;
 
 /// Where configuration comes from.
@@ -109,14 +109,17 @@ pub struct IdentityArgs {
         hide_default_value = true
     )]
     pub locality: String,
-    /// Namespace of the workload, for short names, visibility and Secrets
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "default",
-        env = "STRAIT_NAMESPACE"
-    )]
-    pub namespace: String,
+    /// Namespace of the workload, for short names, visibility and Secrets; default: that of the pod (POD_NAMESPACE), else
+    /// `default`
+    #[arg(long, value_name = "NAME", env = "STRAIT_NAMESPACE")]
+    pub namespace: Option<String>,
+    /// The proxy's own pod: its labels, service account, locality and network count where no flag says otherwise, if pods are
+    /// read from an API server
+    #[arg(long, value_name = "NAME", env = "POD_NAME")]
+    pub pod: Option<String>,
+    /// Namespace of the proxy's own pod.
+    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", hide = true)]
+    pub pod_namespace: Option<String>,
     /// Labels of the workload, matched against Gateway selectors and sourceLabels: key=value,...
     #[arg(long, value_name = "K=V,...", env = "STRAIT_LABELS", value_delimiter = ',', value_parser = label)]
     pub labels: Vec<Option<(String, String)>>,
@@ -275,6 +278,21 @@ pub enum ModeArg {
 }
 
 impl IdentityArgs {
+    /// The namespace of the workload.
+    pub fn namespace(&self) -> &str {
+        let said = self.namespace.as_deref();
+        said.or(self.pod_namespace.as_deref()).unwrap_or("default")
+    }
+
+    /// The pod that the proxy runs in, if that is said.
+    fn pod(&self) -> Option<OwnPod> {
+        let namespace = self.pod_namespace.as_deref();
+        Some(OwnPod {
+            name: self.pod.clone().filter(|name| !name.is_empty())?,
+            namespace: namespace.unwrap_or(self.namespace()).to_owned(),
+        })
+    }
+
     /// The identity that these arguments describe.
     pub fn identity(&self) -> Identity {
         let mode = match self.mode {
@@ -288,7 +306,8 @@ impl IdentityArgs {
                 .clone()
                 .unwrap_or_else(|| Identity::default().cluster),
             locality: self.locality.clone(),
-            namespace: self.namespace.clone(),
+            namespace: self.namespace().to_owned(),
+            pod: self.pod(),
             labels: self.labels.iter().flatten().cloned().collect(),
             network: self.network.clone(),
             domain: self.domain.clone(),

@@ -144,7 +144,7 @@ fn fleet(args: &CheckArgs) -> Fleet {
             name: mesh.name.as_str().into(),
             namespace: mesh.namespace.as_str().into(),
         }),
-        namespace: Some(args.identity.namespace.as_str().into()),
+        namespace: Some(args.identity.namespace().into()),
         root_namespace: Some(args.identity.root_namespace.as_str().into()),
     }
 }

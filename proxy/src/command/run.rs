@@ -245,6 +245,9 @@ impl RunArgs {
             .serve
             .settings(self.config.paths.clone(), self.identity.identity())?;
         settings.control = self.config.control.settings(node(&settings.identity))?;
+        if !self.config.control.reads_pods() {
+            settings.identity.pod = None;
+        }
         settings.identity.members = settings.with_clusters_of_servers(&settings.identity.members);
         settings.takeover.clone_from(&self.takeover);
         settings.is_service = true;

@@ -23,6 +23,8 @@ pub(in crate::compile) mod renewal;
 
 pub(in crate::compile) mod selecting;
 
+pub(in crate::compile) mod slices;
+
 pub(in crate::compile) mod vips;
 
 use std::borrow::Cow;

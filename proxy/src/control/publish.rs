@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use crate::cluster::Cluster;
 use crate::compile::survey::UnusedObject;
-use crate::compile::{Inputs, ServiceCache, Survey, compile_again};
-use crate::identity::{Identity, MemberSettings};
+use crate::compile::{Inputs, ServiceCache, Survey, compile_again, own_pod};
+use crate::identity::{Identity, MemberSettings, OwnPod};
 use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
@@ -21,6 +21,9 @@ const RETIREMENT: Duration = Duration::from_secs(60);
 
 /// Owns the way from resources to the snapshot in effect; there is one per process.
 pub struct Publisher {
+    /// As the proxy was started.
+    started: Identity,
+    /// With what its own pod says.
     identity: Identity,
     registry: Arc<Registry>,
     certificates: Arc<Store>,
@@ -41,6 +44,7 @@ impl Publisher {
     ) -> Self {
         let (generation, _) = watch::channel(0);
         Self {
+            started: identity.clone(),
             identity,
             registry,
             certificates,
@@ -73,6 +77,7 @@ impl Publisher {
         let differs = self.identity.members != members;
         if differs {
             self.identity.members = members.to_vec();
+            self.started.members = members.to_vec();
         }
         differs
     }
@@ -105,6 +110,19 @@ impl Publisher {
 
     /// Puts new resources in effect.
     pub fn publish(&mut self, resources: Arc<ResourceSet>) -> Arc<Snapshot> {
+        // a pod that is gone says what it said last
+        if own_pod::of(&resources, &self.started).is_some() {
+            self.identity = own_pod::identity_in(&resources, self.started.clone());
+        } else if !self.has_any()
+            && let Some(OwnPod { namespace, name }) = &self.started.pod
+        {
+            tracing::warn!(
+                namespace,
+                name,
+                "the proxy's own pod is not known: flags alone say which labels, account and locality it has; check POD_NAME and \
+                 POD_NAMESPACE, and that pods can be read"
+            );
+        }
         self.resources = resources;
         self.recompile()
     }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use config_loader::ResourceSet;
 use config_loader::resource::core::Host;
@@ -31,14 +30,9 @@ pub(super) fn workloads(set: &ResourceSet) -> HashMap<IpAddr, SourceWorkload> {
     }
     for slice in set.endpoint_slices.values() {
         for endpoint in &slice.spec.endpoints {
-            let owner = slice.spec.owner(endpoint);
-            let (namespace, name) = match owner {
-                Some(owner) => (&owner.namespace, &*owner.name),
-                None => (
-                    &slice.id.namespace,
-                    slice.service_name().unwrap_or(&slice.id.name),
-                ),
-            };
+            let (own, service) = (&*slice.id.namespace, slice.service_name());
+            let owner = endpoint.owner_from(own);
+            let (namespace, name) = owner.unwrap_or((own, service.unwrap_or(&slice.id.name)));
             if let Host::Ip(ip) = endpoint.address {
                 put(&mut found, ip, namespace, name);
             }
@@ -47,9 +41,9 @@ pub(super) fn workloads(set: &ResourceSet) -> HashMap<IpAddr, SourceWorkload> {
     found
 }
 
-fn put(found: &mut HashMap<IpAddr, SourceWorkload>, ip: IpAddr, namespace: &Arc<str>, name: &str) {
+fn put(found: &mut HashMap<IpAddr, SourceWorkload>, ip: IpAddr, namespace: &str, name: &str) {
     let workload = SourceWorkload {
-        namespace: Arc::clone(namespace),
+        namespace: namespace.into(),
         name: name.into(),
     };
     found.insert(ip.to_canonical(), workload);

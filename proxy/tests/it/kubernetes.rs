@@ -12,7 +12,7 @@ use crate::support::proxy::{Proxy, Start};
 use crate::support::until;
 
 /// A Gateway on `edge`.
-fn gateway(edge: SocketAddr) -> Value {
+pub(crate) fn gateway(edge: SocketAddr) -> Value {
     json!({
         "metadata": {"name": "edge", "namespace": "default"},
         "spec": {"selector": {"istio": "ingressgateway"}, "servers": [{
@@ -31,14 +31,14 @@ fn answers_with(status: u16, text: &str) -> Value {
     routes(json!([{"directResponse": {"status": status, "body": {"string": text}}}]))
 }
 
-fn routes(http: Value) -> Value {
+pub(crate) fn routes(http: Value) -> Value {
     json!({
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"hosts": ["*"], "gateways": ["edge"], "http": http},
     })
 }
 
-fn service() -> Value {
+pub(crate) fn service() -> Value {
     json!({
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"clusterIP": "10.96.0.7", "ports": [{"name": "http", "port": 80}]},
@@ -54,12 +54,12 @@ fn slice(name: &str, address: SocketAddr) -> Value {
     })
 }
 
-fn named(text: &'static str) -> Origin {
+pub(crate) fn named(text: &'static str) -> Origin {
     Origin::start(Back::H1, move |_| async move { Response::new(full(text)) })
 }
 
 /// A proxy that follows the servers of a kubeconfig, and where it listens. The first server has its Gateway.
-fn start(servers: &[(&str, &ApiServer)], arguments: &[&str]) -> Proxy {
+pub(crate) fn start(servers: &[(&str, &ApiServer)], arguments: &[&str]) -> Proxy {
     let start = Start::new();
     servers[0].1.apply("gateways", gateway(start.edge()));
     start
@@ -69,21 +69,21 @@ fn start(servers: &[(&str, &ApiServer)], arguments: &[&str]) -> Proxy {
         .spawn()
 }
 
-async fn says(proxy: &Proxy) -> String {
+pub(crate) async fn says(proxy: &Proxy) -> String {
     match Client::try_connect(Front::H1, proxy.edge).await {
         Ok(mut client) => client.get("/").await.text().to_owned(),
         Err(_) => String::new(),
     }
 }
 
-async fn until_says(proxy: &Proxy, text: &str) {
+pub(crate) async fn until_says(proxy: &Proxy, text: &str) {
     until(&format!("it answers {text:?}"), async || {
         says(proxy).await == text
     })
     .await;
 }
 
-async fn until_logged(proxy: &Proxy, text: &str) {
+pub(crate) async fn until_logged(proxy: &Proxy, text: &str) {
     until(&format!("it logs {text:?}"), async || {
         proxy.stderr().contains(text)
     })

@@ -51,6 +51,7 @@ mod http2_conformance;
 mod http2_floods;
 mod http2_response_corpus;
 mod kubernetes;
+mod kubernetes_pods;
 mod listeners;
 mod memory;
 mod mirrors;

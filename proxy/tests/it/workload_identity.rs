@@ -15,14 +15,14 @@ const OWN: &str = "spiffe://cluster.local/ns/shop/sa/edge";
 const MUTUAL: &str = "{tls: {mode: ISTIO_MUTUAL}}";
 
 /// Files of a workload's identity.
-struct Workload {
-    ca: Authority,
+pub(crate) struct Workload {
+    pub(crate) ca: Authority,
     directory: tempfile::TempDir,
 }
 
 impl Workload {
     /// With a certificate for this id.
-    fn of(id: &str) -> Self {
+    pub(crate) fn of(id: &str) -> Self {
         let workload = Self {
             ca: Authority::new("mesh"),
             directory: tempfile::tempdir().unwrap(),
@@ -52,7 +52,7 @@ impl Workload {
     }
 
     /// The flags that name the files, for a workload of namespace `shop`.
-    fn flags(&self) -> Vec<String> {
+    pub(crate) fn flags(&self) -> Vec<String> {
         let of = |flag: &str, name: &str| [flag.to_owned(), self.file(name)];
         let files = [
             of("--workload-cert", "own.pem"),
@@ -82,7 +82,7 @@ impl Workload {
     }
 
     /// An endpoint of this id, for clients of the mesh.
-    fn endpoint(&self, id: &str) -> TlsOrigin {
+    pub(crate) fn endpoint(&self, id: &str) -> TlsOrigin {
         let pair = self.ca.server(&[id]);
         TlsOrigin::start(Speaks::H1, &Terms::new(&pair).for_clients_of(&self.ca))
     }

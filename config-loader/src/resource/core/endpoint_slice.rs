@@ -1,10 +1,9 @@
 //! EndpointSlice, checked.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU8;
 use std::sync::Arc;
 
-use super::{Host, PodOwner, Protocol};
+use super::{Host, Protocol, pod_owner};
 use crate::resource::Object;
 use crate::span::Line;
 
@@ -25,8 +24,6 @@ pub struct EndpointSlice {
     pub endpoints: Vec<SliceEndpoint>,
     /// Names of those endpoints that have one (`hostname`), by their numbers; in their order.
     pub hostnames: Vec<(u32, Arc<str>)>,
-    /// The workloads that its pods belong to (`targetRef`), each once.
-    pub owners: Vec<Arc<PodOwner>>,
     /// In the order in which they were written. Names are unique.
     pub ports: Vec<SlicePort>,
 }
@@ -38,10 +35,13 @@ impl EndpointSlice {
     /// The same, of slices that were copied from another cluster by an implementation of KEP-1645.
     pub const IMPORTED_SERVICE_NAME: &'static str = "multicluster.kubernetes.io/service-name";
 
+    /// The label that names the cluster that an object was read from (KEP-1645).
+    pub const SOURCE_CLUSTER: &'static str = "multicluster.kubernetes.io/source-cluster";
+
     /// The marks of slices that were copied from another cluster; the annotation is Karmada's.
     const SOURCE_ANNOTATION: &'static str = "endpointslice.karmada.io/provision-cluster";
     const SOURCE_LABELS: [&'static str; 2] = [
-        "multicluster.kubernetes.io/source-cluster",
+        Self::SOURCE_CLUSTER,
         "multicluster.flomesh.io/source-cluster",
     ];
 
@@ -49,12 +49,6 @@ impl EndpointSlice {
     pub fn named(&self) -> impl Iterator<Item = (&Arc<str>, &SliceEndpoint)> {
         let named = self.hostnames.iter();
         named.filter_map(|(number, name)| Some((name, self.endpoints.get(*number as usize)?)))
-    }
-
-    /// The workload that the pod behind an endpoint belongs to, if a `targetRef` names a pod.
-    pub fn owner(&self, endpoint: &SliceEndpoint) -> Option<&Arc<PodOwner>> {
-        let number = endpoint.owner?.get();
-        self.owners.get(usize::from(number) - 1)
     }
 
     /// The values of its labels and annotations, parsed once.
@@ -100,7 +94,7 @@ pub enum AddressType {
 }
 
 /// One endpoint of a slice. There may be a million of them: unused fields are checked and not kept (other
-/// addresses, the name of the pod behind it, hints).
+/// addresses, hints).
 #[derive(Clone, Debug)]
 pub struct SliceEndpoint {
     /// Where it is reached. The first address of those written, which all represent the same endpoint.
@@ -111,16 +105,31 @@ pub struct SliceEndpoint {
     pub node_name: Option<Arc<str>>,
     /// The zone that it runs in; endpoints of a slice in one zone share it.
     pub zone: Option<Arc<str>>,
-    /// Its workload in [`EndpointSlice::owners`], counted from 1. A slice keeps 255 of them apart; endpoints of further
-    /// ones have none.
-    pub owner: Option<NonZeroU8>,
+    /// The name of the pod behind it; with its namespace and a slash before it, if that is not the one of the slice.
+    ///
+    /// Source: `targetRef`.
+    pub pod: Option<Arc<str>>,
     /// Where it was written.
     pub line: Line,
 }
 
 // there may be a million of them
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<SliceEndpoint>() == 64);
+const _: () = assert!(size_of::<SliceEndpoint>() == 80);
+
+impl SliceEndpoint {
+    /// Namespace and name of the pod behind an endpoint of a slice in this namespace.
+    pub fn pod_from<'a>(&'a self, namespace: &'a str) -> Option<(&'a str, &'a str)> {
+        let pod = self.pod.as_deref()?;
+        Some(pod.split_once('/').unwrap_or((namespace, pod)))
+    }
+
+    /// Namespace and name of the workload that the pod behind it belongs to, by the pod's name.
+    pub fn owner_from<'a>(&'a self, namespace: &'a str) -> Option<(&'a str, &'a str)> {
+        let (namespace, pod) = self.pod_from(namespace)?;
+        Some((namespace, pod_owner::owner_name(pod)))
+    }
+}
 
 /// The state of an endpoint, where unknown is resolved as Kubernetes says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

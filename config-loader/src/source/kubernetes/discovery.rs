@@ -234,7 +234,7 @@ mod tests {
                 &[
                     ("Service", "services"),
                     ("Service", "services/status"),
-                    ("Pod", "pods"),
+                    ("ConfigMap", "configmaps"),
                 ],
             ),
             (

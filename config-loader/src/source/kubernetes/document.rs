@@ -51,14 +51,16 @@ pub(super) fn name(server: &ApiServer, resource: &Resource, object: &DynamicObje
     name.into()
 }
 
-/// Whether an object counts: one that is being deleted does not, nor does one that its cluster has from another.
-pub(super) fn counts(server: &ApiServer, object: &DynamicObject) -> bool {
+/// Whether an object counts: one that is being deleted does not, unless it is the state of a cluster (a pod that ends may
+/// still serve), nor does one that its cluster has from another.
+pub(super) fn counts(server: &ApiServer, resource: &Resource, object: &DynamicObject) -> bool {
     let is_imported = || {
         let marks = [object.labels(), object.annotations()];
         let mut marks = marks.into_iter().flat_map(|marks| marks.keys());
         marks.any(|mark| IMPORTED.contains(&mark.as_str()))
     };
-    object.metadata.deletion_timestamp.is_none() && (server.cluster.is_none() || !is_imported())
+    let is_there = object.metadata.deletion_timestamp.is_none() || resource.kind.is_state();
+    is_there && (server.cluster.is_none() || !is_imported())
 }
 
 /// The text of an object.
@@ -71,6 +73,10 @@ pub(super) fn text(
     mut object: DynamicObject,
 ) -> Result<String, serde_json::Error> {
     object.metadata.managed_fields = None;
+    if resource.kind.is_state() {
+        object.metadata.deletion_timestamp = None;
+        object.metadata.resource_version = None;
+    }
     // Objects of a list do not say what they are.
     object.types = None;
     if let Some(cluster) = &server.cluster {
@@ -84,10 +90,11 @@ pub(super) fn text(
     text::of_object(value)
 }
 
-/// Marks an object of another cluster: EndpointSlices with that cluster, and Services lose what holds only there.
+/// Marks an object of another cluster: EndpointSlices and the state of the cluster with that cluster, and Services lose what
+/// holds only there.
 fn mark(object: &mut DynamicObject, kind: Kind, cluster: &ClusterKey) {
     match kind {
-        Kind::EndpointSlice => {
+        Kind::EndpointSlice | Kind::Namespace | Kind::Node | Kind::Pod => {
             let name = cluster.name();
             object
                 .labels_mut()

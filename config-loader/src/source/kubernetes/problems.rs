@@ -8,6 +8,7 @@ use super::bounded::TooLarge;
 use super::settings::ApiServer;
 use crate::diagnostic::codes::common::{SRC007, SRC008, SRC009};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::kind::Kind;
 use crate::source::errors::SourceError;
 use crate::source::stream::causes::{certificate_help, with_causes};
 use crate::source::stream::stall::{Stalled, is_caused_by};
@@ -146,6 +147,28 @@ pub(super) fn refused_secrets(
                   which Secrets are read"
             .to_owned(),
     });
+    found
+}
+
+/// That a server does not let the state of its cluster be read, without which requests are routed nevertheless.
+pub(super) fn refused_state(server: &ApiServer, resource: &str, kind: Kind) -> Diagnostic {
+    let effect = match kind {
+        Kind::Pod => {
+            "subsets by labels of pods select nothing, automatic mutual TLS does not start, and workloadSelector of a \
+             ServiceEntry finds no pod"
+        }
+        Kind::Node => {
+            "endpoints have no region and sub-zone, so that locality failover sees their zones only"
+        }
+        _ => "the networks of namespaces are not known",
+    };
+    let message =
+        format!("{resource} cannot be read: the credentials do not allow it (403): {effect}");
+    let mut found = Diagnostic::about_file(Severity::Warning, SRC008, name(server), message);
+    found.help(
+        "grant `get`, `list` and `watch` on pods, nodes and namespaces, as deploy/ does; or do without by \
+         --control-workloads off",
+    );
     found
 }
 

@@ -1,7 +1,7 @@
 //! Follows one server: connects, asks what it serves, and has each resource watched.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use kube::Client;
@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::client::{self, Clients, Connected};
 use super::discovery::{Resource, Selection, UnreadGroup, discover};
+use super::pod_gate::PodGate;
 use super::problems::{self, Refusal};
 use super::reporting;
 use super::settings::{ApiServer, KubernetesSettings};
@@ -33,7 +34,13 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 const LIST_MAX: Duration = Duration::from_secs(10);
 
 /// What is read of other clusters: all else holds in its own cluster only.
-const REMOTE: [Kind; 2] = [Kind::EndpointSlice, Kind::Service];
+const REMOTE: [Kind; 5] = [
+    Kind::EndpointSlice,
+    Kind::Namespace,
+    Kind::Node,
+    Kind::Pod,
+    Kind::Service,
+];
 
 /// Kinds that a label selector does not limit: what people label is their own resources.
 const UNSELECTED: [Kind; 3] = [Kind::EndpointSlice, Kind::Secret, Kind::Service];
@@ -49,6 +56,7 @@ pub(super) struct Server {
     /// The state of the proxy, for servers that take reports.
     states: Option<States>,
     known: HashMap<Key, Known>,
+    gate: Arc<Mutex<PodGate>>,
     is_settled: bool,
     /// Whether it is a config server: it takes reports.
     is_config_server: bool,
@@ -80,6 +88,7 @@ impl Server {
         states: Option<States>,
         reports: mpsc::Sender<Message>,
     ) -> Server {
+        let gate = PodGate::new(settings.workload_wait);
         Server {
             settings,
             number,
@@ -88,6 +97,7 @@ impl Server {
             reports,
             states,
             known: HashMap::new(),
+            gate: Arc::new(Mutex::new(gate)),
             is_settled: false,
             is_config_server: false,
             saved_at: None,
@@ -219,7 +229,9 @@ impl Server {
         alarms: &Alarms,
     ) -> bool {
         let mut fresh: Vec<Watch> = Vec::new();
-        for resource in resources {
+        let reads_state = self.settings.reads_workloads;
+        let is_read = |of: &Resource| reads_state || !of.kind.is_state();
+        for resource in resources.into_iter().filter(is_read) {
             for namespace in self.namespaces(&resource) {
                 let one = (resource.clone(), namespace);
                 let watch = self.prepare(one, &connected.throttle, alarms);
@@ -247,7 +259,7 @@ impl Server {
         throttle: &Throttle,
         alarms: &Alarms,
     ) -> Watch {
-        let is_selected = !UNSELECTED.contains(&resource.kind);
+        let is_selected = !UNSELECTED.contains(&resource.kind) && !resource.kind.is_state();
         let mut watch = Watch {
             number: self.number,
             server: self.server().clone(),
@@ -256,6 +268,7 @@ impl Server {
             resource,
             namespace,
             known: Known::default(),
+            gate: Arc::clone(&self.gate),
             saved_at: self.saved_at,
             restore_at: self.restore_at,
             reports: self.reports.clone(),

@@ -27,6 +27,10 @@ pub struct KubernetesSettings {
     pub selector: Option<String>,
     /// The namespace whose Secrets are read: those of other namespaces are none of this proxy's business. Empty for none.
     pub secrets_namespace: String,
+    /// Whether pods, nodes and namespaces are read, which say what workload an endpoint is (`--control-workloads`).
+    pub reads_workloads: bool,
+    /// How long an endpoint waits for its pod (`--workload-wait`).
+    pub workload_wait: Duration,
     /// How long the endpoints of another cluster stay in effect while its API server cannot be reached; none for ever.
     pub endpoint_ttl: Option<Duration>,
 }

@@ -1,11 +1,13 @@
 //! Follows one resource of a server.
 
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use futures_util::StreamExt;
-use kube::api::{DynamicObject, ListParams};
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::core::DynamicResourceScope;
 use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
@@ -13,8 +15,10 @@ use kube::{Api, Client};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+use super::cluster_state::ClusterState;
 use super::discovery::Resource;
 use super::document;
+use super::pod_gate::{PodGate, Released};
 use super::problems::{self, Refusal};
 use super::seen::Seen;
 use super::settings::ApiServer;
@@ -32,6 +36,9 @@ const PAGE: u32 = 500;
 
 /// Objects that a resource may have. A list that is longer is taken for one without an end.
 const OBJECTS_MAX: usize = if cfg!(test) { 2_000 } else { 200_000 };
+
+/// The pods that are read: those that have not ended.
+const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// How long a list may take.
 const LIST_TIME_MAX: Duration = Duration::from_secs(300);
@@ -51,6 +58,9 @@ const CHANGES_MAX: usize = 1_000;
 
 /// What is known of the objects of a resource: it outlives the connection.
 pub(super) type Known = Arc<Mutex<Mirror<DynamicObject>>>;
+
+/// What a watch says of its objects.
+type Events = BoxStream<'static, Result<Event<DynamicObject>, watcher::Error>>;
 
 /// What watches notice of the server as a whole.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +84,8 @@ pub(super) struct Watch {
     /// Limits the objects.
     pub(super) selector: Option<String>,
     pub(super) known: Known,
+    /// What brings slices and pods in order.
+    pub(super) gate: Arc<Mutex<PodGate>>,
     /// When what is saved was written, if there is something.
     pub(super) saved_at: Option<SystemTime>,
     /// When it takes the place of a list that does not come.
@@ -120,6 +132,9 @@ impl Watch {
             (Some(namespace), Kind::Secret, Refusal::Forbidden) => {
                 problems::refused_secrets(&self.server, namespace, self.is_config_server)
             }
+            (_, kind, Refusal::Forbidden) if kind.is_state() => {
+                problems::refused_state(&self.server, &self.key(), kind)
+            }
             _ => problems::refused(&self.server, &self.key(), refusal),
         }
     }
@@ -127,21 +142,23 @@ impl Watch {
     /// Follows the resource until the server refuses it. Everything else passes by itself: the watch is begun again where it
     /// ended, or with a new list. None if nobody listens.
     async fn follow(&self, client: &Client) -> Option<Refusal> {
-        let config = watcher::Config {
-            label_selector: self.selector.clone(),
-            page_size: Some(PAGE),
-            ..watcher::Config::default()
-        };
-        let events = watch(self.api(client), config);
-        let mut events = std::pin::pin!(events);
+        let mut events = self.events(client);
         let mut saved_at = self.saved_at;
         let mut seen = Seen::default();
         let mut listing = Listing::default();
         let mut failures: u32 = 0;
         let mut pauses = pauses::pauses();
         loop {
+            let deadline = self.gate_deadline();
             let event = tokio::select! {
                 event = events.next() => event?,
+                () = tokio::time::sleep_until(deadline.unwrap_or(self.restore_at)), if deadline.is_some() => {
+                    let released = self.gate().expire(Instant::now());
+                    if !self.hand_on(self.released(released)).await {
+                        return None;
+                    }
+                    continue;
+                }
                 () = tokio::time::sleep_until(listing.deadline), if listing.is_begun => return Some(Refusal::Endless),
                 () = tokio::time::sleep_until(self.restore_at), if saved_at.is_some() => {
                     if let Some(at) = saved_at.take() {
@@ -223,13 +240,41 @@ impl Watch {
     /// answer, or counts otherwise.
     async fn revision(&self, client: &Client) -> Option<u64> {
         let first = ListParams::default().limit(1);
-        let api = self.api(client);
+        let api = self.api::<DynamicObject>(client);
         let asked = tokio::time::timeout(REVISION_MAX, api.list_metadata(&first));
         let list = asked.await.ok()?.ok()?;
         list.metadata.resource_version?.parse().ok()
     }
 
-    fn api(&self, client: &Client) -> Api<DynamicObject> {
+    /// The events of the watch.
+    fn events(&self, client: &Client) -> Events {
+        let mut config = watcher::Config {
+            label_selector: self.selector.clone(),
+            page_size: Some(PAGE),
+            ..watcher::Config::default()
+        };
+        let kind = self.resource.kind;
+        if kind == Kind::Pod {
+            config.field_selector = Some(RUNNING.to_owned());
+        }
+        if !kind.is_state() {
+            return watch(self.api(client), config).boxed();
+        }
+        let events = watch(self.api::<ClusterState>(client), config);
+        let events = events.map_ok(move |event| match event {
+            Event::Init => Event::Init,
+            Event::InitDone => Event::InitDone,
+            Event::Apply(object) => Event::Apply(object.into_object(kind)),
+            Event::Delete(object) => Event::Delete(object.into_object(kind)),
+            Event::InitApply(object) => Event::InitApply(object.into_object(kind)),
+        });
+        events.boxed()
+    }
+
+    fn api<K>(&self, client: &Client) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
         let client = client.clone();
         match &self.namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &self.resource.api),
@@ -246,11 +291,22 @@ impl Watch {
             Event::Delete(object) => Event::Delete(self.item(object)),
             Event::InitApply(object) => Event::InitApply(self.item(object)),
         };
+        let is_list = matches!(event, Event::InitDone);
         let changes = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             known.apply(event)
         };
-        let mut changes = changes.into_iter().map(|became| self.change(became));
+        let changes = changes.into_iter().flat_map(|became| self.change(became));
+        let is_heard = self.hand_on(changes).await;
+        if is_list && self.resource.kind == Kind::Pod {
+            self.gate().listed();
+        }
+        is_heard
+    }
+
+    /// Hands on changes. Returns whether somebody listens.
+    async fn hand_on(&self, changes: impl IntoIterator<Item = Change>) -> bool {
+        let mut changes = changes.into_iter();
         loop {
             let part: Vec<Change> = changes.by_ref().take(CHANGES_MAX).collect();
             if part.is_empty() {
@@ -282,19 +338,65 @@ impl Watch {
             // What cannot be written has no text either.
             content: serde_json::to_value(&object)
                 .map_or(0, |object| content::of(self.resource.kind, &object)),
-            object: Some(object).filter(|object| document::counts(&self.server, object)),
+            object: Some(object)
+                .filter(|object| document::counts(&self.server, &self.resource, object)),
         }
     }
 
-    fn change(&self, became: Became<DynamicObject>) -> Change {
-        match became {
-            Became::Gone(name) => (name, None),
-            Became::Set(name, object) => {
-                let text = document::text(&self.server, &self.resource, object);
-                // What cannot be written cannot be read either: the reader says so.
-                (name, Some(text.unwrap_or_default()))
+    /// What takes effect when this becomes of an object.
+    fn change(&self, became: Became<DynamicObject>) -> Vec<Change> {
+        let set = |name, object| self.text(name, &self.resource, object);
+        match (self.resource.kind, became) {
+            (Kind::EndpointSlice, Became::Set(name, object)) => {
+                let now = Instant::now();
+                let released = self.gate().slice(&name, object, &self.resource, now);
+                self.released(released)
             }
+            (Kind::EndpointSlice, Became::Gone(name)) => {
+                let released = self.gate().slice_gone(&name);
+                let own = [(name, None)].into_iter();
+                own.chain(self.released(released)).collect()
+            }
+            (Kind::Pod, Became::Set(name, object)) => {
+                let released = self.gate().pod(&object);
+                let own = [set(name, object)].into_iter();
+                own.chain(self.released(released)).collect()
+            }
+            (Kind::Pod, Became::Gone(name)) => {
+                let may_go = self.gate().pod_gone(&name);
+                may_go.then_some((name, None)).into_iter().collect()
+            }
+            (_, Became::Gone(name)) => vec![(name, None)],
+            (_, Became::Set(name, object)) => vec![set(name, object)],
         }
+    }
+
+    fn text(&self, name: Arc<str>, resource: &Resource, object: DynamicObject) -> Change {
+        let text = document::text(&self.server, resource, object);
+        // What cannot be written cannot be read either: the reader says so.
+        (name, Some(text.unwrap_or_default()))
+    }
+
+    /// What takes effect that slices and pods waited for.
+    fn released(&self, released: Released) -> Vec<Change> {
+        for pod in released.missing {
+            let server = self.server.name();
+            tracing::warn!(server, %pod, "pod is not known: its endpoints are used without its labels and identity");
+        }
+        let slices = released.slices.into_iter();
+        let slices = slices.map(|(name, slice, resource)| self.text(name, &resource, slice));
+        let gone = released.gone.into_iter().map(|name| (name, None));
+        slices.chain(gone).collect()
+    }
+
+    fn gate(&self) -> MutexGuard<'_, PodGate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When endpoints stop waiting for pods, where that is this watch's business.
+    fn gate_deadline(&self) -> Option<Instant> {
+        let is_of_slices = self.resource.kind == Kind::EndpointSlice;
+        is_of_slices.then(|| self.gate().deadline()).flatten()
     }
 
     /// Reports; returns whether somebody listens.

@@ -4,7 +4,6 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::num::NonZeroU8;
 use std::sync::Arc;
 
 use crate::diagnostic::codes::core::{
@@ -13,7 +12,7 @@ use crate::diagnostic::codes::core::{
 use crate::raw::Field;
 use crate::raw::core as raw;
 use crate::resource::core::{
-    AddressType, Conditions, EndpointSlice, Host, PodOwner, SliceEndpoint, SlicePort, pod_owner,
+    AddressType, Conditions, EndpointSlice, Host, SliceEndpoint, SlicePort,
 };
 use crate::span::Span;
 use crate::validate::{Check, api, scalar};
@@ -41,12 +40,10 @@ pub fn endpoint_slice(raw: &raw::EndpointSlice, check: &mut Check<'_>) -> Endpoi
     let mut endpoints = Vec::new();
     let mut hostnames = Vec::new();
     let mut names = Names::default();
-    let mut owners = Owners::default();
     for (entry, raw) in scalar::items(&raw.endpoints, check) {
         let span = entry.span();
         let name = hostname(&raw.hostname, check);
-        if let Some(mut endpoint) = endpoint(raw, span, address_type, &mut names, check) {
-            endpoint.owner = owners.number(&raw.target_ref, check);
+        if let Some(endpoint) = endpoint(raw, span, address_type, &mut names, check) {
             let number = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
             hostnames.extend(name.map(|name| (number, name)));
             endpoints.push(endpoint);
@@ -54,12 +51,10 @@ pub fn endpoint_slice(raw: &raw::EndpointSlice, check: &mut Check<'_>) -> Endpoi
     }
     endpoints.shrink_to_fit();
     hostnames.shrink_to_fit();
-    owners.0.shrink_to_fit();
     EndpointSlice {
         address_type: address_type.unwrap_or_default(),
         endpoints,
         hostnames,
-        owners: owners.0,
         ports: ports(&raw.ports, check),
         ..EndpointSlice::default()
     }
@@ -96,35 +91,18 @@ impl Names {
     }
 }
 
-/// The workloads of a slice's pods, which few of them have alone.
-#[derive(Default)]
-struct Owners(Vec<Arc<PodOwner>>);
-
-impl Owners {
-    /// The number of the workload that a reference leads to, counted from 1.
-    fn number(
-        &mut self,
-        field: &Field<raw::ObjectReference>,
-        check: &Check<'_>,
-    ) -> Option<NonZeroU8> {
-        let reference = field.get()?;
-        let (kind, pod) = (text(&reference.kind)?, text(&reference.name)?);
-        if kind != "Pod" {
-            return None;
-        }
-        let name = pod_owner::owner_name(pod);
-        let namespace = text(&reference.namespace).unwrap_or(check.namespace());
-        let same = |owner: &Arc<PodOwner>| *owner.name == *name && *owner.namespace == *namespace;
-        let at = self.0.iter().rposition(same).unwrap_or(self.0.len());
-        let number = NonZeroU8::new(u8::try_from(at + 1).ok()?)?;
-        if at == self.0.len() {
-            self.0.push(Arc::new(PodOwner {
-                name: name.into(),
-                namespace: namespace.into(),
-            }));
-        }
-        Some(number)
+/// The pod that a reference leads to, as [`SliceEndpoint::pod`] names it.
+fn pod(field: &Field<raw::ObjectReference>, check: &Check<'_>) -> Option<Arc<str>> {
+    let reference = field.get()?;
+    let (kind, pod) = (text(&reference.kind)?, text(&reference.name)?);
+    let namespace = text(&reference.namespace).unwrap_or(check.namespace());
+    if kind != "Pod" {
+        return None;
     }
+    Some(match namespace == check.namespace() {
+        true => pod.into(),
+        false => format!("{namespace}/{pod}").into(),
+    })
 }
 
 /// A text that says something.
@@ -155,7 +133,7 @@ fn endpoint(
             Some(zone) => Some(zone),
             None => by_topology().map(|zone| names.share(zone)),
         },
-        owner: None,
+        pod: pod(&raw.target_ref, check),
         line: check.line(span),
     })
 }

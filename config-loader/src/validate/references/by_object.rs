@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::resolver::destinations;
 use crate::Fleet;
-use crate::catalog::{DefaultDomain, HostIndex, differences, hostname};
+use crate::catalog::{DefaultDomain, HostIndex, differences, hostname, slices_of_changed};
 use crate::diagnostic::Diagnostic;
 use crate::kind::Name;
 use crate::resource::istio::{DestinationRule, HttpAction, VirtualService};
@@ -99,12 +99,24 @@ impl Touched {
                 }
             }
         }
+        for slice in slices_of_changed(before, now) {
+            if let Some(name) = slice.service_name() {
+                let host = hostname::of_service(name, &slice.id.namespace, domain);
+                hosts.insert(host, ());
+            }
+        }
+        let selects_pods = || {
+            let mut entries = now.service_entries.values();
+            entries.any(|entry| entry.spec.workload_selector.is_some())
+        };
         let changed = differences(&before.virtual_services, &now.virtual_services);
         let changed = changed.filter_map(|(gone, came)| came.or(gone));
         Self {
             hosts,
-            // WorkloadEntries are endpoints of hosts that select them; Destinations require subsets
+            // WorkloadEntries and pods are endpoints of hosts that select them; Destinations require subsets
             any_host: !before.workload_entries.same(&now.workload_entries)
+                || before.pods.is_empty() != now.pods.is_empty()
+                || !before.pods.same(&now.pods) && selects_pods()
                 || !before.destinations.same(&now.destinations),
             gateways: !before.gateways.same(&now.gateways),
             virtual_services: changed.map(|object| object.id.to_name()).collect(),

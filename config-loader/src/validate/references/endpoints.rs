@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::catalog::{Seen, Source};
-use crate::resource::core::EndpointSlice;
+use crate::catalog::{Seen, Source, pod_of, pods_in};
+use crate::resource::core::{EndpointSlice, LabelText, Pod};
 use crate::resource::istio::{EndpointAddress, Locality, ServiceEntry, WorkloadEntry};
 use crate::resource::{Object, ResourceSet};
 
@@ -38,13 +38,15 @@ impl<'a> Endpoints<'a> {
 
     fn of_source(&self, source: &'a Source) -> Option<Vec<Endpoint<'a>>> {
         match source {
-            // A slice's labels represent those of its pods. Without slices the endpoints are not known from files.
+            // The labels of a slice stand in for those of pods that are not known. Without slices the endpoints are not known from
+            // files.
             Source::Service(object) => {
                 let slices = self
                     .slices
                     .get(&(&*object.id.namespace, &*object.id.name))?;
                 let slices = slices.iter().copied();
-                Some(slices.filter_map(Endpoint::of_slice).collect())
+                let endpoints = slices.flat_map(|slice| Endpoint::of_slice(self.set, slice));
+                Some(endpoints.collect())
             }
             Source::Entry(object) => self.of_entry(object),
             Source::Import(_)
@@ -66,7 +68,10 @@ impl<'a> Endpoints<'a> {
         let entries = self.set.workload_entries.values();
         let own = entries.filter(|entry| entry.id.namespace == object.id.namespace);
         let own = own.map(|entry| Endpoint::of_entry(&entry.spec, Some(&entry.labels)));
-        Some(own.filter(|one| one.has_labels(selector)).collect())
+        let pods = pods_in(self.set, &object.id.namespace);
+        let pods = pods.filter(|pod| pod.spec.source_cluster.is_none() && pod.spec.is_ready);
+        let all = own.chain(pods.map(|pod| Endpoint::of_pod(pod, 1)));
+        Some(all.filter(|one| one.has_labels(selector)).collect())
     }
 }
 
@@ -86,6 +91,10 @@ fn slices(set: &ResourceSet) -> Slices<'_> {
 pub(super) struct Endpoint<'a> {
     /// Its labels; of two values of one label, that of the first counts.
     labels: [Option<&'a BTreeMap<String, String>>; 2],
+    /// The labels of its pod, if that is known.
+    pub(super) pod: Option<&'a LabelText>,
+    /// Whether a slice names it, of which its pod has the labels.
+    pub(super) is_of_slice: bool,
     whereabouts: Whereabouts<'a>,
     /// Whether it is a name, which has as many addresses as DNS says.
     pub(super) is_name: bool,
@@ -124,18 +133,38 @@ impl At {
 }
 
 impl<'a> Endpoint<'a> {
-    /// The endpoints of a slice, whose labels represent those of its pods; none if there are none.
-    fn of_slice(slice: &'a Object<EndpointSlice>) -> Option<Endpoint<'a>> {
-        let count = slice.spec.endpoints.len();
-        (count > 0).then_some(Endpoint {
-            labels: [Some(&slice.labels), None],
+    /// The endpoints of a slice, of which those whose pods have the same labels are one. The slice's labels stand in for those
+    /// of pods that are not known.
+    fn of_slice(set: &'a ResourceSet, slice: &'a Object<EndpointSlice>) -> Vec<Endpoint<'a>> {
+        let mut counts: BTreeMap<Option<&LabelText>, usize> = BTreeMap::new();
+        for endpoint in &slice.spec.endpoints {
+            let pod = pod_of(set, slice, endpoint);
+            *counts.entry(pod.map(|pod| &pod.spec.labels)).or_default() += 1;
+        }
+        let endpoints = counts.into_iter().map(|(pod, count)| Endpoint {
+            labels: [Some(&slice.labels).filter(|_| pod.is_none()), None],
+            pod,
+            is_of_slice: true,
             whereabouts: match slice.source_cluster() {
                 Some(_) => Whereabouts::Unknown,
                 None => Whereabouts::Own,
             },
             is_name: false,
             count,
-        })
+        });
+        endpoints.collect()
+    }
+
+    /// Endpoints whose pods have the labels of this one.
+    fn of_pod(pod: &'a Object<Pod>, count: usize) -> Endpoint<'a> {
+        Endpoint {
+            labels: [None, None],
+            pod: Some(&pod.spec.labels),
+            is_of_slice: false,
+            whereabouts: Whereabouts::Own,
+            is_name: false,
+            count,
+        }
     }
 
     /// An endpoint that is written, with the labels of its metadata if it has some.
@@ -145,21 +174,24 @@ impl<'a> Endpoint<'a> {
     ) -> Endpoint<'a> {
         Endpoint {
             labels: [metadata, Some(&entry.labels)],
+            pod: None,
+            is_of_slice: false,
             whereabouts: Whereabouts::Written(&entry.locality),
             is_name: matches!(entry.address, EndpointAddress::Dns(_)),
             count: 1,
         }
     }
 
-    fn label(&self, key: &str) -> Option<&'a String> {
-        self.labels.iter().flatten().find_map(|of| of.get(key))
+    pub(super) fn label(&self, key: &str) -> Option<&'a str> {
+        let own = self.labels.iter().flatten().find_map(|of| of.get(key));
+        own.map(String::as_str).or_else(|| self.pod?.get(key))
     }
 
     /// Whether it carries all of `wanted`.
     pub(super) fn has_labels(&self, wanted: &BTreeMap<String, String>) -> bool {
         wanted
             .iter()
-            .all(|(key, value)| self.label(key) == Some(value))
+            .all(|(key, value)| self.label(key) == Some(value.as_str()))
     }
 
     /// Its locality; none if unknown.

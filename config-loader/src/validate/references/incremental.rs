@@ -22,6 +22,10 @@ const FILES: &[&[&str]] = &[
         "{kind: EndpointSlice, apiVersion: discovery.k8s.io/v1, metadata: {name: web-1, namespace: a, labels: {kubernetes.io/service-name: web, version: v2}}, addressType: IPv4, ports: [{name: http, port: 80}], endpoints: [{addresses: [10.0.0.1]}, {addresses: [10.0.0.2]}]}",
     ],
     &[
+        "{kind: Pod, apiVersion: v1, metadata: {name: p1, namespace: a, labels: {app: x, version: v1}}, status: {podIP: 10.0.0.1}}",
+        "{kind: Pod, apiVersion: v1, metadata: {name: p1, namespace: a, labels: {app: x, version: v2}}, status: {podIP: 10.0.0.2}}",
+    ],
+    &[
         "{kind: ServiceEntry, apiVersion: networking.istio.io/v1, metadata: {name: one, namespace: a}, spec: {hosts: [x.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 1.1.1.1, labels: {version: v1}}]}}",
         "{kind: ServiceEntry, apiVersion: networking.istio.io/v1, metadata: {name: one, namespace: a}, spec: {hosts: ['*.example'], ports: [{number: 80, name: http, protocol: HTTP}], resolution: NONE}}",
         "{kind: ServiceEntry, apiVersion: networking.istio.io/v1, metadata: {name: one, namespace: a}, spec: {hosts: [x.example], addresses: [10.9.0.1], ports: [{number: 80, name: tcp, protocol: TCP}], resolution: STATIC, workloadSelector: {labels: {app: x}}}}",

@@ -4,15 +4,21 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::destinations;
-use super::endpoints::Endpoints;
+use super::endpoints::{Endpoint, Endpoints};
 use super::finding::{SUGGESTIONS_MAX, location, nearest_host, warning};
 use crate::catalog::{DestinationRules, PossibleClient, Services, hostname};
-use crate::diagnostic::Diagnostic;
-use crate::diagnostic::codes::references::{X283, X284, X316};
-use crate::resource::istio::DestinationRule;
+use crate::diagnostic::codes::references::{X283, X284, X316, X318};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::resource::istio::{DestinationRule, Subset};
 use crate::resource::{Object, ResourceSet};
 
 type Rule = Object<DestinationRule>;
+
+/// How many different labels of pods a help shows.
+const LABELS_MAX: usize = 3;
+
+/// Labels that controllers give their pods to tell versions apart.
+const HASHES: [&str; 2] = ["controller-revision-hash", "pod-template-hash"];
 
 /// The DestinationRules, and the subsets that need none.
 #[derive(Debug)]
@@ -149,14 +155,9 @@ fn check_subsets(rule: CheckedRule<'_>, found: &mut Vec<Diagnostic>) {
         let selects = endpoints
             .iter()
             .any(|endpoint| endpoint.has_labels(&subset.labels));
-        if selects || derived {
+        if selects || derived || is_unjudged(subset, &endpoints) {
             continue;
         }
-        let labels: Vec<String> = subset
-            .labels
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
         let message = format!("subset `{}` has no endpoints", subset.name);
         let mut diagnostic = warning(
             object,
@@ -165,12 +166,94 @@ fn check_subsets(rule: CheckedRule<'_>, found: &mut Vec<Diagnostic>) {
             format!("spec.subsets[{index}].labels"),
             message,
         );
+        let labels = subset.labels.iter();
+        let labels = written(labels.map(|(key, value)| (&**key, &**value)));
         diagnostic.help(format!(
-            "no endpoint of {host} has the labels {}",
-            labels.join(", ")
+            "no endpoint of {host} has the labels {labels}{}",
+            of_pods(&endpoints)
         ));
         found.push(diagnostic);
     }
+}
+
+fn written<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let labels: Vec<String> = labels
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    labels.join(", ")
+}
+
+/// The labels of the pods behind endpoints, for a help: different ones, without those that only their controller reads.
+fn of_pods(endpoints: &[Endpoint<'_>]) -> String {
+    let pods = endpoints.iter().filter_map(|endpoint| endpoint.pod);
+    let labels = pods.map(|pod| {
+        let own = pod.iter().filter(|(key, _)| !HASHES.contains(key));
+        written(own)
+    });
+    let labels: BTreeSet<String> = labels.collect();
+    if labels.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> = labels.iter().take(LABELS_MAX).cloned().collect();
+    let more = if labels.len() > LABELS_MAX {
+        "; ..."
+    } else {
+        ""
+    };
+    format!("; its pods have {}{more}", shown.join("; "))
+}
+
+/// Whether nothing can be said of a subset: its labels are those of pods, none of which is known.
+fn is_unjudged(subset: &Subset, endpoints: &[Endpoint<'_>]) -> bool {
+    let mut all = endpoints.iter();
+    let mut keys = subset.labels.keys();
+    all.all(|endpoint| endpoint.is_of_slice && endpoint.pod.is_none())
+        && !endpoints.is_empty()
+        && keys.any(|key| {
+            endpoints
+                .iter()
+                .all(|endpoint| endpoint.label(key).is_none())
+        })
+}
+
+/// One note for all subsets by labels of pods, where no pod is known.
+pub(super) fn check_unread(
+    set: &ResourceSet,
+    domain: &str,
+    services: &Services,
+    found: &mut Vec<Diagnostic>,
+) {
+    if !set.pods.is_empty() {
+        return;
+    }
+    let endpoints = Endpoints::new(set);
+    let unjudged = set.destination_rules.values().flat_map(|object| {
+        let seen = services.find_from(&object.full_host(domain), &object.id.namespace);
+        let endpoints = seen
+            .and_then(|seen| endpoints.of(&seen))
+            .unwrap_or_default();
+        let subsets = object.spec.subsets.iter().enumerate();
+        let unjudged = subsets.filter(|(_, subset)| is_unjudged(subset, &endpoints));
+        let unjudged: Vec<_> = unjudged
+            .map(|(index, subset)| (object, index, subset.line))
+            .collect();
+        unjudged
+    });
+    let mut unjudged = unjudged.fuse();
+    let Some((object, index, line)) = unjudged.next() else {
+        return;
+    };
+    let more = match unjudged.count() {
+        0 => String::new(),
+        count => format!(", nor {count} more"),
+    };
+    let message =
+        format!("whether this subset has endpoints cannot be judged{more}: no Pods are read");
+    let field = format!("spec.subsets[{index}].labels");
+    let mut note = warning(object, X318, line, field, message);
+    note.severity = Severity::Note;
+    note.help("add what `kubectl get pods --all-namespaces --output yaml` prints; a proxy reads pods from its API server");
+    found.push(note);
 }
 
 /// A rule for a wildcard adds nothing to a more specific one of its namespace.

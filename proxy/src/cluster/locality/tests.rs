@@ -25,6 +25,7 @@ impl Spot {
             labels: &self.2,
             network: &self.1,
             member: "",
+            node: "",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use config_loader::grpc::ClientTlsFiles;
 use config_loader::{
     ApiServer, ControlServer, ControlSettings, KubernetesSettings, XdsNode, XdsServer, XdsSettings,
@@ -65,6 +65,27 @@ pub struct ControlArgs {
         requires = "control"
     )]
     pub endpoint_ttl: Option<Duration>,
+    /// Whether pods, nodes and namespaces are read from API servers: on, or off for a proxy that uses neither subsets by labels
+    /// of pods, nor automatic mutual TLS, nor regions of nodes
+    #[arg(
+        long = "control-workloads",
+        value_name = "on|off",
+        env = "STRAIT_CONTROL_WORKLOADS",
+        value_enum,
+        default_value = "on",
+        requires = "control"
+    )]
+    pub control_workloads: OnOff,
+    /// How long an endpoint waits for its pod, if its EndpointSlice comes first; then it is used without labels and identity
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "STRAIT_WORKLOAD_WAIT",
+        value_parser = duration,
+        default_value = "2s",
+        requires = "control"
+    )]
+    pub workload_wait: Duration,
     /// Directory in which the last state of each --control is saved: a proxy that starts while an API server cannot be reached
     /// starts from it. Holds Secrets, so only its user may read it
     #[arg(long, value_name = "DIR", env = "STRAIT_STATE", requires = "control")]
@@ -72,6 +93,15 @@ pub struct ControlArgs {
     /// How xDS servers are connected to.
     #[command(flatten)]
     pub xds: XdsArgs,
+}
+
+/// Whether something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnOff {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
 }
 
 /// How xDS servers are connected to.
@@ -133,6 +163,8 @@ impl ControlArgs {
                 namespaces: self.control_namespaces.clone(),
                 selector: self.control_selector.clone(),
                 secrets_namespace: secrets_namespace.clone(),
+                reads_workloads: self.control_workloads == OnOff::On,
+                workload_wait: self.workload_wait,
                 endpoint_ttl: self.endpoint_ttl,
             },
             xds: XdsSettings {
@@ -149,6 +181,15 @@ impl ControlArgs {
             },
             state: self.state.clone(),
         }))
+    }
+
+    /// Whether pods of the proxy's own cluster are read.
+    pub fn reads_pods(&self) -> bool {
+        let is_own = |server: &ControlServer| match server {
+            ControlServer::Kubernetes(server) => server.cluster.is_none(),
+            ControlServer::Xds(_) => false,
+        };
+        self.control_workloads == OnOff::On && self.control.iter().any(is_own)
     }
 
     fn api_servers(&self) -> Result<Vec<ApiServer>, String> {

@@ -83,6 +83,7 @@ impl Clusters<'_> {
                     network: Arc::default(),
                     member: None,
                     labels: Arc::default(),
+                    node: None,
                     tls: EndpointTls::OfCluster,
                     hop: None,
                     scope: Arc::clone(making.base),
@@ -129,6 +130,7 @@ impl Clusters<'_> {
             labels: &self.identity.labels,
             network: &self.identity.network,
             member: &self.member,
+            node: "",
         };
         let places: Vec<(TopologyLabels<'_>, u32)> = endpoints
             .iter()
@@ -138,6 +140,7 @@ impl Clusters<'_> {
                     labels: &endpoint.labels,
                     network: &endpoint.network,
                     member: endpoint.member.as_ref().unwrap_or(&self.member),
+                    node: endpoint.node.as_deref().unwrap_or_default(),
                 };
                 (place, endpoint.weight)
             })

@@ -281,11 +281,11 @@ impl Purpose<'_> {
 }
 
 impl Facts {
-    /// Whether it is known to speak the mesh's TLS: its label says so, or else it has an identity.
+    /// Whether it is known to speak the mesh's TLS: its label says so, or else it has an identity and is no pod.
     pub(in crate::compile) fn speaks_mesh_tls(&self) -> bool {
         match self.labels.get(TLS_MODE_LABEL).map(String::as_str) {
             Some(mode) => mode == "istio",
-            None => self.account.is_some(),
+            None => self.account.is_some() && !self.is_pod,
         }
     }
 }

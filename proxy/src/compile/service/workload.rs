@@ -44,12 +44,16 @@ pub(in crate::compile) struct Facts {
     pub labels: Labels,
     /// The workload that its pod belongs to, if a resource names the pod.
     pub owner: Option<Arc<PodOwner>>,
+    /// The node that it runs on, if a resource says so.
+    pub node: Option<Arc<str>>,
     /// `region/zone/subzone`, empty when not known.
     pub locality: Locality,
     /// Network that it is on, empty for the default one.
     pub network: Arc<str>,
     /// Its identity within the mesh, `ns/NAMESPACE/sa/ACCOUNT`, if it says one.
     pub account: Option<Arc<str>>,
+    /// Whether it is a known pod, each of which has an identity, whether it speaks the mesh's TLS or not.
+    pub is_pod: bool,
     /// The member that it belongs to; none for the proxy's own.
     pub member: Option<Arc<Member>>,
     /// What kind of resource it is from.
@@ -148,6 +152,7 @@ impl Facts {
             "topology.istio.io/subzone" => Some(subzone),
             "topology.kubernetes.io/region" => Some(region),
             "topology.kubernetes.io/zone" => Some(zone),
+            "kubernetes.io/hostname" => self.node.as_deref(),
             _ => None,
         };
         let has = |labels: &Labels| {

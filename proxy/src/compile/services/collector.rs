@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::catalog::Slices;
+use config_loader::catalog::{PodInfo, Slices};
 use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
 use config_loader::resource::{Age, HealthChecked, Line, Object, Spec};
 use ipnet::IpNet;
@@ -153,6 +153,14 @@ impl Draft {
         let (place, line) = (&slice.provenance, slice.line_of(Line(0)));
         (slice.fingerprint, &place.file, line).hash(&mut self.hasher);
         self.wrote(Written::Slice(Arc::clone(slice)));
+    }
+
+    /// Notes the pod, node and namespace behind an endpoint.
+    pub(in crate::compile) fn saw_pod(&mut self, info: &PodInfo) {
+        let pod = info.pod.as_ref().map(|pod| pod.fingerprint);
+        let node = info.node.as_ref().map(|node| node.fingerprint);
+        let namespace = info.namespace.as_ref().map(|found| found.fingerprint);
+        (pod, node, namespace).hash(&mut self.hasher);
     }
 
     /// The same service under the host by which clusters serve it together.

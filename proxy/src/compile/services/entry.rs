@@ -1,14 +1,17 @@
-//! Istio: ServiceEntry with its inline endpoints, and WorkloadEntries taken in by a selector.
+//! Istio: ServiceEntry with its inline endpoints, and WorkloadEntries and pods taken in by a selector.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config_loader::catalog::{PodInfo, pods_in};
 use config_loader::resource::Object;
+use config_loader::resource::core::Pod;
 use config_loader::resource::istio::{
     EndpointAddress, Location, Protocol as Declared, Resolution, ServiceEntry, ServiceEntryPort,
     WorkloadEntry,
 };
 
+use crate::cluster::Locality;
 use crate::compile::service::port::Carries;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Facts;
@@ -18,6 +21,7 @@ use crate::compile::service::workload::WorkloadHost;
 use crate::compile::service::workload_entry::{are_alike, facts, host};
 use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
+use crate::compile::services::slices::{account, locality};
 use crate::upstream::Protocol;
 
 /// A host as the ServiceEntries of one namespace describe it, oldest first: the oldest decides about ports, and endpoints are
@@ -78,7 +82,8 @@ fn add_endpoints(
         Resolution::Dns | Resolution::DnsRoundRobin | Resolution::Static => (),
     }
     if let Some(selector) = &spec.workload_selector {
-        return select_workloads(collector, &object.id.namespace, selector, draft);
+        select_workloads(collector, &object.id.namespace, selector, draft);
+        return select_pods(collector, &object.id.namespace, selector, draft);
     }
     if spec.endpoints.is_empty() {
         let is_name = spec.resolution != Resolution::Static && !host.starts_with('*');
@@ -147,4 +152,50 @@ pub(in crate::compile) fn select_workloads(
             .for_each(|one| listing.push(one.clone()));
     };
     draft.service.endpoints.add(has_names, list);
+}
+
+/// Adds the ready pods of a namespace of the local cluster that the selector of a ServiceEntry takes in.
+fn select_pods(
+    collector: &Collector<'_>,
+    namespace: &str,
+    selector: &BTreeMap<String, String>,
+    draft: &mut Draft,
+) {
+    let resources = collector.resources;
+    let is_selected = |pod: &&Arc<Object<Pod>>| {
+        let pod = &pod.spec;
+        pod.source_cluster.is_none() && pod.is_ready && pod.labels.has_all(selector)
+    };
+    let selected = pods_in(resources, namespace).filter(is_selected);
+    let infos: Vec<PodInfo> = selected
+        .map(|pod| PodInfo::of_pod(resources, pod))
+        .inspect(|info| draft.saw_pod(info))
+        .collect();
+    if infos.is_empty() {
+        return;
+    }
+    let cluster = Locality::from(collector.identity.locality());
+    let network: Arc<str> = collector.identity.network.as_str().into();
+    draft.service.endpoints.add(false, move |listing| {
+        for info in &infos {
+            let Some((pod, address)) = info.pod.as_ref().and_then(|pod| {
+                let address = pod.spec.addresses.first()?;
+                Some((pod, *address))
+            }) else {
+                continue;
+            };
+            let facts = listing.share(Facts {
+                labels: Arc::new(pod.spec.labels.to_map()),
+                node: pod.spec.node.clone(),
+                locality: locality(None, info, &cluster),
+                network: info
+                    .network()
+                    .map_or_else(|| Arc::clone(&network), Arc::from),
+                account: Some(account(pod)),
+                is_pod: true,
+                ..Facts::default()
+            });
+            listing.push(Workload::new(WorkloadHost::Ip(address), facts));
+        }
+    });
 }

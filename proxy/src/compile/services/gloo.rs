@@ -34,8 +34,8 @@ use crate::compile::services::gloo::endpoints::Renamed;
 use crate::compile::services::gloo::gateways::Gateways;
 use crate::compile::services::gloo::shifts::Named;
 use crate::compile::services::gloo::shifts::ShiftTargets;
-use crate::compile::services::kube::host;
 use crate::compile::services::policies;
+use crate::compile::services::slices::host;
 use crate::upstream::{Protocol, TcpKeepalive};
 
 /// Adds every service that Destinations describe under the hosts that it answers to, the oldest first; those of one

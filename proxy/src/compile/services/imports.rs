@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use config_loader::catalog::PodInfo;
 use config_loader::kinds::MCS_API;
 use config_loader::resource::Object;
 use config_loader::resource::core::{EndpointSlice, Protocol, TrafficDistribution};
@@ -19,7 +20,6 @@ use crate::compile::service::Written;
 use crate::compile::service::affinity;
 use crate::compile::service::federation::Viewer;
 use crate::compile::service::port::Carries;
-use crate::compile::service::port::Labels;
 use crate::compile::service::port::Port;
 use crate::compile::service::port::carries_paths;
 use crate::compile::service::port::protocol;
@@ -30,12 +30,8 @@ use crate::compile::service::workload::WorkloadHost;
 use crate::compile::service::workload::Workloads;
 use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
-use crate::compile::services::kube::SliceOf;
-use crate::compile::services::kube::Whereabouts;
-use crate::compile::services::kube::add_slices;
-use crate::compile::services::kube::host;
-use crate::compile::services::kube::member;
 use crate::compile::services::policies;
+use crate::compile::services::slices::{SliceOf, Whereabouts, add_slices, host, member};
 use config_loader::catalog::hostname::CLUSTER_SET;
 
 /// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the
@@ -62,7 +58,7 @@ pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
             // without a Service there are no endpoints of the local cluster
             let slices = collector.slices.of(namespace, name).iter();
             let of_others = slices.filter(|slice| slice.source_cluster().is_some());
-            add_slices(of_others, false, collector, &mut draft);
+            add_slices(of_others, collector, &mut draft);
         }
         draft.service.imported_account = account(object);
         add(collector, &mut draft, object);
@@ -158,8 +154,7 @@ fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[Arc<Object<
         let Some(member) = member(slice, collector) else {
             continue;
         };
-        let labels: Labels = Arc::new(slice.labels.clone());
-        let of = SliceOf::new(slice, member.as_ref(), &own, false);
+        let of = SliceOf::new(slice, member.as_ref(), &own);
         let cluster = member.as_ref().unwrap_or(&collector.members.own);
         let named = slice.spec.named();
         for (hostname, endpoint) in named.filter(|(_, endpoint)| endpoint.conditions.ready) {
@@ -170,7 +165,12 @@ fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[Arc<Object<
                 Arc::make_mut(&mut single.service.provenance).retain(objects);
                 single
             });
-            let workload = Workload::new(host(&endpoint.address), of.facts(endpoint, &labels));
+            let info = PodInfo::of_endpoint(collector.resources, slice, endpoint);
+            let pod = info.pod.as_ref();
+            let labels = pod.map(|pod| Arc::new(pod.spec.labels.to_map()));
+            let facts = of.facts(endpoint, &info, labels);
+            let workload = Workload::new(host(&endpoint.address), facts);
+            single.saw_pod(&info);
             single.service.endpoints.push(workload);
             single.saw_slice(slice);
         }

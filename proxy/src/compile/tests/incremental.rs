@@ -158,7 +158,12 @@ pub(in crate::compile) fn dump(snapshot: &Snapshot) -> String {
         for endpoint in cluster.endpoints() {
             let (address, weight) = (&endpoint.address, endpoint.weight);
             let (locality, labels) = (&endpoint.locality, &endpoint.labels);
-            writeln!(out, " {address} {weight} {locality:?} {labels:?}").unwrap();
+            let (node, tls) = (&endpoint.node, &endpoint.tls);
+            writeln!(
+                out,
+                " {address} {weight} {locality:?} {labels:?} {node:?} {tls:?}"
+            )
+            .unwrap();
             let (member, network, hop) = (&endpoint.member, &endpoint.network, &endpoint.hop);
             let (state, scope) = (endpoint.state.id, &endpoint.scope);
             let counted = Arc::as_ptr(&endpoint.stats);

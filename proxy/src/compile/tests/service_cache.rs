@@ -59,6 +59,12 @@ enum Edit {
     Service(char, Option<usize>),
     /// A WorkloadEntry becomes one of [`WORKLOADS`], or goes.
     Workload(usize, Option<usize>),
+    /// A pod becomes one of [`PODS`], or goes: the one behind endpoints of this number.
+    Pod(u8, Option<usize>),
+    /// The node becomes one of [`NODES`], or goes.
+    Node(Option<usize>),
+    /// The namespace gets another network.
+    Network(u8),
     /// Something else becomes another object, though it says the same.
     Else,
 }
@@ -102,6 +108,21 @@ const WORKLOADS: &[&str] = &[
     "{address: name.example, labels: {app: one}}",
 ];
 
+/// Labels, spec and status of pods.
+const PODS: &[&str] = &[
+    "labels: {version: v1, app: one}}\nspec: {nodeName: n1}\nstatus: {podIP: 10.0.0.1}",
+    "labels: {version: v2, app: one}}\nspec: {nodeName: n1, serviceAccountName: web}\nstatus: {podIP: 10.0.0.2}",
+    "labels: {version: v1, app: two, security.istio.io/tlsMode: istio}}\nstatus: {podIP: 10.0.0.3}",
+    "labels: {app: one, topology.istio.io/network: n2}}\nspec: {nodeName: n2}\nstatus: {podIP: 10.0.0.4, \
+     conditions: [{type: Ready, status: 'False'}]}",
+];
+
+/// Labels of the node `n1`.
+const NODES: &[&str] = &[
+    "topology.kubernetes.io/region: r1, topology.kubernetes.io/zone: z1",
+    "topology.kubernetes.io/region: r2",
+];
+
 /// What VirtualServices say: with the same hosts and others, sharing hosts with each other, with delegates and shared
 /// destinations, some of which are not there.
 const ROUTES: &[&str] = &[
@@ -121,7 +142,8 @@ const ROUTES: &[&str] = &[
 
 /// What DestinationRules say.
 const RULES: &[&str] = &[
-    "{host: a.ns1.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: RANDOM}}, subsets: [{name: v1}]}",
+    "{host: a.ns1.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: RANDOM}}, \
+     subsets: [{name: v1, labels: {version: v1}}]}",
     "{host: '*.ns1.svc.cluster.local', trafficPolicy: {loadBalancer: {simple: LEAST_REQUEST}}}",
     "{host: '*.clusterset.local', trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x}}}}",
     "{host: gone.example, trafficPolicy: {loadBalancer: {simple: RANDOM}}}",
@@ -154,15 +176,31 @@ fn slice(number: u8, service: char, at: u8, away: bool) -> Arc<Object<EndpointSl
         true => "multicluster.kubernetes.io/source-cluster: c2, ",
         false => "",
     };
+    // one that names no pod is known by its address
+    let pod = match at {
+        1 => String::new(),
+        at => format!(", targetRef: {{kind: Pod, name: p{at}}}"),
+    };
     let text = format!(
         "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: ns1, name: s{number}, \
          labels: {{{labels}kubernetes.io/service-name: {service}}}}}\naddressType: IPv4\n\
-         ports: [{{name: http, port: 8080}}]\nendpoints: [{{addresses: [10.0.0.{at}], hostname: h{at}}}]\n"
+         ports: [{{name: http, port: 8080}}]\nendpoints: [{{addresses: [10.0.0.{at}], hostname: h{at}, \
+         nodeName: n1{pod}}}]\n"
     );
     let mut found = config_loader::Diagnostics::default();
     let set = config_loader::load_bytes("slice.yaml", text.as_bytes(), &mut found);
     let (_, object) = set.endpoint_slices.iter().next().expect("it is good");
     Arc::clone(object)
+}
+
+/// Objects of the core group.
+fn core(text: &str) -> ResourceSet {
+    let mut found = config_loader::Diagnostics::default();
+    config_loader::load_bytes(
+        "core.yaml",
+        format!("apiVersion: v1\n{text}\n").as_bytes(),
+        &mut found,
+    )
 }
 
 fn name(number: u8) -> Name {
@@ -230,6 +268,31 @@ fn apply(edit: &Edit, set: &mut ResourceSet) {
                 set.workload_entries.insert(name, Arc::clone(object));
             }
         }
+        Edit::Pod(number, text) => {
+            let name = Name::new("ns1", format!("p{number}"));
+            set.pods.remove(&name);
+            if let Some(text) = text {
+                let start = format!("kind: Pod\nmetadata: {{name: p{number}, namespace: ns1, ");
+                let pod = core(&(start + PODS[*text])).pods;
+                let object = pod.values().next().expect("it is good");
+                set.pods.insert(name, Arc::clone(object));
+            }
+        }
+        Edit::Node(text) => {
+            let labels = text.map(|text| NODES[text]);
+            let node = format!(
+                "kind: Node\nmetadata: {{name: n1, labels: {{{}}}}}",
+                labels.unwrap_or_default()
+            );
+            set.nodes = labels.map_or_else(Default::default, |_| core(&node).nodes);
+        }
+        Edit::Network(number) => {
+            let label = format!("topology.istio.io/network: net{number}");
+            set.namespaces = core(&format!(
+                "kind: Namespace\nmetadata: {{name: ns1, labels: {{{label}}}}}"
+            ))
+            .namespaces;
+        }
         Edit::Else => set.service_imports = load(REST).service_imports,
     }
 }
@@ -264,6 +327,24 @@ fn workload_edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
+/// Changes of pods and nodes, and of what they are behind.
+fn pod_edit() -> impl Strategy<Value = Edit> {
+    let entry = (0..2_usize, 6..8_usize);
+    let service = prop_oneof![Just('a'), Just('b'), Just('c')];
+    prop_oneof![
+        6 => (1..5_u8, prop::option::weighted(0.8, 0..PODS.len()))
+            .prop_map(|(number, text)| Edit::Pod(number, text)),
+        2 => prop::option::weighted(0.7, 0..NODES.len()).prop_map(Edit::Node),
+        1 => (0..2_u8).prop_map(Edit::Network),
+        4 => (0..4_u8, service, 1..5_u8, any::<bool>())
+            .prop_map(|(number, service, at, away)| Edit::Slice(number, service, at, away)),
+        2 => entry.prop_map(|(number, text)| Edit::Entry(number, Some(text))),
+        1 => (0..2_usize, prop::option::weighted(0.8, 0..RULES.len()))
+            .prop_map(|(number, text)| Edit::Rule(number, text)),
+        1 => edit(),
+    ]
+}
+
 fn check(edits: &[Edit]) -> Result<(), TestCaseError> {
     let world = World::empty();
     let mut service_cache = ServiceCache::default();
@@ -283,6 +364,11 @@ proptest! {
 
     #[test]
     fn cached_compile_equals_uncached_compile(edits in prop::collection::vec(edit(), 1..20)) {
+        check(&edits)?;
+    }
+
+    #[test]
+    fn cached_compile_follows_pods(edits in prop::collection::vec(pod_edit(), 1..20)) {
         check(&edits)?;
     }
 
@@ -365,4 +451,45 @@ fn changed_workload_recompiles_only_services_that_select_it() {
     );
     let of_none = changed(Edit::Workload(3, Some(2)), &mut set, &mut service_cache);
     assert!(of_none.is_empty(), "{of_none:?}");
+}
+
+#[test]
+fn changed_pod_recompiles_only_services_that_lead_to_it() {
+    let world = World::empty();
+    let mut service_cache = ServiceCache::default();
+    let mut set = load(REST);
+    for edit in [
+        Edit::Slice(0, 'a', 2, false),
+        Edit::Slice(1, 'b', 3, false),
+        Edit::Entry(0, Some(6)),
+        Edit::Pod(2, Some(0)),
+        Edit::Pod(3, Some(0)),
+    ] {
+        apply(&edit, &mut set);
+    }
+    again(&world, &set, &Snapshot::default(), &mut service_cache);
+    let mut changed = |edit: Edit| {
+        let before = service_cache.by_host();
+        apply(&edit, &mut set);
+        again(&world, &set, &Snapshot::default(), &mut service_cache);
+        let kept = kept(&before, &service_cache.by_host());
+        let hosts = before.into_keys().filter(|host| !kept.contains(host));
+        hosts.collect::<Vec<String>>()
+    };
+    assert_eq!(changed(Edit::Pod(2, Some(1))), ["a.ns1.svc.cluster.local"]);
+    assert_eq!(changed(Edit::Pod(4, Some(1))), [""; 0]);
+    let of_node = changed(Edit::Node(Some(0)));
+    let expected = [
+        "a.ns1.svc.cluster.local",
+        "b.ns1.svc.cluster.local",
+        "b.ns1.svc.clusterset.local",
+    ];
+    let missing = expected
+        .iter()
+        .find(|host| !of_node.iter().any(|of| of == *host));
+    assert_eq!(missing, None, "{of_node:?}");
+    assert!(
+        !of_node.iter().any(|host| host.starts_with('c')),
+        "{of_node:?}"
+    );
 }

@@ -1,8 +1,8 @@
 //! What one compile leaves for the next: services, so that those of which nothing changed need not be put together
 //! again.
 //!
-//! After a change of Services, EndpointSlices, ServiceEntries and WorkloadEntries alone, the services that these describe are compiled
-//! again and all others are taken as they are.
+//! After a change of Services, EndpointSlices, ServiceEntries, WorkloadEntries, Pods, Nodes and Namespaces alone, the services that
+//! these describe are compiled again and all others are taken as they are.
 
 #[cfg(test)]
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::catalog::differences;
+use config_loader::catalog::{differences, slices_of_changed};
 use config_loader::resource::core::EndpointSlice;
 use config_loader::resource::{Object, Objects};
 
@@ -138,6 +138,8 @@ fn renewed(
         return None;
     }
     let mut names = changed_slices(&before.endpoint_slices, &resources.endpoint_slices)?;
+    let of_pods = slices_of_changed(before, resources).into_iter();
+    names.extend(of_pods.filter_map(|slice| named_service(slice)));
     for (gone, came) in differences(&before.services, &resources.services) {
         let both = [gone, came].into_iter().flatten();
         names.extend(both.map(|service| (&*service.id.namespace, &*service.id.name)));
@@ -145,8 +147,8 @@ fn renewed(
     services.renewed((before, resources), identity, names)
 }
 
-/// Whether everything that services are made from is the same, but for Services, EndpointSlices, ServiceEntries and
-/// WorkloadEntries.
+/// Whether everything that services are made from is the same, but for Services, EndpointSlices, ServiceEntries,
+/// WorkloadEntries, Pods, Nodes and Namespaces.
 fn is_renewable(before: &ResourceSet, now: &ResourceSet) -> bool {
     // every field is named, so that a new kind is not forgotten
     let ResourceSet {
@@ -166,6 +168,9 @@ fn is_renewable(before: &ResourceSet, now: &ResourceSet) -> bool {
         destinations,
         services: _,
         endpoint_slices: _,
+        pods: _,
+        nodes: _,
+        namespaces: _,
         secrets: _,
         withheld,
     } = now;
@@ -192,10 +197,13 @@ fn changed_slices<'a>(
         if source(gone) != source(came) {
             return None;
         }
-        names.extend([gone, came].into_iter().flatten().filter_map(|slice| {
-            let service = slice.service_name()?;
-            Some((&*slice.id.namespace, service))
-        }));
+        let both = [gone, came].into_iter().flatten();
+        names.extend(both.filter_map(|slice| named_service(slice)));
     }
     Some(names)
+}
+
+/// Namespace and name of the service that a slice belongs to.
+fn named_service(slice: &Object<EndpointSlice>) -> Option<(&str, &str)> {
+    Some((&*slice.id.namespace, slice.service_name()?))
 }

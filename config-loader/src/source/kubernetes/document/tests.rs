@@ -19,6 +19,10 @@ fn resource(kind: &str, api_version: &str, plural: &str) -> Resource {
     }
 }
 
+fn slices() -> Resource {
+    resource("EndpointSlice", "discovery.k8s.io/v1", "endpointslices")
+}
+
 fn object(value: Value) -> DynamicObject {
     serde_json::from_value(value).unwrap()
 }
@@ -139,8 +143,37 @@ fn object_counts_unless_it_is_deleted_or_of_a_third_cluster() {
     ] {
         let written = object(written);
         assert_eq!(
-            (counts(&own(), &written), counts(&other(), &written)),
+            (
+                counts(&own(), &slices(), &written),
+                counts(&other(), &slices(), &written)
+            ),
             (here, there)
         );
     }
+}
+
+#[test]
+fn pod_of_a_remote_cluster_is_marked_and_counts_while_it_ends() {
+    let pods = resource("Pod", "v1", "pods");
+    let pod = object(json!({
+        "metadata": {
+            "name": "web-1", "namespace": "shop", "resourceVersion": "7", "labels": {"app": "web"},
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {"nodeName": "n1"},
+    }));
+    assert!(counts(&own(), &pods, &pod) && counts(&other(), &pods, &pod));
+    let read = |server: &ApiServer| -> Value {
+        let text = text(server, &pods, pod.clone()).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let metadata = json!({"name": "web-1", "namespace": "shop", "labels": {"app": "web"}});
+    assert_eq!(read(&own())["metadata"], metadata);
+    let other = read(&other());
+    let metadata = &other["metadata"];
+    assert_eq!(metadata["name"], "east-web-1");
+    assert_eq!(
+        metadata["labels"]["multicluster.kubernetes.io/source-cluster"],
+        "east"
+    );
 }

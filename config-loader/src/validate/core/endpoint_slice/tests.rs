@@ -86,9 +86,10 @@ endpoints:
 - {addresses: [10.0.0.6]}
 ports: [{port: 80}]",
     ));
+    let slice_namespace = "ns1";
     let owners = slice.endpoints.iter().map(|endpoint| {
-        let owner = slice.owner(endpoint)?;
-        Some((&*owner.name, &*owner.namespace))
+        let (namespace, name) = endpoint.owner_from(slice_namespace)?;
+        Some((name, namespace))
     });
     let expected = [
         Some(("web-v1", "ns2")),
@@ -99,25 +100,8 @@ ports: [{port: 80}]",
         None,
     ];
     assert_eq!(owners.collect::<Vec<_>>(), expected);
-    assert_eq!(slice.owners.len(), 2, "each workload is kept once");
-}
-
-#[test]
-fn workloads_beyond_255_of_a_slice_are_dropped() {
-    let endpoints = (0..300).map(|number| {
-        format!(
-            "- {{addresses: [10.0.1.{}], targetRef: {{kind: Pod, name: pod{number}}}}}\n",
-            number % 250
-        )
-    });
-    let endpoints: String = endpoints.collect();
-    let slice = slice(&around(&format!(
-        "addressType: IPv4\nendpoints:\n{endpoints}ports: [{{port: 80}}]"
-    )));
-    let name = |at: usize| slice.owner(&slice.endpoints[at]).map(|owner| &*owner.name);
-    assert_eq!(name(254), Some("pod254"));
-    assert_eq!(name(255), None);
-    assert_eq!(slice.owners.len(), 255);
+    let pod = slice.endpoints[1].pod_from("ns1");
+    assert_eq!(pod, Some(("ns1", "web-v2-0")));
 }
 
 #[test]

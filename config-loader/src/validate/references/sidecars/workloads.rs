@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use crate::resource::ResourceSet;
+use crate::resource::core::LabelText;
 
 type Labels = BTreeMap<String, String>;
 
-/// Workloads by namespace. A WorkloadEntry has all labels of its workload; a Service and its EndpointSlices have some.
+/// Workloads by namespace. A Pod and a WorkloadEntry have all labels of their workload; a Service and its EndpointSlices have some.
 pub(super) struct Workloads<'a>(BTreeMap<&'a str, Vec<Known<'a>>>);
 
 /// What is known of the labels of some workloads.
 struct Known<'a> {
     labels: [Option<&'a Labels>; 2],
+    pod: Option<&'a LabelText>,
     /// Whether they have no other labels.
     is_all: bool,
 }
@@ -22,6 +24,7 @@ impl Known<'_> {
         labels
             .find_map(|labels| labels.get(key))
             .map(|value| &**value)
+            .or_else(|| self.pod?.get(key))
     }
 
     /// Whether a selector may select them.
@@ -48,6 +51,15 @@ impl<'a> Workloads<'a> {
             // labels of the spec count before those of the object
             of_namespace.push(Known {
                 labels: [Some(&entry.spec.labels), Some(&entry.labels)],
+                pod: None,
+                is_all: true,
+            });
+        }
+        for pod in set.pods.values() {
+            let of_namespace = workloads.entry(&pod.id.namespace).or_default();
+            of_namespace.push(Known {
+                labels: [None, None],
+                pod: Some(&pod.spec.labels),
                 is_all: true,
             });
         }
@@ -59,6 +71,7 @@ impl<'a> Workloads<'a> {
                 let of_namespace = workloads.entry(&service.id.namespace).or_default();
                 of_namespace.push(Known {
                     labels: [Some(&service.spec.selector), None],
+                    pod: None,
                     is_all: false,
                 });
             }
@@ -71,6 +84,7 @@ impl<'a> Workloads<'a> {
             let of_namespace = workloads.entry(&slice.id.namespace).or_default();
             of_namespace.push(Known {
                 labels: [selector.copied(), Some(&slice.labels)],
+                pod: None,
                 is_all: false,
             });
         }

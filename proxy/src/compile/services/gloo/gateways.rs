@@ -11,7 +11,7 @@ use crate::compile::members::Member;
 use crate::compile::service::workload::WorkloadHost;
 use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
-use crate::compile::services::kube::host;
+use crate::compile::services::slices::host;
 
 /// The label of a Destination that is the gateway of its cluster.
 const LABEL: (&str, &str) = ("istio", "ingressgateway");

@@ -1,0 +1,237 @@
+//! The pod behind an endpoint, with the node that it runs on.
+//!
+//! An EndpointSlice names pods and nodes of its own cluster. Objects of remote clusters are kept under other names, and say
+//! which cluster they are of.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::{Change, differences};
+use crate::kind::Name;
+use crate::resource::core::{
+    EndpointSlice, Host, Namespace, Node, Pod, SliceEndpoint, name_in, own_name,
+};
+use crate::resource::{Object, ResourceSet};
+
+/// The workload behind an endpoint: its pod, node and namespace, each if it is known.
+#[derive(Clone, Debug, Default)]
+pub struct PodInfo {
+    /// The pod.
+    pub pod: Option<Arc<Object<Pod>>>,
+    /// The node that it runs on.
+    pub node: Option<Arc<Object<Node>>>,
+    /// Its namespace.
+    pub namespace: Option<Arc<Object<Namespace>>>,
+}
+
+impl PodInfo {
+    /// What is known of the workload behind an endpoint of a slice.
+    pub fn of_endpoint(
+        set: &ResourceSet,
+        slice: &Object<EndpointSlice>,
+        endpoint: &SliceEndpoint,
+    ) -> PodInfo {
+        let pod = pod_of(set, slice, endpoint);
+        let own = || PodInfo {
+            pod: None,
+            node: None,
+            namespace: namespace(set, slice.source_cluster(), &slice.id.namespace).cloned(),
+        };
+        let mut info = pod.map_or_else(own, |pod| PodInfo::of_pod(set, pod));
+        if info.node.is_none() {
+            let named = endpoint.node_name.as_deref();
+            let node = named.and_then(|name| node_of(set, slice.source_cluster(), name));
+            info.node = node.cloned();
+        }
+        info
+    }
+
+    /// What is known of a pod.
+    pub fn of_pod(set: &ResourceSet, pod: &Arc<Object<Pod>>) -> PodInfo {
+        let source = pod.spec.source_cluster.as_deref();
+        let node = pod.spec.node.as_deref();
+        let node = node.and_then(|name| node_of(set, source, name));
+        PodInfo {
+            pod: Some(Arc::clone(pod)),
+            node: node.cloned(),
+            namespace: namespace(set, source, &pod.id.namespace).cloned(),
+        }
+    }
+
+    /// A label of the pod, if it has one that says something.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        let value = self.pod.as_ref()?.spec.labels.get(name)?;
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// Region, zone and sub-zone: of the pod's own labels, else of those of its node; none where neither says so.
+    pub fn topology(&self) -> [Option<&str>; 3] {
+        let of_node = self.node.as_ref().map(|node| node.spec.topology());
+        let [region, zone, subzone] = of_node.unwrap_or_default();
+        [
+            self.label("topology.kubernetes.io/region").or(region),
+            self.label("topology.kubernetes.io/zone").or(zone),
+            self.label("topology.istio.io/subzone").or(subzone),
+        ]
+    }
+
+    /// The network: of the pod's label, else of its namespace's; none if neither says so.
+    pub fn network(&self) -> Option<&str> {
+        let own = self.label("topology.istio.io/network");
+        own.or_else(|| self.namespace.as_ref()?.spec.network())
+    }
+}
+
+/// The namespace under which objects without one are kept.
+const CLUSTER_SCOPED: &str = "default";
+
+/// The namespace of that name in a cluster; the local one if no source is given.
+fn namespace<'a>(
+    set: &'a ResourceSet,
+    source: Option<&str>,
+    name: &str,
+) -> Option<&'a Arc<Object<Namespace>>> {
+    if set.namespaces.is_empty() {
+        return None;
+    }
+    let name = Name::new(CLUSTER_SCOPED, name_in(source, name));
+    let namespace = set.namespaces.get(&name)?;
+    (namespace.spec.source_cluster.as_deref() == source).then_some(namespace)
+}
+
+/// The node of that name in a cluster; the local one if no source is given.
+fn node_of<'a>(
+    set: &'a ResourceSet,
+    source: Option<&str>,
+    name: &str,
+) -> Option<&'a Arc<Object<Node>>> {
+    if set.nodes.is_empty() {
+        return None;
+    }
+    let name = Name::new(CLUSTER_SCOPED, name_in(source, name));
+    let node = set.nodes.get(&name)?;
+    (node.spec.source_cluster.as_deref() == source).then_some(node)
+}
+
+/// The pod of that namespace and name in a cluster; the local one if no source is given.
+pub fn pod<'a>(
+    set: &'a ResourceSet,
+    source: Option<&str>,
+    (namespace, name): (&str, &str),
+) -> Option<&'a Arc<Object<Pod>>> {
+    let name = Name::new(namespace, name_in(source, name));
+    let pod = set.pods.get(&name)?;
+    (pod.spec.source_cluster.as_deref() == source).then_some(pod)
+}
+
+/// The pods of a namespace, local and remote, in the order of their names.
+pub fn pods_in<'a>(
+    set: &'a ResourceSet,
+    namespace: &str,
+) -> impl Iterator<Item = &'a Arc<Object<Pod>>> {
+    let first = Name::new(namespace, "");
+    let pods = set.pods.starting_at(&first);
+    let pods = pods.take_while(move |(name, _)| name.namespace == first.namespace);
+    pods.map(|(_, pod)| pod)
+}
+
+/// The pod behind an endpoint of a slice: the one that it names; if it names none, the only one of its namespace that has
+/// the address.
+pub fn pod_of<'a>(
+    set: &'a ResourceSet,
+    slice: &Object<EndpointSlice>,
+    endpoint: &SliceEndpoint,
+) -> Option<&'a Arc<Object<Pod>>> {
+    let source = slice.source_cluster();
+    if set.pods.is_empty() {
+        return None;
+    }
+    if let Some(named) = endpoint.pod_from(&slice.id.namespace) {
+        return pod(set, source, named);
+    }
+    let Host::Ip(address) = endpoint.address else {
+        return None;
+    };
+    let mut found = pods_in(set, &slice.id.namespace).filter(|pod| {
+        pod.spec.source_cluster.as_deref() == source && pod.spec.addresses.contains(&address)
+    });
+    let pod = found.next()?;
+    found.next().is_none().then_some(pod)
+}
+
+/// The slices that lead to pods, nodes or namespaces that differ between two sets of resources.
+pub fn slices_of_changed<'a>(
+    before: &'a ResourceSet,
+    now: &'a ResourceSet,
+) -> Vec<&'a Arc<Object<EndpointSlice>>> {
+    let mut changed = Changed::default();
+    for pod in both(differences(&before.pods, &now.pods)) {
+        let (source, namespace) = (pod.spec.source_cluster.as_deref(), &*pod.id.namespace);
+        changed
+            .pods
+            .insert((source, namespace, own_name(source, &pod.id.name)));
+        let addresses = pod.spec.addresses.iter();
+        changed
+            .addresses
+            .extend(addresses.map(|address| (namespace, *address)));
+    }
+    for node in both(differences(&before.nodes, &now.nodes)) {
+        let source = node.spec.source_cluster.as_deref();
+        changed
+            .nodes
+            .insert((source, own_name(source, &node.id.name)));
+    }
+    for namespace in both(differences(&before.namespaces, &now.namespaces)) {
+        let source = namespace.spec.source_cluster.as_deref();
+        changed
+            .namespaces
+            .insert((source, own_name(source, &namespace.id.name)));
+    }
+    let slices = now.endpoint_slices.values();
+    match changed.is_empty() {
+        true => Vec::new(),
+        false => slices.filter(|slice| changed.concerns(slice)).collect(),
+    }
+}
+
+/// The objects before and after each change.
+fn both<'a, T: 'a>(
+    changes: impl Iterator<Item = Change<'a, T>>,
+) -> impl Iterator<Item = &'a Object<T>> {
+    changes
+        .flat_map(|(gone, came)| [gone, came])
+        .flatten()
+        .map(|object| &**object)
+}
+
+/// Pods, nodes and namespaces that changed, each with its cluster.
+#[derive(Default)]
+struct Changed<'a> {
+    pods: HashSet<(Option<&'a str>, &'a str, &'a str)>,
+    addresses: HashSet<(&'a str, IpAddr)>,
+    nodes: HashSet<(Option<&'a str>, &'a str)>,
+    namespaces: HashSet<(Option<&'a str>, &'a str)>,
+}
+
+impl Changed<'_> {
+    fn is_empty(&self) -> bool {
+        self.pods.is_empty() && self.nodes.is_empty() && self.namespaces.is_empty()
+    }
+
+    /// Whether a slice leads to one of them.
+    fn concerns(&self, slice: &Object<EndpointSlice>) -> bool {
+        let (source, namespace) = (slice.source_cluster(), &*slice.id.namespace);
+        let leads_to = |endpoint: &SliceEndpoint| {
+            let node = endpoint.node_name.as_deref();
+            let named = endpoint.pod_from(namespace);
+            let is_changed = match (named, &endpoint.address) {
+                (Some((namespace, pod)), _) => self.pods.contains(&(source, namespace, pod)),
+                (None, Host::Ip(ip)) => self.addresses.contains(&(namespace, *ip)),
+                (None, Host::Dns(_)) => false,
+            };
+            is_changed || node.is_some_and(|node| self.nodes.contains(&(source, node)))
+        };
+        self.namespaces.contains(&(source, namespace)) || slice.spec.endpoints.iter().any(leads_to)
+    }
+}

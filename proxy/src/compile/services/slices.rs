@@ -1,0 +1,245 @@
+//! Endpoints of EndpointSlices, with what the pods and nodes behind them say.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use config_loader::catalog::PodInfo;
+use config_loader::resource::Object;
+use config_loader::resource::core::{
+    AddressType, EndpointSlice, Host, LabelText, Pod, PodOwner, SliceEndpoint,
+};
+
+use crate::cluster::Locality;
+use crate::compile::members::Member;
+use crate::compile::service::port::Labels;
+use crate::compile::service::workload::{Facts, Listing, Origin, Workload, WorkloadHost};
+use crate::compile::services::collector::{Collector, Draft};
+
+/// The label of a workload that says where it is, with dots or slashes between the parts.
+const LOCALITY: &str = "istio-locality";
+
+/// Adds the endpoints of slices.
+pub(in crate::compile) fn add_slices<'a>(
+    slices: impl Iterator<Item = &'a Arc<Object<EndpointSlice>>> + Clone,
+    collector: &Collector<'_>,
+    draft: &mut Draft,
+) {
+    let count = slices.clone().count();
+    let mut known = Vec::with_capacity(count);
+    Arc::make_mut(&mut draft.service.provenance).reserve(count);
+    for slice in slices {
+        if let Some(member) = member(slice, collector) {
+            draft.saw_slice(slice);
+            known.push((Arc::clone(slice), member, pods(slice, collector, draft)));
+        }
+    }
+    if known.is_empty() {
+        return;
+    }
+    let is_named = |slice: &Object<EndpointSlice>| slice.spec.address_type == AddressType::Fqdn;
+    let has_names = known.iter().any(|(slice, ..)| is_named(slice));
+    let own = Whereabouts::own(collector);
+    draft.service.endpoints.add(has_names, move |listing| {
+        for (slice, member, pods) in &known {
+            SliceOf::new(slice, member.as_ref(), &own).list(pods, listing);
+        }
+    });
+}
+
+/// The workload behind each endpoint of a slice that takes traffic, noted in the draft; none for the others.
+fn pods(
+    slice: &Object<EndpointSlice>,
+    collector: &Collector<'_>,
+    draft: &mut Draft,
+) -> Vec<PodInfo> {
+    let resources = collector.resources;
+    if resources.pods.is_empty() && resources.nodes.is_empty() && resources.namespaces.is_empty() {
+        return Vec::new();
+    }
+    let endpoints = slice.spec.endpoints.iter();
+    let infos = endpoints.map(|endpoint| match endpoint.conditions.ready {
+        true => PodInfo::of_endpoint(resources, slice, endpoint),
+        false => PodInfo::default(),
+    });
+    infos.inspect(|info| draft.saw_pod(info)).collect()
+}
+
+/// The member that a slice was copied from; none for the proxy's own cluster. Nothing for one that cannot be told.
+pub(in crate::compile) fn member(
+    slice: &Object<EndpointSlice>,
+    collector: &Collector<'_>,
+) -> Option<Option<Arc<Member>>> {
+    let Some(source) = slice.source_cluster() else {
+        return Some(None);
+    };
+    let member = collector.members.find(source)?;
+    Some((member.key != collector.members.own.key).then(|| Arc::clone(member)))
+}
+
+/// Where the proxy's own endpoints are that do not say.
+pub(in crate::compile) struct Whereabouts {
+    locality: Locality,
+    network: Arc<str>,
+}
+
+impl Whereabouts {
+    /// Where the proxy is.
+    pub(in crate::compile) fn own(collector: &Collector<'_>) -> Self {
+        Self {
+            locality: Locality::from(collector.identity.locality()),
+            network: collector.identity.network.as_str().into(),
+        }
+    }
+}
+
+/// A slice of a service.
+pub(in crate::compile) struct SliceOf<'a> {
+    slice: &'a Object<EndpointSlice>,
+    member: Option<&'a Arc<Member>>,
+    /// Where its cluster is.
+    locality: &'a Locality,
+    /// The network of its cluster.
+    network: &'a Arc<str>,
+    /// Its own labels, which stand in for those of pods that are not known.
+    labels: Labels,
+}
+
+/// What endpoints of a slice have in common that share their facts. Few differ: an equal one is looked for among all.
+#[derive(PartialEq)]
+struct Alike<'a> {
+    zone: Option<&'a str>,
+    node: Option<&'a str>,
+    owner: Option<(&'a str, &'a str)>,
+    pod: Option<(&'a LabelText, &'a str)>,
+}
+
+impl<'a> SliceOf<'a> {
+    /// That of a member; of the proxy's own if none is given.
+    pub(in crate::compile) fn new(
+        slice: &'a Object<EndpointSlice>,
+        member: Option<&'a Arc<Member>>,
+        own: &'a Whereabouts,
+    ) -> Self {
+        let (locality, network) = match member {
+            Some(member) => (&member.locality, &member.network),
+            None => (&own.locality, &own.network),
+        };
+        Self {
+            slice,
+            member,
+            locality,
+            network,
+            labels: Arc::new(slice.labels.clone()),
+        }
+    }
+
+    /// Lists the endpoints that may take traffic, with the pods behind them.
+    fn list(&self, pods: &[PodInfo], listing: &mut Listing) {
+        let unknown = PodInfo::default();
+        let mut known: Vec<(Alike<'_>, Arc<Facts>)> = Vec::new();
+        let mut labels: HashMap<&LabelText, Labels> = HashMap::new();
+        let endpoints = self.slice.spec.endpoints.iter().enumerate();
+        for (number, endpoint) in endpoints.filter(|(_, endpoint)| endpoint.conditions.ready) {
+            let info = pods.get(number).unwrap_or(&unknown);
+            let pod = info.pod.as_ref().map(|pod| &pod.spec);
+            let alike = Alike {
+                zone: endpoint.zone.as_deref(),
+                node: endpoint.node_name.as_deref(),
+                owner: endpoint.owner_from(&self.slice.id.namespace),
+                pod: pod.map(|pod| (&pod.labels, &*pod.account)),
+            };
+            let facts = match known.iter().rev().find(|(of, _)| *of == alike) {
+                Some((_, facts)) => Arc::clone(facts),
+                None => {
+                    let own = pod.map(|pod| {
+                        let known = labels.entry(&pod.labels);
+                        Arc::clone(known.or_insert_with(|| Arc::new(pod.labels.to_map())))
+                    });
+                    let facts = Arc::new(self.facts(endpoint, info, own));
+                    known.push((alike, Arc::clone(&facts)));
+                    facts
+                }
+            };
+            listing.push(Workload::new(host(&endpoint.address), facts));
+        }
+    }
+
+    /// What is known of an endpoint whose pod has these labels.
+    pub(in crate::compile) fn facts(
+        &self,
+        endpoint: &SliceEndpoint,
+        info: &PodInfo,
+        labels: Option<Labels>,
+    ) -> Facts {
+        // a slice lists the ports that its endpoints serve; without any, or with one that represents all, the service's
+        // count
+        let listed = &self.slice.spec.ports;
+        let owner = endpoint.owner_from(&self.slice.id.namespace);
+        Facts {
+            ports: listed
+                .iter()
+                .filter_map(|port| Some((port.name.to_string(), port.port?)))
+                .collect(),
+            only_ports: !listed.is_empty() && listed.iter().all(|port| port.port.is_some()),
+            labels: labels.unwrap_or_else(|| Arc::clone(&self.labels)),
+            owner: owner.map(|(namespace, name)| {
+                Arc::new(PodOwner {
+                    name: name.into(),
+                    namespace: namespace.into(),
+                })
+            }),
+            node: endpoint.node_name.clone(),
+            locality: locality(endpoint.zone.as_deref(), info, self.locality),
+            account: info.pod.as_deref().map(account),
+            is_pod: info.pod.is_some(),
+            origin: self.member.map_or(Origin::Native, |_| Origin::Slice),
+            member: self.member.cloned(),
+            network: info
+                .network()
+                .map_or_else(|| Arc::clone(self.network), Arc::from),
+            ..Facts::default()
+        }
+    }
+}
+
+/// The identity of a pod within the mesh: that of its service account.
+pub(in crate::compile) fn account(pod: &Object<Pod>) -> Arc<str> {
+    format!("ns/{}/sa/{}", pod.id.namespace, pod.spec.account).into()
+}
+
+/// Where an endpoint of a cluster is: where its pod says; else in the region and zone of its pod's or node's labels, the zone of
+/// its slice, and the region, and if that is the same the zone, of its cluster.
+pub(in crate::compile) fn locality(
+    of_slice: Option<&str>,
+    info: &PodInfo,
+    cluster: &Locality,
+) -> Locality {
+    if let Some(label) = info.label(LOCALITY) {
+        return match label.contains('/') {
+            true => Locality::new(label),
+            false => label.replace('.', "/").into(),
+        };
+    }
+    let [of_cluster, zone_of_cluster, _] = cluster.parts();
+    let [region, zone, subzone] = info.topology();
+    let is_elsewhere = region.is_some_and(|region| region != of_cluster);
+    let region = region.unwrap_or(of_cluster);
+    let zone = zone.or(of_slice);
+    let zone = zone.unwrap_or(if is_elsewhere { "" } else { zone_of_cluster });
+    match (zone, subzone) {
+        ("", _) => Locality::new(region),
+        (zone, None) => format!("{region}/{zone}").into(),
+        (zone, Some(subzone)) => format!("{region}/{zone}/{subzone}").into(),
+    }
+}
+
+/// The address of a workload, from what a resource calls a host.
+pub(in crate::compile) fn host(host: &Host) -> WorkloadHost {
+    match host {
+        Host::Dns(name) => WorkloadHost::Name(Arc::clone(name)),
+        Host::Ip(ip) => WorkloadHost::Ip(*ip),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,10 +3,12 @@
 //! A body comes with a type URL. Istio's kinds have messages of their own, whose schema is `proto/`; every other kind
 //! is a `google.protobuf.Struct`. The JSON is what an API server has under `spec`: names in lowerCamelCase, durations
 //! as `1.5s`, numbers as numbers, unset fields left out. Bytes from outside never panic, whatever they are.
+//! [`kubernetes`] reads the protobuf of Kubernetes itself by the same means.
 
 mod decode;
 mod encode;
 mod error;
+pub mod kubernetes;
 mod schema;
 
 pub use decode::Decoded;
@@ -49,7 +51,7 @@ pub fn to_json(type_url: &str, value: &[u8]) -> Result<Decoded, BodyError> {
         type_url: type_url.to_owned(),
     })?;
     let message = DynamicMessage::decode(descriptor, value).map_err(malformed)?;
-    decode::message(&message)
+    decode::message(&message, "spec")
 }
 
 /// The body of an object: its type URL, and its bytes. The same JSON always gives the same bytes.

@@ -187,7 +187,7 @@ impl Api {
         }
         let mut object = json!({
             "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": namespace, "labels": {"kubernetes.io/metadata.name": namespace}},
+            "metadata": {"name": namespace},
         });
         object::prepare_new(&mut object, resource, None, false);
         // Another request may have been faster: the namespace is there all the same.

@@ -1,7 +1,6 @@
 //! Who manages which fields of an object: sets of fields, and `metadata.managedFields`.
 //!
-//! Objects are merged field by field. Lists are one field each, except those of [`KEYED`], whose items are told apart by
-//! keys, and `metadata.finalizers`, which is a set.
+//! Objects are merged field by field, and lists are one field each, apart from what [`RULES`] says.
 
 pub mod managers;
 
@@ -15,26 +14,57 @@ pub type Path = Vec<String>;
 /// A set of fields.
 pub type Set = BTreeSet<Path>;
 
-/// Lists whose items are told apart by keys, by the end of their path.
-const KEYED: &[(&[&str], &[&str])] = &[
-    (&["f:status", "f:conditions"], &["type"]),
-    (&["f:status", "f:clusters"], &["cluster"]),
-    (&["f:metadata", "f:ownerReferences"], &["uid"]),
-];
+/// How a list or a mapping is merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Merge {
+    /// As one field.
+    Atomic,
+    /// Items with other keys are other items.
+    Keyed(&'static [&'static str]),
+    /// The same, with items that are one field each.
+    KeyedAtomic(&'static [&'static str]),
+    /// Items are values.
+    Set,
+}
 
-/// Lists that are sets of values.
-const SETS: &[&[&str]] = &[&["f:metadata", "f:finalizers"]];
+const CONDITIONS: &[&str] = &["f:status", "f:conditions"];
+
+/// The lists and mappings for which the schema of Kubernetes, or the definition of a custom resource, says how they are
+/// merged, by kind; for every kind without one.
+const RULES: &[(&str, &[&str], Merge)] = &[
+    ("", &["f:metadata", "f:finalizers"], Merge::Set),
+    (
+        "",
+        &["f:metadata", "f:ownerReferences"],
+        Merge::KeyedAtomic(&["uid"]),
+    ),
+    ("", CONDITIONS, Merge::Keyed(&["type"])),
+    (
+        "Service",
+        &["f:spec", "f:ports"],
+        Merge::Keyed(&["port", "protocol"]),
+    ),
+    ("Service", &["f:spec", "f:selector"], Merge::Atomic),
+    (
+        "ServiceEntry",
+        &["f:spec", "f:ports"],
+        Merge::Keyed(&["name"]),
+    ),
+    (
+        "ServiceImport",
+        &["f:status", "f:clusters"],
+        Merge::Keyed(&["cluster"]),
+    ),
+];
 
 /// What of the metadata is managed.
 const METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
-fn keys_of(path: &[String]) -> Option<&'static [&'static str]> {
-    let found = KEYED.iter().find(|(known, _)| path == *known);
-    found.map(|(_, keys)| *keys)
-}
-
-fn is_set(path: &[String]) -> bool {
-    SETS.iter().any(|known| path == *known)
+fn merge_of(kind: &str, path: &[String]) -> Option<Merge> {
+    let found = RULES
+        .iter()
+        .find(|(of, known, _)| path == *known && (of.is_empty() || *of == kind));
+    found.map(|(_, _, merge)| *merge)
 }
 
 /// Every managed field of an object with its value. With `is_status` these are those of its status, else all others.
@@ -43,13 +73,15 @@ pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, &Value> {
     let Value::Object(map) = object else {
         return found;
     };
+    let kind = object["kind"].as_str().unwrap_or("");
+    let mut collect = |path, value| collect(kind, path, value, &mut found);
     for (name, value) in map {
         let path = vec![format!("f:{name}")];
         match &**name {
             "apiVersion" | "kind" => {}
             "status" => {
                 if is_status {
-                    collect(path, value, &mut found);
+                    collect(path, value);
                 }
             }
             _ if is_status => {}
@@ -58,11 +90,11 @@ pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, &Value> {
                     let mut path = path.clone();
                     path.push(format!("f:{name}"));
                     if let Some(value) = value.get(name) {
-                        collect(path, value, &mut found);
+                        collect(path, value);
                     }
                 }
             }
-            _ => collect(path, value, &mut found),
+            _ => collect(path, value),
         }
     }
     found
@@ -71,41 +103,55 @@ pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, &Value> {
 /// The value of fields that have none but their presence.
 static PRESENT: Value = Value::Null;
 
-fn collect<'a>(path: Path, value: &'a Value, found: &mut BTreeMap<Path, &'a Value>) {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
+fn collect<'a>(
+    kind: &str,
+    path: Path,
+    value: &'a Value,
+    found: &mut BTreeMap<Path, &'a Value>,
+) {
+    let merge = merge_of(kind, &path);
+    let with = |element: String| {
+        let mut path = path.clone();
+        path.push(element);
+        path
+    };
+    match (value, merge) {
+        (Value::Object(map), None) if !map.is_empty() => {
             for (name, value) in map {
-                let mut path = path.clone();
-                path.push(format!("f:{name}"));
-                collect(path, value, found);
+                collect(kind, with(format!("f:{name}")), value, found);
             }
         }
-        Value::Array(items) if keys_of(&path).is_some() => {
-            let keys = keys_of(&path).unwrap_or_default();
+        (Value::Array(items), Some(Merge::Keyed(keys))) => {
             for item in items {
-                let mut path = path.clone();
-                path.push(key_of(item, keys));
-                collect(path.clone(), item, found);
+                let mut path = with(key_of(item, keys));
+                collect(kind, path.clone(), item, found);
                 path.push(".".to_owned());
                 found.insert(path, &PRESENT);
             }
         }
-        Value::Array(items) if is_set(&path) => {
-            for item in items {
-                let mut path = path.clone();
-                path.push(format!("v:{item}"));
-                found.insert(path, &PRESENT);
-            }
+        (Value::Array(items), Some(Merge::KeyedAtomic(keys))) => {
+            found.extend(items.iter().map(|item| (with(key_of(item, keys)), item)));
         }
-        other => drop(found.insert(path, other)),
+        (Value::Array(items), Some(Merge::Set)) => {
+            let items = items.iter().map(|item| with(format!("v:{item}")));
+            found.extend(items.map(|path| (path, &PRESENT)));
+        }
+        _ => drop(found.insert(path, value)),
     }
 }
 
 fn key_of(item: &Value, keys: &[&str]) -> String {
-    let pairs = keys
-        .iter()
-        .map(|key| ((*key).to_owned(), item[*key].clone()));
+    let pairs = keys.iter().map(|key| ((*key).to_owned(), key_in(item, key)));
     format!("k:{}", Value::Object(pairs.collect::<Map<_, _>>()))
+}
+
+/// A key of an item. The only one with a default is the protocol of a port.
+fn key_in(item: &Value, key: &str) -> Value {
+    match (item.get(key), key) {
+        (Some(value), _) => value.clone(),
+        (None, "protocol") => "TCP".into(),
+        (None, _) => Value::Null,
+    }
 }
 
 /// Sets a field. What leads to it is made.
@@ -132,19 +178,13 @@ pub fn set(object: &mut Value, path: &[String], value: &Value) {
         *object = json!([]);
     }
     let Value::Array(items) = object else { return };
-    match position(items, first) {
-        Some(at) => set(&mut items[at], rest, value),
-        None => {
-            let mut item = bare_item(first);
-            set_item(&mut item, rest, value);
-            items.push(item);
-        }
-    }
-}
-
-fn set_item(item: &mut Value, rest: &[String], value: &Value) {
-    if !rest.is_empty() {
-        set(item, rest, value);
+    let at = position(items, first).unwrap_or_else(|| {
+        items.push(bare_item(first));
+        items.len() - 1
+    });
+    // A value of a set is there by now.
+    if !(rest.is_empty() && *value == PRESENT) {
+        set(&mut items[at], rest, value);
     }
 }
 
@@ -160,10 +200,19 @@ fn position(items: &[Value], element: &str) -> Option<usize> {
         .iter()
         .position(|item| match (&wanted, element.starts_with("k:")) {
             (Value::Object(keys), true) => {
-                keys.iter().all(|(key, value)| item.get(key) == Some(value))
+                keys.iter().all(|(key, value)| key_in(item, key) == *value)
             }
             _ => *item == wanted,
         })
+}
+
+/// Whether a field is a key of the item that it is in.
+pub fn is_key(path: &[String]) -> bool {
+    let [.., item, field] = path else {
+        return false;
+    };
+    let name = field.strip_prefix("f:").filter(|_| item.starts_with("k:"));
+    name.is_some_and(|name| bare_item(item).get(name).is_some())
 }
 
 /// Removes a field, and the objects that hold nothing else.
@@ -297,5 +346,33 @@ mod tests {
             unset(&mut object, path);
         }
         assert_eq!(object["status"]["conditions"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn ports_have_the_keys_of_their_kind() {
+        let paths = |kind: &str, spec: Value| -> Vec<String> {
+            let object = json!({"kind": kind, "spec": spec});
+            leaves(&object, false).keys().map(|path| shown(path)).collect()
+        };
+        let dns = json!([{"port": 53}, {"port": 53, "protocol": "UDP"}]);
+        let spec = json!({"ports": dns, "selector": {"a": "b"}});
+        let item = |protocol: &str| format!(".spec.ports[port=53,protocol=\"{protocol}\"]");
+        assert_eq!(
+            paths("Service", spec),
+            [
+                item("TCP"),
+                item("TCP") + ".port",
+                item("UDP"),
+                item("UDP") + ".port",
+                item("UDP") + ".protocol",
+                ".spec.selector".to_owned()
+            ]
+        );
+        let named = json!({"ports": [{"name": "a"}]});
+        assert_eq!(
+            paths("ServiceEntry", named.clone()),
+            [".spec.ports[name=\"a\"]", ".spec.ports[name=\"a\"].name"]
+        );
+        assert_eq!(paths("Gateway", named), [".spec.ports"]);
     }
 }

@@ -38,6 +38,8 @@ mod fields;
 
 mod object;
 
+mod defaults;
+
 pub mod resources;
 
 pub mod status;

@@ -6,6 +6,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use crate::clock;
+use crate::defaults;
 use crate::resources::Resource;
 use crate::store::{Entry, Revision};
 
@@ -79,6 +80,7 @@ pub fn read(entry: &Entry, resource: &Resource, version: &str) -> Value {
 pub fn decode(value: &Bytes, revision: Revision, resource: &Resource, version: &str) -> Value {
     let mut object: Value = serde_json::from_slice(value).unwrap_or_default();
     object["apiVersion"] = resource.api_version(version).into();
+    defaults::fill(&mut object, resource);
     metadata_mut(&mut object).insert("resourceVersion".to_owned(), revision.to_string().into());
     object
 }
@@ -157,10 +159,21 @@ pub fn prepare_new(
     if resource.kind == "Namespace" {
         object["status"] = serde_json::json!({"phase": "Active"});
     }
+    defaults::fill(object, resource);
+    drop_empty(metadata_mut(object));
 }
 
-/// Makes `new` a change of `old`: what the server sets stays, the generation rises with a change of content, and only
-/// `status` or everything but it is taken.
+/// Removes the fields of the metadata that hold nothing, as the types of Kubernetes do.
+fn drop_empty(metadata: &mut Map<String, Value>) {
+    metadata.retain(|name, value| match value {
+        Value::Null => false,
+        Value::Array(items) => name == "managedFields" || !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    });
+}
+
+/// Makes `new` a change of `old`: what the server sets stays, and only `status` or everything but it is taken.
 pub fn prepare_change(new: &mut Value, old: &Value, resource: &Resource, is_status: bool) {
     if is_status {
         let status = new.get("status").cloned();
@@ -186,17 +199,20 @@ pub fn prepare_change(new: &mut Value, old: &Value, resource: &Resource, is_stat
         "namespace",
     ];
     let old_metadata = metadata(old);
-    let changed = differs_in_content(new, old);
+    defaults::fill(new, resource);
     let metadata = metadata_mut(new);
     for field in kept {
         put_in(metadata, field, old_metadata.get(field).cloned());
     }
     metadata.shift_remove("selfLink");
-    let generation = old_metadata["generation"].as_i64().unwrap_or(1);
-    metadata.insert(
-        "generation".to_owned(),
-        (generation + i64::from(changed)).into(),
-    );
+    drop_empty(metadata);
+}
+
+/// Sets the generation of a change of `old`, which rises with a change of content.
+pub fn raise_generation(new: &mut Value, old: &Value) {
+    let generation = metadata(old)["generation"].as_i64().unwrap_or(1);
+    let raised = generation + i64::from(differs_in_content(new, old));
+    metadata_mut(new).insert("generation".to_owned(), raised.into());
 }
 
 /// Whether anything but metadata and status differs.
@@ -275,11 +291,13 @@ mod tests {
         old["status"] = json!({"x": 1});
         let mut new = json!({"metadata": {"labels": {"a": "b"}, "uid": "forged"}, "spec": {"a": 1}, "status": {"x": 2}});
         prepare_change(&mut new, &old, resource, false);
+        raise_generation(&mut new, &old);
         assert_eq!(new["metadata"]["generation"], 1);
         assert_eq!(new["metadata"]["uid"], old["metadata"]["uid"]);
         assert_eq!(new["status"]["x"], 1);
         let mut other = json!({"metadata": {}, "spec": {"a": 2}});
         prepare_change(&mut other, &old, resource, false);
+        raise_generation(&mut other, &old);
         assert_eq!(other["metadata"]["generation"], 2);
         let mut status = json!({"spec": {"a": 9}, "status": {"x": 3}});
         prepare_change(&mut status, &old, resource, true);

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::object;
+use crate::resources::Resource;
 use crate::status::Failure;
 
 /// Which objects a request is about.
@@ -28,22 +29,36 @@ enum Test {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldRequirement {
-    field: &'static str,
+    /// Its path, such as `/metadata/name`.
+    pointer: String,
     value: String,
     equals: bool,
 }
 
-const FIELDS: [&str; 2] = ["metadata.name", "metadata.namespace"];
+/// The fields by which objects of a resource are selected.
+fn fields_of(resource: &Resource) -> &'static [&'static str] {
+    match (resource.group, resource.kind) {
+        ("", "Namespace") => &["metadata.name", "status.phase"],
+        ("", "Secret") => &["metadata.name", "metadata.namespace", "type"],
+        ("", "Service") => &[
+            "metadata.name",
+            "metadata.namespace",
+            "spec.clusterIP",
+            "spec.type",
+        ],
+        _ => &["metadata.name", "metadata.namespace"],
+    }
+}
 
 impl Selector {
-    /// Reads both selectors of a request.
+    /// Reads both selectors of a request for objects of a resource.
     ///
     /// # Errors
     /// 400 if one of them is malformed.
-    pub fn read(labels: &str, fields: &str) -> Result<Selector, Failure> {
+    pub fn read(labels: &str, fields: &str, resource: &Resource) -> Result<Selector, Failure> {
         Ok(Selector {
             labels: label_requirements(labels)?,
-            fields: field_requirements(fields)?,
+            fields: field_requirements(fields, fields_of(resource))?,
         })
     }
 
@@ -65,13 +80,13 @@ impl Selector {
                 Test::Absent => value.is_none(),
             }
         }) && self.fields.iter().all(|needed| {
-            let name = needed.field.strip_prefix("metadata.").unwrap_or("");
-            (object::meta(object, name) == needed.value) == needed.equals
+            let value = object.pointer(&needed.pointer).and_then(Value::as_str);
+            (value.unwrap_or("") == needed.value) == needed.equals
         })
     }
 }
 
-fn field_requirements(text: &str) -> Result<Vec<FieldRequirement>, Failure> {
+fn field_requirements(text: &str, known: &[&str]) -> Result<Vec<FieldRequirement>, Failure> {
     let mut needed = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (name, value, equals) = if let Some((name, value)) = part.split_once("!=") {
@@ -84,13 +99,13 @@ fn field_requirements(text: &str) -> Result<Vec<FieldRequirement>, Failure> {
             let message = format!("invalid selector: '{text}'; can't understand '{part}'");
             return Err(Failure::bad_request(message));
         };
-        let Some(field) = FIELDS.iter().find(|field| **field == name) else {
+        if !known.contains(&name) {
             return Err(Failure::bad_request(format!(
                 "field label not supported: {name}"
             )));
-        };
+        }
         needed.push(FieldRequirement {
-            field,
+            pointer: format!("/{}", name.replace('.', "/")),
             value: value.to_owned(),
             equals,
         });
@@ -191,9 +206,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn service() -> &'static Resource {
+        crate::resources::named("", "services").unwrap()
+    }
+
     #[test]
     fn labels_are_selected_by_every_operator() {
-        let object = json!({"metadata": {"name": "n", "namespace": "s", "labels": {"app": "web", "tier": "a"}}});
+        let metadata =
+            json!({"name": "n", "namespace": "s", "labels": {"app": "web", "tier": "a"}});
+        let object = json!({"metadata": metadata, "spec": {"type": "ClusterIP"}});
         for (selector, expected) in [
             ("", true),
             ("app=web", true),
@@ -208,7 +229,9 @@ mod tests {
             ("app in (web),tier=b", false),
         ] {
             assert_eq!(
-                Selector::read(selector, "").unwrap().selects(&object),
+                Selector::read(selector, "", service())
+                    .unwrap()
+                    .selects(&object),
                 expected,
                 "{selector}"
             );
@@ -217,9 +240,14 @@ mod tests {
             ("metadata.name=n", true),
             ("metadata.namespace!=s", false),
             ("metadata.name==x", false),
+            ("spec.type=ClusterIP", true),
+            ("spec.type!=ClusterIP", false),
+            ("spec.clusterIP=", true),
         ] {
             assert_eq!(
-                Selector::read("", fields).unwrap().selects(&object),
+                Selector::read("", fields, service())
+                    .unwrap()
+                    .selects(&object),
                 expected,
                 "{fields}"
             );
@@ -231,9 +259,10 @@ mod tests {
         for text in [
             "a b", "a in", "a in (b", "=x", ",", "a,,b", "a===", "a=b c", "a=-",
         ] {
-            assert!(Selector::read(text, "").is_err(), "{text}");
+            assert!(Selector::read(text, "", service()).is_err(), "{text}");
         }
-        let unknown = Selector::read("", "spec.x=1").unwrap_err();
+        let unknown = Selector::read("", "spec.x=1", service()).unwrap_err();
         assert_eq!(unknown.message, "field label not supported: spec.x");
+        assert!(Selector::read("", "spec.type=x", Resource::namespaces()).is_err());
     }
 }

@@ -158,7 +158,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
             user: name,
             token: &token,
         };
-        let text = kubeconfig.text(address, &material.ca);
+        let text = kubeconfig.text(&host(address, &settings.names), &material.ca);
         write_changed(&path, &text).map_err(in_data)?;
     }
     let shared = settings.etcd.as_ref().map(Shared::new).transpose()?;
@@ -322,6 +322,17 @@ fn write_changed(path: &Path, text: &str) -> std::io::Result<()> {
     files::write_private(path, text.as_bytes())
 }
 
+/// What a kubeconfig calls the server: by the first name that the operator gave it, or else by its address.
+fn host(address: SocketAddr, names: &[String]) -> String {
+    let port = address.port();
+    match names.first() {
+        Some(name) if name.contains(':') => format!("[{name}]:{port}"),
+        Some(name) => format!("{name}:{port}"),
+        None if address.ip().is_unspecified() => format!("localhost:{port}"),
+        None => address.to_string(),
+    }
+}
+
 /// The kubeconfig of a user.
 struct Kubeconfig<'a> {
     context: &'a str,
@@ -330,7 +341,7 @@ struct Kubeconfig<'a> {
 }
 
 impl Kubeconfig<'_> {
-    fn text(&self, address: SocketAddr, ca: &str) -> String {
+    fn text(&self, host: &str, ca: &str) -> String {
         let Kubeconfig {
             context,
             user,
@@ -340,11 +351,6 @@ impl Kubeconfig<'_> {
         let user = match *context {
             CONTEXT => (*user).to_owned(),
             context => format!("{context}-{user}"),
-        };
-        let host = if address.ip().is_unspecified() {
-            format!("localhost:{}", address.port())
-        } else {
-            address.to_string()
         };
         let ca = STANDARD.encode(ca);
         format!(
@@ -367,5 +373,23 @@ contexts:
 current-context: {context}
 "
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubeconfig_names_the_server_as_the_operator_does() {
+        let of = |address: &str, names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            host(address.parse().unwrap(), &names)
+        };
+        assert_eq!(of("0.0.0.0:6444", &[]), "localhost:6444");
+        assert_eq!(of("10.0.0.1:6444", &[]), "10.0.0.1:6444");
+        let names = ["control.mesh.svc", "10.0.0.9"];
+        assert_eq!(of("0.0.0.0:6444", &names), "control.mesh.svc:6444");
+        assert_eq!(of("127.0.0.1:6444", &["fd00::1"]), "[fd00::1]:6444");
     }
 }

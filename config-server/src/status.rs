@@ -126,6 +126,12 @@ impl Failure {
         Failure::invalid_named(&resource.qualified_kind(), name, causes).about_kind(resource, name)
     }
 
+    /// 422 of an object that a patch cannot be read as: a 400 would not let `kubectl edit` open again.
+    pub fn invalid_patch(self, resource: &Resource, name: &str) -> Failure {
+        let message = format!("Invalid value: {}", self.message);
+        Failure::invalid(resource, name, vec![Cause::of_field("patch", message)])
+    }
+
     /// 422 of options, such as `ListOptions.meta.k8s.io`.
     pub fn invalid_options(options: &str, cause: Cause) -> Failure {
         Failure::invalid_named(&format!("{options}.meta.k8s.io"), "", vec![cause])

@@ -11,6 +11,7 @@ use prost_reflect::{
 use serde_json::{Map, Number, Value};
 
 use super::error::BodyError;
+use super::kubernetes;
 
 /// A body as JSON.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,10 +32,10 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 /// The longest duration of protobuf, about 10,000 years.
 const SECONDS_MAX: i64 = 315_576_000_000;
 
-/// The JSON of a kind's message.
-pub(super) fn message(message: &DynamicMessage) -> Result<Decoded, BodyError> {
+/// The JSON of a kind's message, which errors call by that path.
+pub(super) fn message(message: &DynamicMessage, path: &str) -> Result<Decoded, BodyError> {
     let mut reader = Reader {
-        path: "spec".to_owned(),
+        path: path.to_owned(),
         unknown: Vec::new(),
         unlisted: 0,
     };
@@ -80,7 +81,9 @@ impl Reader {
                 value => self.value(value, &field.kind())?,
             };
             self.path.truncate(end);
-            object.insert(name.to_owned(), value);
+            if !value.is_null() {
+                object.insert(name.to_owned(), value);
+            }
         }
         Ok(Value::Object(object))
     }
@@ -149,6 +152,9 @@ impl Reader {
             return duration(message)
                 .map(Value::String)
                 .ok_or_else(|| BodyError::value(&self.path, "a duration out of range"));
+        }
+        if let Some(value) = kubernetes::plain(message) {
+            return value.map_err(|problem| BodyError::value(&self.path, problem));
         }
         let Some(field) = wrapped(name, &descriptor) else {
             return self.message(message);

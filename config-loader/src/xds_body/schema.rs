@@ -1,4 +1,4 @@
-//! The messages of Istio's kinds, compiled from the files in `proto/`. Uses nothing else of this module.
+//! The messages of Istio's kinds and of those of Kubernetes, compiled from the files in `proto/`. Uses nothing else of this module.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use crate::kind::Kind;
 pub(super) const STRUCT: &str = "google.protobuf.Struct";
 
 /// What the files in `proto/` compile to. A test says how to write it again after a change.
-const COMPILED: &[u8] = include_bytes!("../../proto/istio.binpb");
+const COMPILED: &[u8] = include_bytes!("../../proto/schema.binpb");
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
     DescriptorPool::decode(COMPILED).expect("a test compiles the committed schema")
@@ -63,8 +63,7 @@ pub(super) fn message_of(name: &str) -> Option<MessageDescriptor> {
         .flatten()
 }
 
-/// Every message and enum of the schema, for tests.
-#[cfg(test)]
+/// Every message and enum of the schema.
 pub(super) fn pool() -> &'static DescriptorPool {
     &POOL
 }

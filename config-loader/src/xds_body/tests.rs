@@ -1,5 +1,6 @@
 mod fields;
 mod hostile;
+mod kubernetes;
 mod samples;
 mod schema;
 mod testing;

@@ -17,7 +17,7 @@ impl Api {
             let cause = Cause::of_field("fieldManager", message);
             return Err(Failure::invalid_options("PatchOptions", cause));
         }
-        let options = Options::of(call, "PatchOptions")?.without_note();
+        let mut options = Options::of(call, "PatchOptions")?.without_note();
         let force = call.params.flag("force")?;
         let mut applied = decode::body(&call.content_type, &call.body)?;
         decode::fits(&mut applied, &call.target)?;
@@ -25,6 +25,8 @@ impl Api {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
         let resource = call.target.resource;
+        // No one manages a field that the kind does not have.
+        options.prune(&mut applied, resource)?;
         let writer = options.writer(&call.target);
         let merge = |current: &Value| {
             let merged = managers::apply(current, &applied, &writer, force);
@@ -34,6 +36,7 @@ impl Api {
                 failure.causes(&causes);
                 failure
             })?;
+            managers::note_last_applied(&mut object, &applied, &writer);
             for field in ["resourceVersion", "uid"] {
                 if let Some(wanted) = object::metadata(&applied)[field].as_str() {
                     let metadata = object::metadata_mut(&mut object);

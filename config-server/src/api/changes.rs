@@ -1,9 +1,10 @@
 //! Create, replace and patch.
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::Value;
 
 use super::decode::{self, media_type};
+use super::deletion::Owner;
 use super::duplicates::duplicates;
 use super::params::FieldValidation;
 use super::respond::Answer;
@@ -47,6 +48,13 @@ impl Options {
             is_noted: false,
             ..self
         }
+    }
+
+    /// Drops the fields that the kind does not have, and notes that the response warns of them.
+    pub(super) fn prune(&mut self, object: &mut Value, resource: &Resource) -> Result<(), Failure> {
+        let warnings = validation::prune(resource, object, self.fields)?;
+        self.warnings.extend(warnings);
+        Ok(())
     }
 
     /// Who writes.
@@ -223,25 +231,32 @@ impl Api {
     ) -> Result<Change, Failure> {
         let target = &call.target;
         let resource = target.resource;
+        let unreadable = |failure: Failure| match failure.code {
+            StatusCode::BAD_REQUEST if call.method == Method::PATCH => {
+                failure.invalid_patch(resource, name)
+            }
+            _ => failure,
+        };
         for _ in 0..ATTEMPTS_MAX {
             let entry = self.entry(target, name).await?;
             let current = object::read(&entry, resource, target.version);
             let mut object = edit(&current)?;
-            decode::fits(&mut object, target)?;
+            decode::fits(&mut object, target).map_err(unreadable)?;
             needs(&object, &current, resource, name)?;
             object::prepare_change(&mut object, &current, resource, target.is_status);
-            let warnings = if target.is_status {
-                validation::check_status(resource, &mut object, options.fields)?
-            } else {
-                validation::check(resource, &mut object, options.fields)?
+            let check = match target.is_status {
+                true => validation::check_status,
+                false => validation::check,
             };
+            let warnings = check(resource, &mut object, options.fields).map_err(unreadable)?;
+            // After the check, which drops the fields that the kind does not have.
+            object::raise_generation(&mut object, &current);
             options.note(&mut object, &current, target);
             let stored = if options.is_dry_run || object::is_same(&object, &current) {
                 super::set_revision(&mut object, entry.revision);
                 Some(None)
             } else {
-                let key = target.key(name);
-                self.store_change(key, entry.revision, &mut object)
+                self.store_change(target, name, entry.revision, &mut object)
                     .await?
                     .map(Some)
             };
@@ -260,19 +275,27 @@ impl Api {
         Err(Failure::modified(resource, name))
     }
 
-    /// Stores a changed object, or deletes it if it only waited for its last finalizer.
+    /// Stores a changed object, or deletes it, and then its dependents, if it only waited for its last finalizer.
     async fn store_change(
         &self,
-        key: String,
+        target: &Target,
+        name: &str,
         revision: Revision,
         object: &mut Value,
     ) -> Result<Option<Revision>, Failure> {
+        let key = target.key(name);
         if object::is_deleting(object) && !object::has_finalizers(object) {
             let written = self.store.write(key, Expected::At(revision), None).await?;
-            return Ok(match written {
-                Written::Done(revision) => Some(revision),
-                Written::Mismatch => None,
-            });
+            let Written::Done(revision) = written else {
+                return Ok(None);
+            };
+            let owner = Owner {
+                uid: object::meta(object, "uid"),
+                namespace: target.namespace.as_deref(),
+                revision,
+            };
+            self.release_dependents(&owner, false).await?;
+            return Ok(Some(revision));
         }
         self.put(key, Expected::At(revision), object).await
     }

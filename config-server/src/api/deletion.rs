@@ -159,6 +159,10 @@ impl Api {
                 }
                 let expected = Expected::At(entry.revision);
                 if let Some(after) = self.put(target.key(name), expected, &mut object).await? {
+                    if options.policy == "Orphan" {
+                        // Otherwise they would go with the object, once nothing keeps it.
+                        self.release_dependents(&owner(after), true).await?;
+                    }
                     return Ok(change(Answer::ok(object), Some(after)));
                 }
                 continue;
@@ -232,7 +236,11 @@ impl Api {
     }
 
     /// Deletes what only this owner owned; or takes the owner from it. An owner in a namespace owns in that namespace only.
-    async fn release_dependents(&self, owner: &Owner<'_>, is_orphan: bool) -> Result<(), Failure> {
+    pub(super) async fn release_dependents(
+        &self,
+        owner: &Owner<'_>,
+        is_orphan: bool,
+    ) -> Result<(), Failure> {
         if owner.uid.is_empty() {
             return Ok(());
         }
@@ -288,11 +296,11 @@ impl Api {
 }
 
 /// An object that is deleted, and the owner of its dependents.
-struct Owner<'a> {
-    uid: &'a str,
-    namespace: Option<&'a str>,
+pub(super) struct Owner<'a> {
+    pub(super) uid: &'a str,
+    pub(super) namespace: Option<&'a str>,
     /// Dependents that were written before this are found.
-    revision: Revision,
+    pub(super) revision: Revision,
 }
 
 fn target_of(resource: &'static Resource, namespace: Option<&str>) -> Target {

@@ -31,10 +31,10 @@ fn verbs(resource: &Resource) -> &'static [&'static str] {
     }
 }
 
-/// `/version`
+/// `/version`: the Kubernetes whose API is served. A client that is more than one minor version away warns.
 pub fn version() -> Value {
     json!({
-        "major": "1", "minor": "32", "gitVersion": concat!("v1.32.0+strait-", env!("CARGO_PKG_VERSION")),
+        "major": "1", "minor": "36", "gitVersion": concat!("v1.36.0+strait-", env!("CARGO_PKG_VERSION")),
         "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "", "compiler": "", "platform": concat!("linux/", "amd64"),
     })

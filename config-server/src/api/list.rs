@@ -93,7 +93,11 @@ impl Api {
     /// As Kubernetes does.
     pub async fn list(&self, call: &Call) -> Result<List, Failure> {
         let params = &call.params;
-        let selector = Selector::read(params.get("labelSelector"), params.get("fieldSelector"))?;
+        let selector = Selector::read(
+            params.get("labelSelector"),
+            params.get("fieldSelector"),
+            call.target.resource,
+        )?;
         check_list(params)?;
         let limit = params.number("limit")?.filter(|limit| *limit > 0);
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));

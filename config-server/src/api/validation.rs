@@ -39,21 +39,33 @@ pub fn check_status(
     })
 }
 
-fn check_part(
+/// Drops the fields that the kind of an object, or of a part of one, does not have. Returns warnings.
+///
+/// # Errors
+/// 400 for unknown fields where they are not allowed.
+pub fn prune(
+    resource: &Resource,
+    object: &mut Value,
+    fields: FieldValidation,
+) -> Result<Vec<String>, Failure> {
+    Ok(prune_part(resource, object, fields, |_| true)?.0)
+}
+
+/// The same, with what else was found.
+fn prune_part(
     resource: &Resource,
     object: &mut Value,
     fields: FieldValidation,
     counts: impl Fn(&Diagnostic) -> bool,
-) -> Result<Vec<String>, Failure> {
+) -> Result<(Vec<String>, Vec<Diagnostic>), Failure> {
+    let mut warnings = Vec::new();
     if resource.row.is_none() {
-        return Ok(Vec::new());
+        return Ok((warnings, Vec::new()));
     }
-    let name = object::meta(object, "name").to_owned();
     // which the server has set, and a file does not have
     let mut found = check_object(&object::text_without(object, "managedFields"));
     found.retain(counts);
     let (unknown, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|d| d.code == CM021);
-    let mut warnings = Vec::new();
     let unknown: Vec<Diagnostic> = unknown
         .into_iter()
         .filter(|d| !d.field.is_empty())
@@ -74,6 +86,17 @@ fn check_part(
     for found in &unknown {
         drop_field(object, &found.field);
     }
+    Ok((warnings, others))
+}
+
+fn check_part(
+    resource: &Resource,
+    object: &mut Value,
+    fields: FieldValidation,
+    counts: impl Fn(&Diagnostic) -> bool,
+) -> Result<Vec<String>, Failure> {
+    let (mut warnings, others) = prune_part(resource, object, fields, counts)?;
+    let name = object::meta(object, "name");
     let mut causes = Vec::new();
     for found in others {
         let text = match &found.help {
@@ -88,7 +111,7 @@ fn check_part(
         }
     }
     if !causes.is_empty() {
-        return Err(Failure::invalid(resource, &name, causes));
+        return Err(Failure::invalid(resource, name, causes));
     }
     warnings.truncate(WARNINGS_MAX);
     Ok(warnings)

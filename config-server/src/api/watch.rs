@@ -78,7 +78,7 @@ impl Api {
         if let Some(name) = &call.target.name {
             fields = format!("metadata.name={name}");
         }
-        let selector = Selector::read(params.get("labelSelector"), &fields)?;
+        let selector = Selector::read(params.get("labelSelector"), &fields, call.target.resource)?;
         let start = start(params)?;
         let (Start::After(revision)
         | Start::State {

@@ -4,10 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Path, Set, from_json, leaves, set, shown, to_json, unset};
+use super::{Path, Set, from_json, is_key, leaves, set, shown, to_json, unset};
 use crate::clock;
 use crate::object;
 use crate::status::Cause;
+
+/// What `kubectl apply` calls itself with `--server-side`.
+const KUBECTL: &str = "kubectl";
+/// The annotation in which `kubectl apply` without it keeps what it applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The most bytes of all annotations of an object.
+const ANNOTATION_BYTES_MAX: usize = 256 << 10;
 
 /// Who writes, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,8 +80,50 @@ fn entries(object: &Value) -> Vec<Entry> {
 
 fn store(object: &mut Value, entries: Vec<Entry>) {
     let list = entries.iter().filter(|entry| !entry.fields.is_empty());
-    let list: Value = list.map(Entry::to_json).collect();
-    object::metadata_mut(object).insert("managedFields".to_owned(), list);
+    let list: Vec<Value> = list.map(Entry::to_json).collect();
+    let metadata = object::metadata_mut(object);
+    match list.is_empty() {
+        true => drop(metadata.shift_remove("managedFields")),
+        false => drop(metadata.insert("managedFields".to_owned(), list.into())),
+    }
+}
+
+/// Whether one of the fields is that one, or in it.
+fn has_any_in(fields: &Set, path: &[String]) -> bool {
+    let next = fields.range(path.to_vec()..).next();
+    next.is_some_and(|next| next.starts_with(path))
+}
+
+/// Brings entries to the form of the object: what is a field of its own today may have been a part of one when it was noted, and
+/// the other way round.
+fn reconcile(entries: &mut [Entry], live: &BTreeMap<Path, &Value>, writer: &Writer) {
+    let is_item = |element: &String| element.starts_with("k:") || element.starts_with("v:");
+    for entry in entries {
+        if entry.subresource != subresource(writer) {
+            continue;
+        }
+        let others: Vec<Path> = (entry.fields.iter())
+            .filter(|path| !live.contains_key(*path))
+            .cloned()
+            .collect();
+        for path in others {
+            let items = live.range(path.clone()..).map(|(live, _)| live);
+            let items = items.take_while(|live| live.starts_with(&path));
+            let mut now: Vec<Path> = items
+                .filter(|live| live.get(path.len()).is_some_and(is_item))
+                .cloned()
+                .collect();
+            let wholes = (1..path.len()).map(|end| path[..end].to_vec());
+            now.extend(wholes.filter(|whole| {
+                let value = live.get(whole);
+                value.is_some_and(|value| **value != json!({}))
+            }));
+            if !now.is_empty() {
+                entry.fields.remove(&path);
+                entry.fields.extend(now);
+            }
+        }
+    }
 }
 
 /// The entry of a writer; made, if there is none.
@@ -104,6 +153,7 @@ pub fn note_update(new: &mut Value, old: &Value, writer: &Writer) {
     }
     let before = leaves(old, writer.is_status);
     let after = leaves(new, writer.is_status);
+    reconcile(&mut entries, &before, writer);
     let is_new = |(path, value): &(&Path, &&Value)| before.get(*path) != Some(*value);
     let changed: Set = after
         .iter()
@@ -141,6 +191,8 @@ pub fn apply(
     let wanted = leaves(applied, writer.is_status);
     let live = leaves(current, writer.is_status);
     let mut entries = entries(current);
+    reconcile(&mut entries, &live, writer);
+    let allowed = last_applied(current, writer);
     let differs = |path: &Path| live.get(path) != wanted.get(path);
     let is_own = |entry: &Entry| entry.is_of(writer, "Apply");
     let mut conflicts = Vec::new();
@@ -152,7 +204,7 @@ pub fn apply(
             .cloned()
             .collect();
         for path in taken {
-            if force {
+            if force || allowed.contains(&path) {
                 entry.fields.remove(&path);
             } else {
                 conflicts.push(conflict(entry, &path));
@@ -162,25 +214,26 @@ pub fn apply(
     if !conflicts.is_empty() {
         return Err(conflicts);
     }
-    let mut object = if current.is_null() {
-        applied.clone()
-    } else {
-        current.clone()
-    };
+    let is_new = current.is_null();
+    let mut object = if is_new { applied } else { current }.clone();
     let own = entries
         .iter()
         .find(|entry| is_own(entry))
         .map(|entry| entry.fields.clone());
     for path in own.unwrap_or_default() {
+        // An item stays as long as anything in it is another manager's.
+        let whole = path.strip_suffix(&[".".to_owned()]).unwrap_or(&path);
         let is_shared = entries
             .iter()
-            .any(|entry| !is_own(entry) && entry.fields.contains(&path));
-        if !wanted.contains_key(&path) && !is_shared {
+            .any(|entry| !is_own(entry) && has_any_in(&entry.fields, whole));
+        if !wanted.contains_key(&path) && !is_shared && !is_key(&path) {
             unset(&mut object, &path);
         }
     }
-    for (path, value) in &wanted {
-        set(&mut object, path, value);
+    if !is_new {
+        for (path, value) in &wanted {
+            set(&mut object, path, value);
+        }
     }
     let is_there: BTreeMap<Path, &Value> = leaves(&object, false)
         .into_iter()
@@ -198,6 +251,48 @@ pub fn apply(
     }
     store(&mut object, entries);
     Ok(object)
+}
+
+/// The fields that `kubectl apply` without `--server-side` set and that are still as it set them: they are those of kubectl,
+/// which takes them over without a conflict.
+fn last_applied(current: &Value, writer: &Writer) -> Set {
+    let annotation = &object::metadata(current)["annotations"][LAST_APPLIED];
+    let last = annotation
+        .as_str()
+        .and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let last = last.filter(|last| {
+        writer.manager == KUBECTL && last["apiVersion"] == *writer.api_version
+    });
+    let Some(last) = last else {
+        return Set::new();
+    };
+    let live = leaves(current, writer.is_status);
+    let last = leaves(&last, writer.is_status);
+    let is_kept = |(path, value): &(Path, &Value)| live.get(path) == Some(value);
+    last.into_iter().filter(is_kept).map(|(path, _)| path).collect()
+}
+
+/// Writes what kubectl applied to the annotation that `kubectl apply` without `--server-side` compares with, where there is one.
+pub fn note_last_applied(object: &mut Value, applied: &Value, writer: &Writer) {
+    let is_noted = |object: &Value| {
+        let known = object::metadata(object)["annotations"][LAST_APPLIED].as_str();
+        known.is_some_and(|known| !known.is_empty())
+    };
+    if writer.manager != KUBECTL || !is_noted(object) {
+        return;
+    }
+    let mut noted = applied.clone();
+    if let Some(Value::Object(annotations)) = object::metadata_mut(&mut noted).get_mut("annotations") {
+        annotations.shift_remove(LAST_APPLIED);
+    }
+    noted.sort_all_objects();
+    let annotations = &mut object["metadata"]["annotations"];
+    annotations[LAST_APPLIED] = format!("{noted}\n").into();
+    let texts = annotations.as_object().into_iter().flatten();
+    let bytes = texts.map(|(name, text)| name.len() + text.as_str().map_or(0, str::len));
+    if bytes.sum::<usize>() > ANNOTATION_BYTES_MAX {
+        object::remove(annotations, LAST_APPLIED);
+    }
 }
 
 fn conflict(entry: &Entry, path: &[String]) -> Cause {

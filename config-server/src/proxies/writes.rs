@@ -123,7 +123,7 @@ pub fn follows(
     if selector.is_empty() || UNSELECTED.contains(&row.kind) {
         return true;
     }
-    Selector::read(selector, "").is_ok_and(|selector| selects(&selector))
+    Selector::read(selector, "", resource).is_ok_and(|selector| selects(&selector))
 }
 
 /// An object with nothing but its labels.

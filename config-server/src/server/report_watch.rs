@@ -65,7 +65,7 @@ pub(super) fn watch(
     let watch = Watch {
         proxies: Arc::clone(proxies),
         namespace: target.namespace.clone(),
-        selector: Selector::read(params.get("labelSelector"), &fields)?,
+        selector: Selector::read(params.get("labelSelector"), &fields, target.resource)?,
         encoding: Encoding {
             resource: target.resource,
             version: target.version,

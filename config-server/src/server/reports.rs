@@ -24,7 +24,11 @@ impl Server {
             return Ok(proxies::to_json(&found, revision));
         }
         let params = &call.params;
-        let selector = Selector::read(params.get("labelSelector"), params.get("fieldSelector"))?;
+        let selector = Selector::read(
+            params.get("labelSelector"),
+            params.get("fieldSelector"),
+            target.resource,
+        )?;
         let all = self.proxies.list(namespace).into_iter();
         let all = all.map(|view| proxies::to_json(&view, revision));
         let items: Vec<Value> = all.filter(|item| selector.selects(item)).collect();

@@ -8,7 +8,7 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use crate::kinds::rows;
 use crate::xds_body::schema::{message_of, pool, type_name_of};
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "istio_destination_rule.proto",
     "istio_gateway.proto",
     "istio_security.proto",
@@ -16,6 +16,7 @@ const FILES: [&str; 7] = [
     "istio_sidecar.proto",
     "istio_type.proto",
     "istio_virtual_service.proto",
+    "kubernetes.proto",
 ];
 
 #[test]
@@ -25,13 +26,13 @@ fn committed_schema_is_compiled_from_the_proto_files() {
     compiler.include_imports(true).include_source_info(false);
     compiler.open_files(FILES).unwrap();
     let compiled = compiler.file_descriptor_set().encode_to_vec();
-    let committed = folder.join("istio.binpb");
+    let committed = folder.join("schema.binpb");
     if std::env::var_os("STRAIT_WRITE_SCHEMA").is_some() {
         std::fs::write(&committed, &compiled).unwrap();
     }
     assert!(
         std::fs::read(&committed).is_ok_and(|bytes| bytes == compiled),
-        "proto/istio.binpb is not what the .proto files compile to: \
+        "proto/schema.binpb is not what the .proto files compile to: \
          run this test with STRAIT_WRITE_SCHEMA=1, and commit the file"
     );
 }
@@ -101,6 +102,7 @@ fn schema_has_only_types_that_are_converted() {
                 | Kind::Double
                 | Kind::Enum(_)
                 | Kind::Int32
+                | Kind::Int64
                 | Kind::String => true,
                 Kind::Uint32 | Kind::Uint64 => true,
                 Kind::Message(inner) if inner.package_name() == "google.protobuf" => {

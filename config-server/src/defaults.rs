@@ -65,7 +65,11 @@ mod tests {
         let namespace = filled("namespaces", json!({"metadata": {"name": "a"}}));
         let labels = json!({"kubernetes.io/metadata.name": "a"});
         assert_eq!(namespace["metadata"]["labels"], labels);
-        for odd in [json!({}), json!({"spec": 5}), json!({"spec": {"ports": [5]}})] {
+        for odd in [
+            json!({}),
+            json!({"spec": 5}),
+            json!({"spec": {"ports": [5]}}),
+        ] {
             filled("services", odd);
         }
         filled("namespaces", json!({"metadata": {"labels": 5}}));

@@ -103,12 +103,7 @@ pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, &Value> {
 /// The value of fields that have none but their presence.
 static PRESENT: Value = Value::Null;
 
-fn collect<'a>(
-    kind: &str,
-    path: Path,
-    value: &'a Value,
-    found: &mut BTreeMap<Path, &'a Value>,
-) {
+fn collect<'a>(kind: &str, path: Path, value: &'a Value, found: &mut BTreeMap<Path, &'a Value>) {
     let merge = merge_of(kind, &path);
     let with = |element: String| {
         let mut path = path.clone();
@@ -141,7 +136,9 @@ fn collect<'a>(
 }
 
 fn key_of(item: &Value, keys: &[&str]) -> String {
-    let pairs = keys.iter().map(|key| ((*key).to_owned(), key_in(item, key)));
+    let pairs = keys
+        .iter()
+        .map(|key| ((*key).to_owned(), key_in(item, key)));
     format!("k:{}", Value::Object(pairs.collect::<Map<_, _>>()))
 }
 
@@ -352,7 +349,10 @@ mod tests {
     fn ports_have_the_keys_of_their_kind() {
         let paths = |kind: &str, spec: Value| -> Vec<String> {
             let object = json!({"kind": kind, "spec": spec});
-            leaves(&object, false).keys().map(|path| shown(path)).collect()
+            leaves(&object, false)
+                .keys()
+                .map(|path| shown(path))
+                .collect()
         };
         let dns = json!([{"port": 53}, {"port": 53, "protocol": "UDP"}]);
         let spec = json!({"ports": dns, "selector": {"a": "b"}});

@@ -38,7 +38,10 @@ pub fn to_json(body: &[u8]) -> Result<Value, BodyError> {
     let envelope = decoded("Unknown", body)?;
     let of = envelope.get_field_by_name("typeMeta");
     let of = of.as_ref().and_then(|of| of.as_message());
-    let of = of.map_or_else(|| Ok(Value::Null), |of| decode::message(of, "typeMeta").map(|of| of.spec))?;
+    let of = of.map_or_else(
+        || Ok(Value::Null),
+        |of| decode::message(of, "typeMeta").map(|of| of.spec),
+    )?;
     let kind = of["kind"].as_str().unwrap_or_default();
     if !KINDS.contains(&kind) {
         return Err(BodyError::UnknownType {

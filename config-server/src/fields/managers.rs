@@ -260,16 +260,18 @@ fn last_applied(current: &Value, writer: &Writer) -> Set {
     let last = annotation
         .as_str()
         .and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let last = last.filter(|last| {
-        writer.manager == KUBECTL && last["apiVersion"] == *writer.api_version
-    });
+    let last =
+        last.filter(|last| writer.manager == KUBECTL && last["apiVersion"] == *writer.api_version);
     let Some(last) = last else {
         return Set::new();
     };
     let live = leaves(current, writer.is_status);
     let last = leaves(&last, writer.is_status);
     let is_kept = |(path, value): &(Path, &Value)| live.get(path) == Some(value);
-    last.into_iter().filter(is_kept).map(|(path, _)| path).collect()
+    last.into_iter()
+        .filter(is_kept)
+        .map(|(path, _)| path)
+        .collect()
 }
 
 /// Writes what kubectl applied to the annotation that `kubectl apply` without `--server-side` compares with, where there is one.
@@ -282,7 +284,9 @@ pub fn note_last_applied(object: &mut Value, applied: &Value, writer: &Writer) {
         return;
     }
     let mut noted = applied.clone();
-    if let Some(Value::Object(annotations)) = object::metadata_mut(&mut noted).get_mut("annotations") {
+    if let Some(Value::Object(annotations)) =
+        object::metadata_mut(&mut noted).get_mut("annotations")
+    {
         annotations.shift_remove(LAST_APPLIED);
     }
     noted.sort_all_objects();

@@ -77,7 +77,7 @@ func objects(ctx context.Context, config *rest.Config) {
 	secret := &corev1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"a": {0, 255}}, StringData: map[string]string{"b": "c"}}
 	secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
 	check("create secret", err)
-	expect("secret", fmt.Sprint(secret.Data, secret.Type), "map[a:[0 255] b:[99]] Opaque")
+	expect("secret", fmt.Sprintf("%v %s", secret.Data, secret.Type), "map[a:[0 255] b:[99]] Opaque")
 
 	endpoints, err := discovery.NewForConfig(config)
 	check("client", err)

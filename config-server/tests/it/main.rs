@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod access;
+mod client_go;
 mod conditions;
 mod connections;
 mod crash;
@@ -11,6 +12,7 @@ mod disk;
 mod etcd;
 mod expired;
 mod imports;
+mod kinds;
 mod kubectl;
 mod load;
 mod lost_etcd;

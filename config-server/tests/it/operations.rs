@@ -209,14 +209,14 @@ async fn changed(client: &mut Client, sample: &Sample, paths: &Paths) {
     let patched = client.patch(what, "json-patch+json", &patch).await;
     let expected = json!({"metadata": {"labels": {"step": "json"}}});
     assert!(has(&ok(&patched, 200, what), &expected), "{patched:?}");
-    let mut applied = sample.object.clone();
+    let mut applied = samples::changed(sample);
     applied["metadata"]["labels"]["step"] = json!("apply");
     let path = format!("{what}?fieldManager=test&force=true");
     let applied = client.patch(&path, "apply-patch+yaml", &applied).await;
     let expected = json!({"metadata": {"labels": {"step": "apply"}}});
     let applied = ok(&applied, 200, what);
     assert!(
-        has(&applied, &expected) && has(&applied, &sample.object),
+        has(&applied, &expected) && has(&applied, &sample.change),
         "{applied:#}"
     );
     let managers = applied["metadata"]["managedFields"].as_array().unwrap();

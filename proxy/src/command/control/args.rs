@@ -72,7 +72,8 @@ pub struct ServerArgs {
         env = "STRAIT_CONTROL_TLS_KEY"
     )]
     pub tls_key: Option<PathBuf>,
-    /// Further names and addresses of the server's own certificate. May be repeated
+    /// Further names and addresses of the server's own certificate. May be repeated. The kubeconfig files name the server by the
+    /// first one
     #[arg(
         long,
         value_name = "NAME",

@@ -193,7 +193,14 @@ pub fn apply(
     let mut entries = entries(current);
     reconcile(&mut entries, &live, writer);
     let allowed = last_applied(current, writer);
-    let differs = |path: &Path| live.get(path) != wanted.get(path);
+    let differs = |path: &Path| match (live.get(path), wanted.get(path)) {
+        // An empty object only says that there is one.
+        (None, Some(value)) if **value == json!({}) => {
+            let next = live.range(path.clone()..).next();
+            !next.is_some_and(|(next, _)| next.starts_with(path))
+        }
+        (live, wanted) => live != wanted,
+    };
     let is_own = |entry: &Entry| entry.is_of(writer, "Apply");
     let mut conflicts = Vec::new();
     for entry in entries.iter_mut().filter(|entry| !is_own(entry)) {
@@ -300,16 +307,19 @@ pub fn note_last_applied(object: &mut Value, applied: &Value, writer: &Writer) {
 }
 
 fn conflict(entry: &Entry, path: &[String]) -> Cause {
-    let part = match &*entry.subresource {
-        "" => String::new(),
-        subresource => format!(" with subresource {subresource:?}"),
-    };
+    let mut message = format!("conflict with {:?}", entry.manager);
+    if !entry.subresource.is_empty() {
+        message.push_str(&format!(" with subresource {:?}", entry.subresource));
+    }
+    if entry.operation == "Update" {
+        message.push_str(&format!(" using {}", entry.api_version));
+        if let Some(time) = entry.time.as_str() {
+            message.push_str(&format!(" at {time}"));
+        }
+    }
     Cause {
         reason: "FieldManagerConflict",
-        message: format!(
-            "conflict with {:?}{part} using {}",
-            entry.manager, entry.api_version
-        ),
+        message,
         field: shown(path),
     }
 }
@@ -365,7 +375,7 @@ mod tests {
         let causes = apply(&first, &policy("FailOver"), &writer("b"), false).unwrap_err();
         assert_eq!(
             conflict_message(&causes),
-            "Apply failed with 1 conflict: conflict with \"a\" using flomesh.io/v1alpha1: .spec.lbType"
+            "Apply failed with 1 conflict: conflict with \"a\": .spec.lbType"
         );
         let forced = apply(&first, &policy("FailOver"), &writer("b"), true).unwrap();
         let managers = object::metadata(&forced)["managedFields"]
@@ -400,5 +410,31 @@ mod tests {
             (&managers[0]["manager"], &managers[0]["operation"]),
             (&json!("edit"), &json!("Update"))
         );
+    }
+
+    #[test]
+    fn fields_noted_before_lists_had_keys_are_those_of_the_items() {
+        let service = |name: &str| json!({"kind": "Service", "spec": {"ports": [{"port": 80, "name": name}], "selector": {"a": "b"}}});
+        let mut old = service("http");
+        old["metadata"]["managedFields"] = json!([{
+            "manager": "a", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:spec": {"f:ports": {}, "f:selector": {"f:a": {}}}},
+        }]);
+        let causes = apply(&old, &service("web"), &writer("b"), false).unwrap_err();
+        let field = ".spec.ports[port=80,protocol=\"TCP\"].name";
+        assert_eq!((causes.len(), &*causes[0].field), (1, field));
+        let other = json!({"kind": "Service", "spec": {"ports": [{"port": 81}]}});
+        let both = apply(&old, &other, &writer("b"), false).unwrap();
+        let left = apply(&both, &json!({"kind": "Service"}), &writer("a"), false).unwrap();
+        let ports = json!([{"port": 81, "protocol": "TCP"}]);
+        assert_eq!(left["spec"], json!({"ports": ports}));
+    }
+
+    #[test]
+    fn empty_object_conflicts_with_no_content() {
+        let first = apply(&Value::Null, &json!({"spec": {}}), &writer("a"), false).unwrap();
+        let second = apply(&first, &policy("Locality"), &writer("b"), false).unwrap();
+        let third = apply(&second, &json!({"spec": {}}), &writer("c"), false).unwrap();
+        assert_eq!(third["spec"], json!({"lbType": "Locality"}));
     }
 }

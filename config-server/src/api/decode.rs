@@ -36,7 +36,7 @@ pub fn body(content_type: &str, bytes: &[u8]) -> Result<Value, Failure> {
         other => {
             let message = format!(
                 "the body of the request was in an unknown format - accepted media types include: application/json, \
-                 application/yaml; not {other}"
+                 application/yaml, application/vnd.kubernetes.protobuf; not {other}"
             );
             let code = http::StatusCode::UNSUPPORTED_MEDIA_TYPE;
             Err(Failure::new(code, "UnsupportedMediaType", message))

@@ -313,9 +313,6 @@ fn conflict(entry: &Entry, path: &[String]) -> Cause {
     }
     if entry.operation == "Update" {
         message.push_str(&format!(" using {}", entry.api_version));
-        if let Some(time) = entry.time.as_str() {
-            message.push_str(&format!(" at {time}"));
-        }
     }
     Cause {
         reason: "FieldManagerConflict",
@@ -337,7 +334,8 @@ pub fn conflict_message(causes: &[Cause]) -> String {
     for cause in causes {
         if cause.message != last {
             let plural = cause.message.replacen("conflict with", "conflicts with", 1);
-            text.push_str(&format!(" {plural}:"));
+            let before = if last.is_empty() { ' ' } else { '\n' };
+            text.push_str(&format!("{before}{plural}:"));
             last = &cause.message;
         }
         text.push_str(&format!("\n- {}", cause.field));

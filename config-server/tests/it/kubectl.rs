@@ -1,4 +1,4 @@
-//! The real kubectl, where it is installed.
+//! The real kubectl, where it is installed: that of the Kubernetes that the tests run against, or else the one on the path.
 
 use std::path::Path;
 use std::process::Command;
@@ -27,7 +27,10 @@ async fn spawn(server: &TestServer, args: &[&str], input: &str) -> Option<(bool,
 
 fn run(config: &Path, home: &Path, args: &[String], input: &str) -> Option<(bool, String)> {
     use std::io::Write;
-    let child = Command::new("kubectl")
+    let own = std::env::var_os("STRAIT_TEST_KUBERNETES_DIR");
+    let own = own.map(|directory| Path::new(&directory).join("bin/kubectl"));
+    let own = own.filter(|own| own.exists());
+    let child = Command::new(own.as_deref().unwrap_or(Path::new("kubectl")))
         .arg("--kubeconfig")
         .arg(config)
         .args(args)
@@ -82,6 +85,9 @@ async fn kubectl_applies_gets_and_deletes(server: TestServer) {
         text.contains("gtp") && text.contains("virtualservices"),
         "{text}"
     );
+    let (_, text) = run("version", "").await.unwrap();
+    let is_current = text.contains("Client Version: v1.36");
+    assert!(!is_current || !text.contains("skew"), "{text}");
     let (ok, text) = run("apply -f -", MESH).await.unwrap();
     assert!(ok && text.matches(" created").count() == 3, "{text}");
     let (_, text) = run("apply -f -", MESH).await.unwrap();
@@ -92,6 +98,10 @@ async fn kubectl_applies_gets_and_deletes(server: TestServer) {
         "{text}"
     );
     assert!(text.contains("[\"shop.example\"]"), "{text}");
+    assert!(
+        text.contains("service/shop") && text.contains("ClusterIP"),
+        "{text}"
+    );
     let (_, text) = run("get ns", "").await.unwrap();
     assert!(text.contains("mesh") && text.contains("Active"), "{text}");
     let changed = MESH.replace("Locality", "ActiveActive");

@@ -8,6 +8,7 @@
 mod decode;
 mod encode;
 mod error;
+mod forms;
 pub mod kubernetes;
 mod schema;
 

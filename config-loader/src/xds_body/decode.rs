@@ -11,7 +11,7 @@ use prost_reflect::{
 use serde_json::{Map, Number, Value};
 
 use super::error::BodyError;
-use super::kubernetes;
+use super::forms;
 
 /// A body as JSON.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +153,7 @@ impl Reader {
                 .map(Value::String)
                 .ok_or_else(|| BodyError::value(&self.path, "a duration out of range"));
         }
-        if let Some(value) = kubernetes::plain(message) {
+        if let Some(value) = forms::plain(message) {
             return value.map_err(|problem| BodyError::value(&self.path, problem));
         }
         let Some(field) = wrapped(name, &descriptor) else {

@@ -14,7 +14,7 @@ pub type Path = Vec<String>;
 /// A set of fields.
 pub type Set = BTreeSet<Path>;
 
-/// How a list or a mapping is merged.
+/// Merging of a list or a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Merge {
     /// As one field.

@@ -322,7 +322,7 @@ fn write_changed(path: &Path, text: &str) -> std::io::Result<()> {
     files::write_private(path, text.as_bytes())
 }
 
-/// What a kubeconfig calls the server: by the first name that the operator gave it, or else by its address.
+/// Host and port of the server in a kubeconfig: the first name that the operator gave it, or else its address.
 fn host(address: SocketAddr, names: &[String]) -> String {
     let port = address.port();
     match names.first() {

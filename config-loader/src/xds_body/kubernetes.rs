@@ -7,7 +7,7 @@ use super::decode;
 use super::error::{BODY_BYTES_MAX, BodyError};
 use super::schema::pool;
 
-/// What every body begins with.
+/// First bytes of every body.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// The kinds that are read.

@@ -9,9 +9,9 @@ use crate::clock;
 use crate::object;
 use crate::status::Cause;
 
-/// What `kubectl apply` calls itself with `--server-side`.
+/// Manager of `kubectl apply --server-side`.
 const KUBECTL: &str = "kubectl";
-/// The annotation in which `kubectl apply` without it keeps what it applied.
+/// Annotation in which `kubectl apply` without it keeps what it applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The most bytes of all annotations of an object.
 const ANNOTATION_BYTES_MAX: usize = 256 << 10;

@@ -292,7 +292,9 @@ impl Server {
         }
         let keys: Vec<Key> = fresh.iter().map(Watch::key).collect();
         watches.keys.extend(keys.iter().cloned());
-        let awaited = keys.into_iter().chain(self.unserved.awaited()).collect();
+        // With a saved state nothing is missing that was known.
+        let groups = self.unserved.awaited().filter(|_| self.saved_at.is_none());
+        let awaited = keys.into_iter().chain(groups).collect();
         let is_heard = self.report(Report::Watching(awaited)).await;
         for watch in fresh {
             connected.signs.expect(watch.path());

@@ -283,11 +283,11 @@ impl Api {
                 let mut from = from?;
                 loop {
                     versions.borrow_and_update();
+                    let pause = api.state().pause(300);
+                    tokio::time::sleep(pause).await;
                     if api.state().connections != from.connections {
                         std::future::pending::<()>().await;
                     }
-                    let pause = api.state().pause(300);
-                    tokio::time::sleep(pause).await;
                     let (text, is_over) = api.state().events(&mut from);
                     if !text.is_empty() || is_over {
                         let frame = http_body::Frame::data(Bytes::from(text));

@@ -14,7 +14,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tonic::codegen::Service;
@@ -23,7 +23,13 @@ use tonic::transport::{Channel, Endpoint};
 /// How long a server may take to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// How often an idle connection is checked, and how long the answer may take.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
+const KEEP_ALIVE: Duration = match cfg!(test) {
+    true => Duration::from_millis(100),
+    false => Duration::from_secs(5),
+};
+
+/// Called whenever something comes from a server, such as the answer to a check of the connection.
+pub type OnRead = Arc<dyn Fn() + Send + Sync>;
 
 /// The files of a client's TLS, PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,6 +75,19 @@ pub fn client_tls(files: &ClientTlsFiles, missing_ca: &str) -> Result<TlsConnect
 /// # Errors
 /// If `host` is no name and no address.
 pub fn channel(host: &str, port: u16, tls: Option<&TlsConnector>) -> Result<Channel, String> {
+    channel_with(host, port, tls, Arc::new(|| ()))
+}
+
+/// As [`channel`], with a call of `on_read` whenever something comes.
+///
+/// # Errors
+/// If `host` is no name and no address.
+pub fn channel_with(
+    host: &str,
+    port: u16,
+    tls: Option<&TlsConnector>,
+    on_read: OnRead,
+) -> Result<Channel, String> {
     let tls = match tls {
         None => None,
         Some(tls) => {
@@ -92,6 +111,7 @@ pub fn channel(host: &str, port: u16, tls: Option<&TlsConnector>) -> Result<Chan
         host: host.to_owned(),
         port,
         tls,
+        on_read,
     };
     Ok(endpoint.connect_with_connector_lazy(connect))
 }
@@ -118,11 +138,51 @@ struct Connect {
     host: String,
     port: u16,
     tls: Option<(TlsConnector, ServerName<'static>)>,
+    on_read: OnRead,
 }
 
 /// A connection, with or without TLS.
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// A connection whose reads are noted.
+struct Noted {
+    stream: TcpStream,
+    on_read: OnRead,
+}
+
+impl AsyncRead for Noted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            (self.on_read)();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Noted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
 
 impl Service<Uri> for Connect {
     type Response = TokioIo<Box<dyn Io>>;
@@ -138,11 +198,62 @@ impl Service<Uri> for Connect {
         Box::pin(async move {
             let stream = TcpStream::connect((&*connect.host, connect.port)).await?;
             stream.set_nodelay(true)?;
+            let stream = Noted {
+                stream,
+                on_read: connect.on_read,
+            };
             let io: Box<dyn Io> = match connect.tls {
                 None => Box::new(stream),
                 Some((tls, name)) => Box::new(tls.connect(name, stream).await?),
             };
             Ok(TokioIo::new(io))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::Request;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+    use tonic::body::Body;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn connection_that_died_silently_ends_its_streams() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let reads = Arc::new(AtomicUsize::new(0));
+        let on_read: OnRead = {
+            let reads = Arc::clone(&reads);
+            Arc::new(move || _ = reads.fetch_add(1, Ordering::Relaxed))
+        };
+        let mut channel = channel_with("127.0.0.1", port, None, on_read).unwrap();
+        let accept = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // Its settings, and then nothing more.
+            stream
+                .write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0])
+                .await
+                .unwrap();
+            std::future::pending::<()>().await;
+        };
+        let ask = async {
+            std::future::poll_fn(|cx| channel.poll_ready(cx))
+                .await
+                .unwrap();
+            let request = Request::get("http://127.0.0.1/").body(Body::empty());
+            channel.call(request.unwrap()).await
+        };
+        tokio::select! {
+            () = accept => {}
+            asked = tokio::time::timeout(Duration::from_secs(20), ask) => {
+                assert!(asked.expect("it ends").is_err());
+            }
+        }
+        assert!(reads.load(Ordering::Relaxed) > 0);
     }
 }

@@ -61,7 +61,8 @@ pub use loader::{
 pub use options::{Fleet, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};
 pub use source::{
-    ApiServer, ControlServer, ControlSettings, FILES, KubernetesSettings, Received, SourceError,
-    SourceErrors, SourceRevision, WatchSettings, XdsNode, XdsServer, XdsSettings,
+    ApiServer, ApiServerTimes, ControlServer, ControlSettings, FILES, KubernetesSettings, Received,
+    SourceAges, SourceError, SourceErrors, SourceRevision, WatchSettings, XdsNode, XdsServer,
+    XdsSettings,
 };
 pub use store::{Delta, Quarantined, Update};

@@ -15,7 +15,7 @@ use crate::proxy_state::ProxyState;
 use crate::resource::ResourceSet;
 use crate::source::{
     self, ControlSettings, FileEvent, FileSource, Follow, Look, Received, ServerContext,
-    ServersFollowing, Source, SourceErrors, SourceRevision, WatchSettings,
+    ServersFollowing, Source, SourceAges, SourceErrors, SourceRevision, WatchSettings,
 };
 use crate::store::{Change, Delta, Quarantined, Store, Update};
 use crate::validate::references::References;
@@ -155,6 +155,8 @@ pub struct Sources {
     pub states: Option<watch::Receiver<Option<Arc<ProxyState>>>>,
     /// Counts what fails at servers.
     pub errors: SourceErrors,
+    /// When servers were heard last.
+    pub ages: SourceAges,
 }
 
 /// As [`watch()`], of all sources, and with findings for a proxy in this fleet, which is queried whenever they are looked at.
@@ -202,6 +204,7 @@ pub fn watch_for(
             check: check_object,
             states: sources.states.clone(),
             errors: sources.errors.clone(),
+            ages: sources.ages.clone(),
         };
         let followed = source::follow_servers(servers.clone(), context, Shared(following))?;
         watch.servers = Some(followed);
@@ -319,11 +322,11 @@ impl Loader {
 
     /// Takes in a look at a source. Returns what changed, if anything did.
     fn absorb(&mut self, look: Look) -> Option<Delta> {
-        let changes = look.events.into_iter().map(|(file, event)| {
-            let change = to_change(&file, event);
-            (file, change)
-        });
-        let delta = self.store.apply(changes.collect());
+        let newest = look.events.iter();
+        let newest = newest.filter(|(file, _)| look.last_good.contains_key(file));
+        let newest: Vec<_> = newest.cloned().collect();
+        let mut delta = self.store.apply(to_changes(look.events));
+        self.fall_back(newest, look.last_good, &mut delta);
         self.problems.insert(look.source, look.problems);
         let awaits_other = match look.waits_for {
             Some(awaited) => self.awaited.insert(look.source, awaited.clone()) != Some(awaited),
@@ -335,6 +338,25 @@ impl Loader {
         let is_further = self.note_revisions(look.revisions);
         let differs = self.gather() || awaits_other || is_further;
         (!delta.is_empty() || differs).then_some(delta)
+    }
+
+    /// Puts last good texts in effect where the `newest` ones are rejected.
+    fn fall_back(
+        &mut self,
+        mut newest: Vec<(Arc<str>, FileEvent)>,
+        mut last_good: BTreeMap<Arc<str>, String>,
+        delta: &mut Delta,
+    ) {
+        if newest.is_empty() {
+            return;
+        }
+        let rejected = self.store.rejected_files();
+        newest.retain(|(file, _)| rejected.contains(file));
+        last_good.retain(|file, _| rejected.contains(file));
+        let last_good = last_good.into_iter();
+        let last_good = last_good.map(|(file, text)| (file, Change::Text(text)));
+        delta.extend(self.store.apply(last_good.collect()));
+        delta.extend(self.store.apply(to_changes(newest)));
     }
 
     /// Notes how far sources are. Returns whether any contains something else than before.
@@ -395,6 +417,15 @@ fn empty(name: &Arc<str>) -> Diagnostic {
     let mut found = Diagnostic::about_file(Severity::Warning, SRC006, Arc::clone(name), message);
     found.help("the command that should have written resources wrote nothing");
     found
+}
+
+fn to_changes(events: Vec<(Arc<str>, FileEvent)>) -> Vec<(Arc<str>, Change)> {
+    let events = events.into_iter();
+    let changes = events.map(|(file, event)| {
+        let change = to_change(&file, event);
+        (file, change)
+    });
+    changes.collect()
 }
 
 fn to_change(file: &Arc<str>, event: FileEvent) -> Change {

@@ -1,6 +1,7 @@
 //! Where bytes come from: files and directories, read and watched, and Kubernetes API servers. Uses `diagnostic`, and of the
 //! kinds their names.
 
+mod ages;
 pub mod content;
 mod debounce;
 mod errors;
@@ -15,9 +16,10 @@ mod stream;
 mod watch;
 mod xds;
 
+pub use ages::SourceAges;
 pub use errors::{SourceError, SourceErrors};
 pub(crate) use file::FileSource;
-pub use kubernetes::{ApiServer, KubernetesSettings};
+pub use kubernetes::{ApiServer, ApiServerTimes, KubernetesSettings};
 #[cfg(test)]
 pub(crate) use kubernetes::{Clients as KubernetesClients, Connected as KubernetesClient};
 pub(crate) use look::{FileEvent, Look, Source};

@@ -143,7 +143,7 @@ impl App {
         let access_log = Arc::new(open_access_log(&settings)?);
         let mut inheritance = Inheritance::of(&settings)?;
         let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
-        let (found, watches, reported) = sources::follow(&settings, &telemetry.propagation.errors)?;
+        let (found, watches, reported) = sources::follow(&settings, &telemetry.propagation)?;
         let live = (Arc::new(Registry::seeded(rand::random())), Arc::default());
         let (registry, certificates): (Arc<Registry>, Arc<Store>) = live.clone();
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());

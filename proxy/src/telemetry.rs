@@ -41,7 +41,7 @@ pub use members::{
 };
 pub use names::{Counter, Gauge};
 pub use plaintext::{PlaintextCount, PlaintextStats, SourceWorkload};
-pub use propagation::{AppliedSource, ErrorCount, ErrorCounts, PropagationStats};
+pub use propagation::{AppliedSource, ErrorCount, PropagationStats};
 pub use requests::{RequestProtocol, RequestRecord, RequestStats, Security, VARIANTS_MAX};
 pub use routes::RouteStats;
 pub use stats_registry::{RETENTION, StatsRegistry};

@@ -11,6 +11,7 @@ use crate::diagnostic::Severity;
 use crate::diagnostic::codes::istio::VS118;
 use crate::resource::Line;
 
+mod api_servers;
 mod bad_servers;
 mod findings;
 mod simulation;

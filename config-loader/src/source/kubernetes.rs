@@ -15,6 +15,7 @@ mod reporting;
 mod seen;
 mod server;
 mod settings;
+mod silence;
 mod throttle;
 mod watch;
 
@@ -22,22 +23,23 @@ pub(crate) use client::Clients;
 #[cfg(test)]
 pub(crate) use client::Connected;
 pub(super) use client::{address, connect};
-pub use settings::{ApiServer, KubernetesSettings};
+pub use settings::{ApiServer, ApiServerTimes, KubernetesSettings};
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::ages::SourceAges;
 use super::state::StateFile;
 use super::stream::report::{Message, States};
 
 /// Starts a task for each server. `files` has the file of each server's saved state, or none at all.
-/// Servers that take reports are told the `states` of the proxy.
+/// Servers that take reports are told the `states` of the proxy; `ages` tells when servers were heard last.
 pub(super) fn spawn(
     (settings, clients): (KubernetesSettings, Clients),
     files: &[StateFile],
-    (reports, states): (&mpsc::Sender<Message>, Option<&States>),
+    (reports, states, ages): (&mpsc::Sender<Message>, Option<&States>, &SourceAges),
     tasks: &mut JoinSet<()>,
 ) {
     let settings = Arc::new(settings);
@@ -47,7 +49,7 @@ pub(super) fn spawn(
             Arc::clone(&settings),
             (number, file),
             clients.clone(),
-            states.cloned(),
+            (states.cloned(), ages.clone()),
             reports.clone(),
         );
         tasks.spawn(server.run());

@@ -1,6 +1,6 @@
 //! What a source found when it was looked at.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) enum Source {
 }
 
 /// What became of one file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum FileEvent {
     /// It is gone.
     Gone,
@@ -37,6 +37,8 @@ pub(crate) struct Look {
     pub(crate) source: Source,
     /// What changed, by file.
     pub(crate) events: Vec<(Arc<str>, FileEvent)>,
+    /// Last good texts of files that changed, as an earlier process had them: they are used where the new ones are rejected.
+    pub(crate) last_good: BTreeMap<Arc<str>, String>,
     /// What is wrong with the source itself, such as with paths.
     pub(crate) problems: Vec<Diagnostic>,
     /// What has to come before what was found is complete.

@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use super::ages::SourceAges;
 use super::errors::SourceErrors;
 use super::kubernetes::{self, ApiServer, Clients, KubernetesSettings};
 use super::state::{self, StateFile};
@@ -31,7 +33,12 @@ pub struct ControlSettings {
     pub xds: XdsSettings,
     /// Directory in which the last state of each server is saved, for starts without it (`--state`).
     pub state: Option<PathBuf>,
+    /// Longest wait of the first configuration for the servers of remote clusters (`--control-wait`); none for 10 s.
+    pub wait: Option<Duration>,
 }
+
+/// Longest wait for the servers of remote clusters, if there is no other.
+const WAIT: Duration = Duration::from_secs(10);
 
 impl ControlSettings {
     /// What messages call the servers, in the order of their numbers.
@@ -98,6 +105,8 @@ pub(crate) struct ServerContext {
     pub(crate) states: Option<States>,
     /// Counts what fails.
     pub(crate) errors: SourceErrors,
+    /// When servers were heard last.
+    pub(crate) ages: SourceAges,
 }
 
 /// Follows the servers; `follower` gets every change.
@@ -142,14 +151,16 @@ pub(crate) async fn follow(
         check,
         states,
         errors,
+        ages,
     } = context;
     let origins = settings.origins();
+    let wait = settings.wait.unwrap_or(WAIT);
     let files = settings.state_files();
     let first_xds = settings.kubernetes.servers.len();
     let (sender, messages) = mpsc::channel::<Message>(MESSAGES_MAX);
     let mut tasks = JoinSet::new();
     let kubernetes = (settings.kubernetes, clients);
-    let streams = (&sender, states.as_ref());
+    let streams = (&sender, states.as_ref(), &ages);
     kubernetes::spawn(kubernetes, &files, streams, &mut tasks);
     let xds = (settings.xds, check);
     xds::spawn(xds, (first_xds, &files), streams, &mut tasks);
@@ -158,5 +169,5 @@ pub(crate) async fn follow(
     if let Some(saving) = &saving {
         tasks.spawn(Arc::clone(saving).run());
     }
-    collect((&origins, errors), saving, messages, follower).await;
+    collect((&origins, wait, errors), saving, messages, follower).await;
 }

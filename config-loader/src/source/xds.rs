@@ -22,15 +22,18 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::ages::SourceAges;
 use super::state::StateFile;
 use super::stream::report::{Message, States};
+use super::stream::signs::Signs;
 
 /// Starts a task for each server; the first has the number `first`. `files` has the file of each server's saved state, or none at
-/// all. Servers that take reports are told the `states` of the proxy.
+/// all. Servers that take reports are told the `states` of the proxy; `ages` tells when servers
+/// were heard last.
 pub(super) fn spawn(
     (settings, check): (XdsSettings, CheckObject),
     (first, files): (usize, &[StateFile]),
-    (reports, states): (&mpsc::Sender<Message>, Option<&States>),
+    (reports, states, ages): (&mpsc::Sender<Message>, Option<&States>, &SourceAges),
     tasks: &mut JoinSet<()>,
 ) {
     let settings = Arc::new(settings);
@@ -39,7 +42,9 @@ pub(super) fn spawn(
             number: first + at,
             reports: reports.clone(),
             states: states.cloned(),
+            signs: Signs::default(),
         };
+        ages.follow(server.name(), &reporter.signs);
         let types = types::Types::new(server.name(), &settings, check);
         let file = files.get(first + at).cloned();
         let server = server::Server::new(

@@ -60,6 +60,15 @@ impl Delta {
             && self.withheld.is_empty()
     }
 
+    /// Notes what changed after it, too.
+    pub(crate) fn extend(&mut self, later: Delta) {
+        self.added.extend(later.added);
+        self.changed.extend(later.changed);
+        self.moved.extend(later.moved);
+        self.removed.extend(later.removed);
+        self.withheld.extend(later.withheld);
+    }
+
     /// Notes what became of an object.
     pub(super) fn note(
         &mut self,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use config_loader::source::{FollowedObjects, follow_objects};
-use config_loader::{ApiServer, ControlSettings, KubernetesSettings};
+use config_loader::{ApiServer, ControlSettings, Kind, KubernetesSettings};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -87,6 +87,8 @@ pub fn follow_remote(
         kubernetes: KubernetesSettings {
             servers: vec![server],
             kubeconfig,
+            // What may not be read gets no conditions.
+            optional: Kind::ALL.to_vec(),
             ..KubernetesSettings::default()
         },
         ..ControlSettings::default()

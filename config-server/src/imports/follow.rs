@@ -68,6 +68,8 @@ pub(super) fn follow(
             }],
             kubeconfig: cluster.kubeconfig.clone(),
             resources: RESOURCES.to_vec(),
+            // What may not be read is reported.
+            optional: Kind::ALL.to_vec(),
             ..KubernetesSettings::default()
         },
         ..ControlSettings::default()

@@ -71,6 +71,7 @@ impl Sources {
         );
         let quarantine = Arc::clone(&self.quarantine);
         let (workers, allow_empty) = (self.telemetry.workers(), self.settings.allow_empty);
+        let ready_with_rejected = self.settings.ready_with_rejected;
         let (certificates, identity) = (
             Arc::clone(&self.certificates),
             self.settings.identity.clone(),
@@ -82,13 +83,23 @@ impl Sources {
                 return Readiness::Draining;
             }
             let wanted: Vec<_> = slot.load().sockets().cloned().collect();
+            let (source, rejected) = {
+                let found = found.borrow();
+                let rejected = found.quarantined.iter().find(|one| !one.in_force);
+                let rejected = rejected.filter(|_| !ready_with_rejected);
+                (
+                    found.waits_for.clone(),
+                    rejected.map(|one| one.object.to_string()),
+                )
+            };
             let inputs = readiness::ReadinessInputs {
                 wanted: &wanted,
                 listeners: &status_table.listeners(),
                 workers,
                 allow_empty,
                 refused: quarantined(&quarantine).len(),
-                source: found.borrow().waits_for.clone(),
+                source,
+                rejected,
                 identity: missing_identity(&certificates, &identity),
             };
             let readiness = inputs.readiness(was_ready.load(Ordering::Relaxed));

@@ -18,6 +18,8 @@ pub(super) struct ReadinessInputs<'a> {
     pub refused: usize,
     /// What has to come before there is a first configuration.
     pub source: Option<String>,
+    /// The first object that is refused and has no version in effect, if the proxy waits for that.
+    pub rejected: Option<String>,
     /// What is missing of the identity of a sidecar's workload.
     pub identity: Option<String>,
 }
@@ -28,6 +30,12 @@ impl ReadinessInputs<'_> {
     pub(super) fn readiness(&self, was_ready: bool) -> Readiness {
         if let Some(source) = self.source.as_ref().filter(|_| !was_ready) {
             let waiting_for = source.clone();
+            return Readiness::Starting { waiting_for };
+        }
+        if let Some(rejected) = self.rejected.as_ref().filter(|_| !was_ready) {
+            let waiting_for = format!(
+                "a valid version of {rejected}, which is rejected and has no last good version (--ready-with-rejected no)"
+            );
             return Readiness::Starting { waiting_for };
         }
         let wanted = self.wanted;
@@ -114,6 +122,7 @@ mod tests {
             allow_empty,
             refused: 3,
             source: None,
+            rejected: None,
             identity: None,
         };
         match standing.readiness(was_ready) {
@@ -161,6 +170,7 @@ mod tests {
             allow_empty: false,
             refused: 0,
             source: None,
+            rejected: None,
             identity: identity.map(str::to_owned),
         };
         let waits = Readiness::Starting {
@@ -172,6 +182,26 @@ mod tests {
             standing(Some("the certificate")).readiness(true),
             Readiness::Ready
         );
+    }
+
+    #[test]
+    fn rejected_resource_holds_back_only_a_proxy_that_starts() {
+        let (wanted, listeners) = ([key(80)], [status(80, &["open", "open"])]);
+        let standing = ReadinessInputs {
+            wanted: &wanted,
+            listeners: &listeners,
+            workers: 2,
+            allow_empty: false,
+            refused: 1,
+            source: None,
+            rejected: Some("Gateway/shop/edge".to_owned()),
+            identity: None,
+        };
+        let Readiness::Starting { waiting_for } = standing.readiness(false) else {
+            panic!("it is ready");
+        };
+        assert!(waiting_for.contains("Gateway/shop/edge"), "{waiting_for}");
+        assert_eq!(standing.readiness(true), Readiness::Ready);
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub struct Settings {
     pub health: Option<SocketAddr>,
     /// Whether a configuration that asks for no listener is what was wanted.
     pub allow_empty: bool,
+    /// Whether the proxy becomes ready while a resource is rejected that has no last good version.
+    pub ready_with_rejected: bool,
     /// DNS servers that are asked instead of the system's.
     pub dns_servers: Vec<SocketAddr>,
     /// Format of the access log; `None` for none.

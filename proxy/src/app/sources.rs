@@ -1,14 +1,14 @@
 //! The sources of the configuration: resource files, API servers (`--control`), and the remote clusters file
 //! (`--clusters`). All are watched, and one channel reports their changes.
 
-use config_loader::{Diagnostic, Severity, SourceErrors, Sources, Watch, WatchSettings};
+use config_loader::{Diagnostic, Severity, Sources, Watch, WatchSettings};
 use tokio::sync::watch;
 
 use super::settings::Settings;
 use super::start_error::{StartError, failed};
 use crate::control::Found;
-use crate::control::reported_state::{ReportedState, StateSender};
-use crate::telemetry::{ErrorCount, ErrorCounts};
+use crate::control::reported_state::ReportedState;
+use crate::telemetry::{ErrorCount, PropagationStats};
 
 /// The first path that cannot be read, if there is one.
 pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
@@ -24,13 +24,23 @@ pub(super) type Followed = (
     ReportedState,
 );
 
-/// Loads all sources and follows them. `errors` tells what fails.
-pub(super) fn follow(settings: &Settings, errors: &ErrorCounts) -> Result<Followed, StartError> {
+/// Loads all sources and follows them. `stats` tells what fails, and when servers were heard last.
+pub(super) fn follow(
+    settings: &Settings,
+    stats: &PropagationStats,
+) -> Result<Followed, StartError> {
     let (sender, found) = watch::channel(Found::default());
     let (states, _) = watch::channel(None);
-    let counted = SourceErrors::default();
-    let resources = load(settings, &sender, (&states, &counted))?;
-    errors.read_from(move || {
+    let sources = Sources {
+        paths: settings.paths.clone(),
+        control: settings.control.clone(),
+        states: settings.control.is_some().then(|| states.subscribe()),
+        ..Sources::default()
+    };
+    let resources = load(settings, &sender, &sources)?;
+    let (counted, ages) = (sources.errors, sources.ages);
+    stats.ages.read_from(move || ages.now());
+    stats.errors.read_from(move || {
         let counts = counted.counts().into_iter();
         let counts = counts.map(|(source, error, count)| ErrorCount {
             source,
@@ -49,7 +59,7 @@ pub(super) fn follow(settings: &Settings, errors: &ErrorCounts) -> Result<Follow
 fn load(
     settings: &Settings,
     sender: &watch::Sender<Found>,
-    (states, errors): (&StateSender, &SourceErrors),
+    sources: &Sources,
 ) -> Result<Watch, StartError> {
     let updates = sender.clone();
     let watching = WatchSettings {
@@ -58,13 +68,7 @@ fn load(
     };
     let (identity, now) = (settings.identity.clone(), sender.clone());
     let fleet = move || now.borrow().members.fleet(&identity);
-    let sources = Sources {
-        paths: settings.paths.clone(),
-        control: settings.control.clone(),
-        states: settings.control.is_some().then(|| states.subscribe()),
-        errors: errors.clone(),
-    };
-    let (loaded, watch) = config_loader::watch_for(fleet, &sources, watching, move |update| {
+    let (loaded, watch) = config_loader::watch_for(fleet, sources, watching, move |update| {
         updates.send_modify(|found| found.absorb(update));
     })
     .map_err(failed("cannot watch the configuration"))?;

@@ -103,6 +103,9 @@ pub struct ServeArgs {
     /// Be ready even if the configuration has no listener
     #[arg(long, env = "STRAIT_ALLOW_EMPTY")]
     pub allow_empty: bool,
+    /// Whether a proxy that starts is ready while a resource is rejected of which it has no last good version
+    #[arg(long, value_enum, default_value_t = ReadyWithRejectedArg::Yes, env = "STRAIT_READY_WITH_REJECTED")]
+    pub ready_with_rejected: ReadyWithRejectedArg,
     /// DNS server for the names of endpoints, instead of those of /etc/resolv.conf. May be repeated
     #[arg(
         long = "dns-server",
@@ -230,6 +233,15 @@ pub enum AccessLogArg {
     Off,
 }
 
+/// `--ready-with-rejected`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReadyWithRejectedArg {
+    /// Ready: what the resource describes is missing
+    Yes,
+    /// Not ready: proxies that started before it was rejected may serve what this one does not
+    No,
+}
+
 /// `--http10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Http10Arg {
@@ -290,6 +302,7 @@ impl ServeArgs {
             admin_hosts: self.admin_hosts()?,
             health: self.health,
             allow_empty: self.allow_empty,
+            ready_with_rejected: self.ready_with_rejected == ReadyWithRejectedArg::Yes,
             dns_servers: self.dns_servers.clone(),
             access_log: match self.access_log {
                 AccessLogArg::Text => Some(AccessLogFormat::Text),

@@ -84,6 +84,8 @@ families! {
     SOURCE_REVISION "strait_config_source_revision" "Newest revision of the server that is in effect, by source.",
     /// Counter: lists, watches and streams that failed.
     SOURCE_ERRORS "strait_config_source_errors_total" "Lists, watches and streams of a source that failed, by source and reason.",
+    /// Gauge: age of the last word of a server.
+    MESSAGE_AGE "strait_config_source_last_message_age_seconds" "Age of the last message of a server: of an API server of the watch that is silent for longest, of an xDS server of its connection.",
     /// Gauge: age of a state that was read from disk.
     STATE_AGE "strait_config_restored_state_age_seconds" "Age of the saved state that is in effect because the server has not answered yet.",
     /// Gauge: resources whose newest version is rejected.

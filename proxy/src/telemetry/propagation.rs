@@ -39,25 +39,36 @@ pub struct ErrorCount {
     pub count: u64,
 }
 
-/// How often sources failed, as far as something counts it.
-#[derive(Default)]
-pub struct ErrorCounts(OnceLock<Box<dyn Fn() -> Vec<ErrorCount> + Send + Sync>>);
+/// Values that are read where they are kept, when they are shown.
+pub struct Polled<T>(OnceLock<Box<dyn Fn() -> Vec<T> + Send + Sync>>);
 
-impl std::fmt::Debug for ErrorCounts {
+/// How often sources failed.
+pub type ErrorCounts = Polled<ErrorCount>;
+
+/// Ages of the last words of sources.
+pub type MessageAges = Polled<(Arc<str>, Duration)>;
+
+impl<T> Default for Polled<T> {
+    fn default() -> Polled<T> {
+        Polled(OnceLock::new())
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Polled<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.now()).finish()
     }
 }
 
-impl ErrorCounts {
-    /// Takes the counts from `counts` from now on. Only the first call counts.
-    pub fn read_from(&self, counts: impl Fn() -> Vec<ErrorCount> + Send + Sync + 'static) {
-        self.0.get_or_init(|| Box::new(counts));
+impl<T> Polled<T> {
+    /// Takes the values from `values` from now on. Only the first call counts.
+    pub fn read_from(&self, values: impl Fn() -> Vec<T> + Send + Sync + 'static) {
+        self.0.get_or_init(|| Box::new(values));
     }
 
-    /// The counts of now.
-    pub fn now(&self) -> Vec<ErrorCount> {
-        self.0.get().map_or_else(Vec::new, |counts| counts())
+    /// The values of now.
+    pub fn now(&self) -> Vec<T> {
+        self.0.get().map_or_else(Vec::new, |values| values())
     }
 }
 
@@ -66,6 +77,8 @@ impl ErrorCounts {
 pub struct PropagationStats {
     /// How often sources failed.
     pub errors: ErrorCounts,
+    /// When sources were heard last.
+    pub ages: MessageAges,
     sources: Mutex<BTreeMap<Arc<str>, Tracked>>,
 }
 

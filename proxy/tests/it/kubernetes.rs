@@ -180,6 +180,78 @@ async fn resource_that_is_forbidden_keeps_its_objects_and_hinders_no_other() {
     until_says(&proxy, "two").await;
 }
 
+/// Waits until `/healthz/ready` says this, of a proxy that is not ready.
+async fn until_waits_for(proxy: &Proxy, text: &str) {
+    until(&format!("it waits for {text:?}"), async || {
+        assert!(!proxy.is_ready());
+        let page = proxy.try_page("GET", "/healthz/ready");
+        page.is_ok_and(|(_, page)| page.contains(text))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn missing_right_is_named_and_keeps_a_proxy_that_starts_from_being_ready() {
+    let api = ApiServer::start().await;
+    api.refuse("services", Some(403));
+    api.apply("virtualservices", answers("one"));
+    let arguments = ["--control", "kubernetes://"];
+    let proxy = start(&[("home", &api)], &arguments);
+    until_waits_for(
+        &proxy,
+        "the right to list and watch services of the API server",
+    )
+    .await;
+    until_logged(&proxy, "SRC008: services cannot be read").await;
+    assert_eq!(says(&proxy).await, "");
+    api.refuse("services", None);
+    until("it is ready", async || proxy.is_ready()).await;
+    let source = [("source", "kubernetes://")];
+    let age = proxy.metric("strait_config_source_last_message_age_seconds", &source);
+    assert!((0.0..65.0).contains(&age), "{age}");
+}
+
+#[tokio::test]
+async fn missing_right_to_an_optional_kind_hinders_nothing() {
+    let api = ApiServer::start().await;
+    api.refuse("services", Some(403));
+    let proxy = following(&api, &["--control-optional", "Service,PeerAuthentication"]).await;
+    until("it is ready", async || proxy.is_ready()).await;
+    until_logged(&proxy, "SRC008: services cannot be read").await;
+}
+
+#[tokio::test]
+async fn rejected_object_without_a_last_good_version_keeps_a_proxy_unready_if_asked_to() {
+    let api = ApiServer::start().await;
+    api.apply("virtualservices", answers_with(2_000, "rejected"));
+    let arguments = ["--control", "kubernetes://", "--ready-with-rejected", "no"];
+    let proxy = start(&[("home", &api)], &arguments);
+    until_waits_for(&proxy, "a valid version of VirtualService/default/web").await;
+    api.apply("virtualservices", answers("one"));
+    until("it is ready", async || proxy.is_ready()).await;
+    api.apply("virtualservices", answers_with(2_000, "rejected"));
+    until_logged(&proxy, "resource rejected").await;
+    assert!(proxy.is_ready(), "it has the last good version");
+}
+
+#[tokio::test]
+async fn another_cluster_that_is_silent_is_waited_for_until_the_wait_is_over() {
+    let (here, there) = (ApiServer::start().await, ApiServer::start().await);
+    there.stall(true);
+    here.apply("virtualservices", answers("one"));
+    let controls = "kubernetes://here,kubernetes://there=eu/eu-1/default/east";
+    let arguments = ["--control", controls, "--control-wait", "2s"];
+    let proxy = start(&[("here", &here), ("there", &there)], &arguments);
+    until_waits_for(
+        &proxy,
+        "of another cluster, for at most 2 s (--control-wait)",
+    )
+    .await;
+    until_says(&proxy, "one").await;
+    until_logged(&proxy, "--control-wait is over").await;
+    until("it is ready", async || proxy.is_ready()).await;
+}
+
 #[tokio::test]
 async fn new_token_is_taken_from_the_kubeconfig() {
     let api = ApiServer::start().await;

@@ -13,7 +13,7 @@ use super::simulation::api::{Body, Query, document, failed, groups, resources};
 use super::*;
 use crate::source::{
     ControlSettings, KubernetesClient, KubernetesClients, KubernetesSettings, ServerContext,
-    SourceError, SourceErrors, follow_servers_with,
+    SourceAges, SourceError, SourceErrors, follow_servers_with,
 };
 
 /// How long a test waits, by a clock that only stands still while something is done.
@@ -155,6 +155,7 @@ fn follow(
         check: crate::check_object,
         states: None,
         errors: followed.lock().unwrap().errors.clone(),
+        ages: SourceAges::default(),
     };
     let following = follow_servers_with(settings, (clients, context), Arc::clone(&followed));
     (script, followed, following)

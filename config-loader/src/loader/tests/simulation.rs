@@ -17,8 +17,8 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::resource::{Objects, Spec};
 use crate::source::{
-    ApiServer, ControlSettings, KubernetesClients, KubernetesSettings, ServerContext, SourceErrors,
-    follow_servers_with,
+    ApiServer, ControlSettings, KubernetesClients, KubernetesSettings, ServerContext, SourceAges,
+    SourceErrors, follow_servers_with,
 };
 
 pub(super) mod api;
@@ -213,10 +213,11 @@ impl World {
             68..84 => self.servers[server].write(plural, &format!("shop/passing-{number}"), None),
             84..90 => self.servers[server].interrupt(),
             90..94 => self.servers[server].compact(),
-            94..97 => self.short_outage(server).await,
+            94..96 => self.short_outage(server).await,
+            96 => self.servers[server].lose([self.rng.random_range(0..3), 0]),
             97 => self.long_outage().await,
             98 => self.restart().await,
-            _ => {}
+            _ => self.forbid_for_a_while(plural).await,
         }
         let pause = self.rng.random_range(0..1_500);
         tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -243,7 +244,14 @@ impl World {
         self.servers[server].set_out(false);
     }
 
-    /// The proxy ends, and starts from what it saved; now and then without any server.
+    /// The proxy's own server does not allow a resource.
+    async fn forbid_for_a_while(&mut self, plural: &'static str) {
+        self.servers[0].allow(plural, false);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        self.servers[0].allow(plural, true);
+    }
+
+    /// The proxy ends, and starts from what it saved; now and then without any server, or while its own starts, too.
     async fn restart(&mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;
@@ -251,11 +259,16 @@ impl World {
         for server in &self.servers {
             server.set_out(is_out);
         }
+        let readiness = [403, 500][self.rng.random_range(0..2)];
+        self.servers[0].set_young(self.rng.random_bool(0.5), readiness);
         (self.view, self.task) = start(&self.servers, &self.written, self.directory.path());
         tokio::time::sleep(Duration::from_secs(5)).await;
         for server in &self.servers {
             server.set_out(false);
         }
+        // It has been started for at most 2 s when it answers.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.servers[0].set_young(false, 200);
     }
 
     fn assert_sound(&self) {
@@ -338,6 +351,7 @@ fn start(
         check: crate::check_object,
         states: None,
         errors: SourceErrors::default(),
+        ages: SourceAges::default(),
     };
     let following = follow_servers_with(settings, (clients, context), Shown(Arc::clone(&view)));
     (view, tokio::spawn(following))

@@ -1,19 +1,22 @@
-//! Bounds what a server may send: the client library reads a line of a watch, and the body of a list, however long it is, and
-//! waits for the rest of it for ever.
+//! Bounds what a server may send, and how long it may take: the client library reads a line of a watch, and the body of a list,
+//! however long it is, and waits for the rest of it, or for a first answer, for ever.
 
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::TryFutureExt;
-use futures_util::future::MapOk;
-use http::{Request, Response};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use super::settings::ApiServerTimes;
+use super::silence::{Late, Silent};
 use super::throttle::Throttle;
+use crate::source::stream::signs::{Cut, Signs};
 use crate::source::stream::stall::StallTimer;
 
 /// The longest line of a watch, which is one event. An API server stores objects of at most 1.5 MiB (etcd) or a few times that.
@@ -40,17 +43,23 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Ends responses that are larger than anything that an API server sends, or that stop in the middle, and notes how long the
-/// server asks to be left alone.
+/// Ends responses that are larger than anything that an API server sends, that do not begin, or that stop in the middle, and notes
+/// how long the server asks to be left alone, and when its watches were heard.
 #[derive(Clone, Debug)]
 pub(super) struct BoundedLayer {
+    times: ApiServerTimes,
     throttle: Throttle,
+    signs: Signs,
 }
 
 impl BoundedLayer {
     /// With what is noted.
-    pub(super) fn new(throttle: Throttle) -> BoundedLayer {
-        BoundedLayer { throttle }
+    pub(super) fn new(times: ApiServerTimes, throttle: Throttle, signs: Signs) -> BoundedLayer {
+        BoundedLayer {
+            times,
+            throttle,
+            signs,
+        }
     }
 }
 
@@ -60,7 +69,7 @@ impl<S> Layer<S> for BoundedLayer {
     fn layer(&self, inner: S) -> Bounded<S> {
         Bounded {
             inner,
-            throttle: self.throttle.clone(),
+            layer: self.clone(),
         }
     }
 }
@@ -69,29 +78,46 @@ impl<S> Layer<S> for BoundedLayer {
 #[derive(Clone, Debug)]
 pub(super) struct Bounded<S> {
     inner: S,
-    throttle: Throttle,
+    layer: BoundedLayer,
 }
 
 impl<S, Q, B> Service<Request<Q>> for Bounded<S>
 where
     S: Service<Request<Q>, Response = Response<B>>,
+    S::Future: Send + 'static,
+    S::Error: Into<Error>,
 {
     type Response = Response<BoundedBody<B>>;
-    type Error = S::Error;
-    type Future = MapOk<S::Future, Box<dyn FnOnce(Response<B>) -> Self::Response + Send>>;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Error>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
         let is_watch = is_watch(request.uri().query().unwrap_or(""));
-        let throttle = self.throttle.clone();
-        let bound = move |response: Response<B>| {
-            throttle.note(response.status(), response.headers());
-            response.map(|body| BoundedBody::new(body, is_watch))
+        let path = request.uri().path().to_owned();
+        let layer = self.layer.clone();
+        let begins_within = match is_watch {
+            true => layer.times.watch_begins,
+            false => layer.times.response_begins,
         };
-        self.inner.call(request).map_ok(Box::new(bound))
+        let response = tokio::time::timeout(begins_within, self.inner.call(request));
+        Box::pin(async move {
+            let response = response.await.map_err(|_| Late)?.map_err(Into::into)?;
+            let status = response.status();
+            layer.throttle.note(status, response.headers());
+            if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS {
+                layer.signs.note(&path);
+            }
+            let watched = is_watch.then(|| Watched {
+                cut: layer.signs.open(&path),
+                signs: layer.signs,
+                path,
+            });
+            Ok(response.map(|body| BoundedBody::new(body, watched)))
+        })
     }
 }
 
@@ -101,21 +127,30 @@ fn is_watch(query: &str) -> bool {
         .any(|pair| matches!(pair, "watch=true" | "watch=1"))
 }
 
-/// A body that fails when it, or a line of it, is too long, or stops in the middle.
+/// Signs of life of a watch, and what ends it.
+#[derive(Debug)]
+struct Watched {
+    cut: Cut,
+    signs: Signs,
+    path: String,
+}
+
+/// A body that fails when it, or a line of it, is too long, or stops in the middle, or when it is cut.
 #[derive(Debug)]
 pub(super) struct BoundedBody<B> {
     inner: B,
-    is_watch: bool,
+    /// Of a watch only.
+    watched: Option<Watched>,
     /// The bytes of the line so far, or of the body.
     length: usize,
     timer: StallTimer,
 }
 
 impl<B> BoundedBody<B> {
-    fn new(inner: B, is_watch: bool) -> BoundedBody<B> {
+    fn new(inner: B, watched: Option<Watched>) -> BoundedBody<B> {
         BoundedBody {
             inner,
-            is_watch,
+            watched,
             length: 0,
             timer: StallTimer::default(),
         }
@@ -123,18 +158,17 @@ impl<B> BoundedBody<B> {
 
     /// Whether more has to come: a watch is silent between its lines.
     fn is_in_message(&self) -> bool {
-        !self.is_watch || self.length > 0
+        self.watched.is_none() || self.length > 0
     }
 
     /// Counts bytes.
     fn take(&mut self, data: &[u8]) -> Result<(), TooLarge> {
-        let (max, what) = match self.is_watch {
+        let is_watch = self.watched.is_some();
+        let (max, what) = match is_watch {
             true => (LINE_BYTES_MAX, "an event of a watch"),
             false => (BODY_BYTES_MAX, "a response"),
         };
-        let mut pieces = data
-            .split(|byte| self.is_watch && *byte == b'\n')
-            .peekable();
+        let mut pieces = data.split(|byte| is_watch && *byte == b'\n').peekable();
         while let Some(piece) = pieces.next() {
             self.length += piece.len();
             if self.length > max {
@@ -161,13 +195,22 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = &mut *self;
+        if let Some(watched) = &mut this.watched
+            && watched.cut.poll_unpin(cx).is_ready()
+        {
+            return Poll::Ready(Some(Err(Silent.into())));
+        }
         let is_in_message = this.is_in_message();
         let polled = this.timer.poll_frame(&mut this.inner, is_in_message, cx);
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(data) = frame.data_ref()
-            && let Err(error) = this.take(data)
         {
-            return Poll::Ready(Some(Err(error.into())));
+            if let Some(watched) = &this.watched {
+                watched.signs.note(&watched.path);
+            }
+            if let Err(error) = this.take(data) {
+                return Poll::Ready(Some(Err(error.into())));
+            }
         }
         polled
     }
@@ -187,7 +230,13 @@ mod tests {
 
     #[test]
     fn one_line_of_a_watch_is_bounded_and_their_number_is_not() {
-        let mut body = BoundedBody::new((), true);
+        let signs = Signs::default();
+        let watched = Watched {
+            cut: signs.open(""),
+            signs,
+            path: String::new(),
+        };
+        let mut body = BoundedBody::new((), Some(watched));
         let half = vec![b'x'; LINE_BYTES_MAX / 2];
         for _ in 0..10 {
             body.take(&half).unwrap();
@@ -205,7 +254,7 @@ mod tests {
 
     #[test]
     fn other_bodies_are_bounded_as_a_whole() {
-        let mut body = BoundedBody::new((), false);
+        let mut body = BoundedBody::new((), None);
         let line = vec![b'\n'; LINE_BYTES_MAX];
         let count = BODY_BYTES_MAX / LINE_BYTES_MAX;
         for _ in 0..count {

@@ -3,26 +3,39 @@
 use std::path::Path;
 use std::time::Duration;
 
-use kube::client::ClientBuilder;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use tower::ServiceBuilder;
 
 use super::bounded::BoundedLayer;
-use super::settings::{ApiServer, KubernetesSettings};
+use super::settings::{ApiServer, ApiServerTimes, KubernetesSettings};
 use super::throttle::Throttle;
 use crate::source::stream::causes;
+use crate::source::stream::signs::Signs;
 
 /// How long a connection may take to be made.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// How long a server may take to answer a question about what it serves.
-pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Silence after which a connection is checked, interval of the checks, and how many of them may get no answer. A connection
+/// that was lost on its way is noticed after 45 s, as by client-go.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_RETRIES: u32 = 3;
 
-/// A client of a server, and how long the server asked to be left alone.
+/// Longest time until what was sent is acknowledged.
+const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(45);
+
+/// A client of a server, how long the server asked to be left alone, and when its watches were heard.
 #[derive(Clone)]
 pub(crate) struct Connected {
     pub(super) client: Client,
     pub(super) throttle: Throttle,
+    pub(super) signs: Signs,
 }
 
 #[cfg(test)]
@@ -41,11 +54,13 @@ impl Connected {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         use tower_layer::Layer;
-        let throttle = Throttle::default();
-        let layer = BoundedLayer::new(throttle.clone());
+        let (throttle, signs) = (Throttle::default(), Signs::default());
+        let times = ApiServerTimes::default();
+        let layer = BoundedLayer::new(times, throttle.clone(), signs.clone());
         Connected {
             client: Client::new(layer.layer(service), "default"),
             throttle,
+            signs,
         }
     }
 }
@@ -70,7 +85,8 @@ impl Clients {
         match self {
             Clients::Configured => {
                 let kubeconfig = settings.kubeconfig.as_deref();
-                open(&settings.servers[number], kubeconfig).await
+                let config = configure(&settings.servers[number], kubeconfig).await?;
+                open(config, settings.times)
             }
             #[cfg(test)]
             Clients::Given(clients) => Ok(clients[number].clone()),
@@ -84,7 +100,8 @@ pub(in crate::source) async fn connect(
     server: &ApiServer,
     kubeconfig: Option<&Path>,
 ) -> Result<Client, String> {
-    Ok(open(server, kubeconfig).await?.client)
+    let config = configure(server, kubeconfig).await?;
+    Ok(open(config, ApiServerTimes::default())?.client)
 }
 
 /// The address of `server`, as the kubeconfig has it.
@@ -96,17 +113,41 @@ pub(in crate::source) async fn address(
     Ok(config.cluster_url.to_string())
 }
 
-async fn open(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Connected, String> {
-    let mut config = configure(server, kubeconfig).await?;
-    config.connect_timeout = Some(CONNECT_MAX);
-    // Watches have a back-off of their own.
-    config.default_retry = false;
-    let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
-    let throttle = Throttle::default();
-    let layer = BoundedLayer::new(throttle.clone());
+/// A client with bounds, whose connections are checked while nothing comes.
+fn open(config: Config, times: ApiServerTimes) -> Result<Connected, String> {
+    let wrong = |error: kube::Error| error.to_string();
+    if CryptoProvider::get_default().is_none() {
+        // Somebody else may have been faster.
+        let _ = aws_lc_rs::default_provider().install_default();
+    }
+    if config.proxy_url.is_some() {
+        // Refused, in its words.
+        ClientBuilder::try_from(config.clone()).map_err(wrong)?;
+    }
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT_MAX));
+    connector.set_keepalive(Some(KEEP_ALIVE));
+    connector.set_keepalive_interval(Some(KEEP_ALIVE_INTERVAL));
+    connector.set_keepalive_retries(Some(KEEP_ALIVE_RETRIES));
+    connector.set_tcp_user_timeout(Some(ACKNOWLEDGED_MAX));
+    let connector = config
+        .rustls_https_connector_with_connector(connector)
+        .map_err(wrong)?;
+    let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(connector);
+    let (throttle, signs) = (Throttle::default(), Signs::default());
+    let service = ServiceBuilder::new()
+        .layer(BoundedLayer::new(times, throttle.clone(), signs.clone()))
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(wrong)?)
+        .layer(config.extra_headers_layer().map_err(wrong)?)
+        .map_err(Into::<Box<dyn std::error::Error + Send + Sync>>::into)
+        .service(http);
     Ok(Connected {
-        client: builder.with_layer(&layer).build(),
+        client: ClientBuilder::new(service, config.default_namespace).build(),
         throttle,
+        signs,
     })
 }
 

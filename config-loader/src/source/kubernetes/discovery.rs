@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource};
 use kube::Client;
 use kube::api::ApiResource;
 
-use super::problems::{Late, Refusal, refusal};
+use super::problems::{Refusal, refusal};
+use super::silence::Late;
 use crate::kind::Kind;
 use crate::kinds::{self, Row};
 use crate::proxy_state::REPORT_GROUP;
@@ -71,8 +72,21 @@ pub(super) struct Discovered {
     pub(super) resources: Vec<Resource>,
     /// Whether it takes reports of proxies.
     pub(super) takes_reports: bool,
+    /// Whether it has been started; none if that was not asked.
+    pub(super) readiness: Option<Readiness>,
     /// Groups with kinds that are read, none of whose versions is, such as `discovery.k8s.io` at `v1beta1` only.
     pub(super) unread: Vec<UnreadGroup>,
+}
+
+/// Whether a server has been started. One that starts serves a part of its groups, and says nothing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Readiness {
+    /// It serves everything that it has, or has no page that says so.
+    Ready,
+    /// It starts, or ends.
+    NotReady,
+    /// The credentials do not allow to ask.
+    Unknown,
 }
 
 /// A group, none of whose versions is read.
@@ -86,24 +100,43 @@ pub(super) struct UnreadGroup {
     pub(super) read: Vec<String>,
 }
 
-/// Asks `client` for what it serves of `only`.
+/// Asks `client` for what it serves of `only`, and before that, if `asks_readiness`, whether it is ready.
 ///
 /// # Errors
 /// If the server cannot be asked, or not about one of the groups, or does not answer within `answer_max`.
 pub(super) async fn discover(
     client: &Client,
-    only: Selection<'_>,
+    (only, asks_readiness): (Selection<'_>, bool),
     answer_max: Duration,
 ) -> Result<Discovered, kube::Error> {
-    let asked = tokio::time::timeout(answer_max, ask(client, only)).await;
+    let asked = tokio::time::timeout(answer_max, async {
+        let readiness = match asks_readiness {
+            true => Some(readiness(client).await),
+            false => None,
+        };
+        ask(client, only).await.map(|found| (readiness, found))
+    });
     let late = || kube::Error::Service(Box::new(Late));
-    let (served, groups) = asked.map_err(|_| late())??;
+    let (readiness, (served, groups)) = asked.await.map_err(|_| late())??;
     let mut all = groups.iter();
     Ok(Discovered {
         resources: choose(&served, only),
         takes_reports: all.any(|group| group.name == REPORT_GROUP),
+        readiness,
         unread: unread(&groups, only),
     })
+}
+
+async fn readiness(client: &Client) -> Readiness {
+    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
+        return Readiness::Unknown;
+    };
+    match client.request_text(request).await {
+        Ok(_) => Readiness::Ready,
+        Err(kube::Error::Api(status)) if status.code == 404 => Readiness::Ready,
+        Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403) => Readiness::Unknown,
+        Err(_) => Readiness::NotReady,
+    }
 }
 
 /// Asks for resources, and for the groups that there are.

@@ -6,6 +6,7 @@ use kube::runtime::watcher;
 
 use super::bounded::TooLarge;
 use super::settings::ApiServer;
+use super::silence::{Late, Silent};
 use crate::diagnostic::codes::common::{SRC007, SRC008, SRC009};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::Kind;
@@ -45,7 +46,9 @@ pub(super) fn reason(error: &kube::Error) -> SourceError {
         kube::Error::Api(status) => SourceError::of_status(status.code),
         error if is_caused_by::<Stalled>(error) => SourceError::Stalled,
         error if is_caused_by::<TooLarge>(error) => SourceError::TooLarge,
-        error if is_caused_by::<Late>(error) => SourceError::Timeout,
+        error if is_caused_by::<Late>(error) || is_caused_by::<Silent>(error) => {
+            SourceError::Timeout
+        }
         kube::Error::SerdeError(_) => SourceError::Malformed,
         kube::Error::ReadEvents(_) => SourceError::Other,
         _ => SourceError::Unreachable,
@@ -62,18 +65,6 @@ pub(super) fn watch_reason(error: &watcher::Error) -> SourceError {
         watcher::Error::NoResourceVersion => SourceError::NotServed,
     }
 }
-
-/// A server does not answer in time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Late;
-
-impl std::fmt::Display for Late {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("it does not answer in time")
-    }
-}
-
-impl std::error::Error for Late {}
 
 /// The refusal of a watch.
 pub(super) fn watch_refusal(error: &watcher::Error) -> Option<Refusal> {
@@ -101,6 +92,19 @@ pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) ->
         }
     };
     found.help(certificate_help(reason).unwrap_or(fallback));
+    found
+}
+
+/// That a server answers again, but not to these watches.
+pub(super) fn silent(server: &ApiServer, watches: &[String]) -> Diagnostic {
+    let first = watches.first().map_or("", String::as_str);
+    let more = match watches.len() {
+        0 | 1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    let message = format!("the API server answers again, but not the watch of {first}{more}");
+    let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
+    found.help("its last objects stay in effect; it is asked for again, at least every 5 s");
     found
 }
 
@@ -184,7 +188,8 @@ pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> D
         Refusal::Forbidden => (
             SRC008,
             format!("{resource} cannot be read: the credentials do not allow it (403)"),
-            "grant `get`, `list` and `watch` on it, as deploy/ does; all other resources are followed",
+            "grant `get`, `list` and `watch` on it, as deploy/ does, or name its kind in --control-optional; a proxy that starts is \
+             not ready before",
         ),
         Refusal::NotServed => (
             SRC009,

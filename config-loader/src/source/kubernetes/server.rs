@@ -1,34 +1,33 @@
 //! Follows one server: connects, asks what it serves, and has each resource watched.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use kube::Client;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::client::{self, Clients, Connected};
-use super::discovery::{Resource, Selection, UnreadGroup, discover};
+use super::client::{Clients, Connected};
+use super::discovery::{Discovered, Readiness, Resource, Selection, UnreadGroup, discover};
 use super::pod_gate::PodGate;
 use super::problems::{self, Refusal};
 use super::reporting;
 use super::settings::{ApiServer, KubernetesSettings};
 use super::throttle::Throttle;
-use super::watch::{Alarms, Known, Watch};
+use super::watch::{Alarms, Known, Watch, lock};
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
+use crate::source::ages::SourceAges;
 use crate::source::errors::SourceError;
 use crate::source::state::StateFile;
 use crate::source::stream::report::{Key, Message, Report, Restored, States};
 use crate::source::stream::{causes, load, pauses};
+use unserved::{GROUPS, Step, Unserved};
+use watches::{Watches, after};
 
-/// How often a server is asked what it serves: definitions of resources may be installed later.
-const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
-
-/// How often a server that cannot be reached is asked, and one of which a connection was lost.
-const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+mod unserved;
+mod watches;
 
 /// How long a resource may take to be listed at the start, if objects of it were saved.
 const LIST_MAX: Duration = Duration::from_secs(10);
@@ -44,6 +43,9 @@ const REMOTE: [Kind; 5] = [
 
 /// Kinds that a label selector does not limit: what people label is their own resources.
 const UNSELECTED: [Kind; 3] = [Kind::EndpointSlice, Kind::Secret, Kind::Service];
+
+/// Kinds that a proxy does without if the credentials do not allow them: a server without its certificate says so by itself.
+const OPTIONAL: [Kind; 4] = [Kind::Namespace, Kind::Node, Kind::Pod, Kind::Secret];
 
 /// A server that is followed.
 pub(super) struct Server {
@@ -64,12 +66,15 @@ pub(super) struct Server {
     saved_at: Option<SystemTime>,
     /// When a resource without a list has what was saved restored.
     restore_at: Instant,
-    /// Since when it cannot be reached.
+    /// What it does not serve, until it is known for sure.
+    unserved: Unserved,
+    /// Since when it cannot be reached, or not all of its watches answer again.
     lost: Option<Instant>,
     /// Groups that are served at other versions only.
     unread: Vec<UnreadGroup>,
     /// How many EndpointSlices left because it could not be reached for too long.
     expired: Option<usize>,
+    ages: SourceAges,
 }
 
 /// Why a connection is given up.
@@ -85,7 +90,7 @@ impl Server {
         settings: Arc<KubernetesSettings>,
         (number, file): (usize, Option<StateFile>),
         clients: Clients,
-        states: Option<States>,
+        (states, ages): (Option<States>, SourceAges),
         reports: mpsc::Sender<Message>,
     ) -> Server {
         let gate = PodGate::new(settings.workload_wait);
@@ -102,9 +107,11 @@ impl Server {
             is_config_server: false,
             saved_at: None,
             restore_at: Instant::now() + LIST_MAX,
+            unserved: Unserved::default(),
             lost: None,
             unread: Vec::new(),
             expired: None,
+            ages,
         }
     }
 
@@ -130,38 +137,38 @@ impl Server {
                     }
                 }
             }
-            tokio::time::sleep(pauses.next().unwrap_or(RETRY_INTERVAL)).await;
+            tokio::time::sleep(pauses.next().unwrap_or(self.settings.times.retry)).await;
         }
     }
 
     /// Follows it with one client.
     async fn follow(&mut self, connected: Connected) -> End {
-        let client = connected.client.clone();
+        self.ages.follow(self.server().name(), &connected.signs);
         let alarms = Alarms::default();
         let mut watches = Watches::default();
+        let mut is_back = false;
         loop {
             let only = match &self.server().cluster {
                 Some(_) => Selection::Kinds(&REMOTE),
                 None if self.settings.resources.is_empty() => Selection::All,
                 None => Selection::Resources(&self.settings.resources),
             };
-            let pause = match discover(&client, only, client::ANSWER_MAX).await {
+            let asked = (only, !self.unserved.is_known());
+            let answer_max = match self.saved_at {
+                // What was saved takes effect before the proxy starts without it.
+                Some(_) if !self.is_settled => self.settings.times.answer / 2,
+                _ => self.settings.times.answer,
+            };
+            let found = discover(&connected.client, asked, answer_max).await;
+            let was_back = std::mem::replace(&mut is_back, found.is_ok());
+            let pause = match found {
                 Ok(found) => {
-                    if self.expired.take().is_some() {
-                        watches = Watches::default();
+                    if was_back && self.lost.is_some() {
+                        let found = problems::silent(self.server(), &connected.signs.silent());
+                        self.report(Report::ServerTrouble(Some(found))).await;
                     }
-                    self.lost = None;
-                    self.is_settled = true;
-                    self.is_config_server = found.takes_reports;
-                    self.report_unread(found.unread).await;
-                    if !self
-                        .watch(found.resources, &connected, &mut watches, &alarms)
+                    self.answered(found, &connected, (&mut watches, &alarms))
                         .await
-                    {
-                        return End::Stop;
-                    }
-                    self.have_reported(&client, found.takes_reports, &mut watches);
-                    DISCOVERY_INTERVAL
                 }
                 Err(error) if problems::refusal(&error) == Some(Refusal::Unauthorized) => {
                     self.report(Report::Failed(SourceError::Unauthorized)).await;
@@ -169,27 +176,82 @@ impl Server {
                     self.report(Report::ServerTrouble(Some(found))).await;
                     return End::Reconnect;
                 }
-                Err(error) => {
-                    let reason = problems::reason(&error);
-                    self.report(Report::Failed(reason)).await;
-                    let found = self.missed(Some(&causes::with_causes(&error))).await;
-                    if self.expired.is_some() {
-                        watches = Watches::default();
-                    }
-                    if !self.report(Report::ServerTrouble(Some(found))).await {
-                        return End::Stop;
-                    }
-                    RETRY_INTERVAL.max(connected.throttle.left())
-                }
+                Err(error) => self.failed(&error, &connected, &mut watches).await,
             };
+            let Some(pause) = pause else {
+                return End::Stop;
+            };
+            if let Some(end) = self.rest((pause, is_back), &connected, &alarms).await {
+                return end;
+            }
+        }
+    }
+
+    /// It says what it serves. Returns when it is asked again, if somebody listens.
+    async fn answered(
+        &mut self,
+        found: Discovered,
+        connected: &Connected,
+        (watches, alarms): (&mut Watches, &Alarms),
+    ) -> Option<Duration> {
+        if self.expired.take().is_some() {
+            watches.clear(connected);
+        }
+        self.is_settled = true;
+        self.is_config_server = found.takes_reports;
+        self.report_unread(found.unread).await;
+        self.unserved.take_in(found.readiness, &found.resources);
+        let is_heard = self
+            .watch(found.resources, connected, watches, alarms)
+            .await;
+        self.have_reported(&connected.client, found.takes_reports, watches);
+        let pause = self.settle_unserved(found.readiness, &watches.keys).await;
+        is_heard.then_some(pause)
+    }
+
+    /// It cannot be asked. Returns when it is asked again, if somebody listens.
+    async fn failed(
+        &mut self,
+        error: &kube::Error,
+        connected: &Connected,
+        watches: &mut Watches,
+    ) -> Option<Duration> {
+        let reason = problems::reason(error);
+        self.report(Report::Failed(reason)).await;
+        let found = self.missed(Some(&causes::with_causes(error))).await;
+        if matches!(reason, SourceError::Timeout | SourceError::Unreachable) {
+            // Connections may be dead that look alive.
+            connected.signs.cut();
+        }
+        if self.expired.is_some() {
+            watches.clear(connected);
+        }
+        let is_heard = self.report(Report::ServerTrouble(Some(found))).await;
+        let pause = self.settings.times.retry.max(connected.throttle.left());
+        is_heard.then_some(pause)
+    }
+
+    /// Waits until it is to be asked again. Returns why the connection is given up, if it is.
+    async fn rest(
+        &mut self,
+        (pause, is_back): (Duration, bool),
+        connected: &Connected,
+        alarms: &Alarms,
+    ) -> Option<End> {
+        let mut pause = std::pin::pin!(tokio::time::sleep(pause));
+        loop {
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = &mut pause => return None,
+                () = connected.signs.all_heard(), if is_back && self.lost.is_some() => {
+                    self.lost = None;
+                    self.report(Report::ServerTrouble(None)).await;
+                }
                 // Whether the server is away, or one of its connections broke.
-                () = after(RETRY_INTERVAL, alarms.interrupted.notified()) => {}
+                () = after(self.settings.times.retry, alarms.interrupted.notified()) => return None,
                 () = alarms.unauthorized.notified() => {
                     let found = self.missed(None).await;
                     self.report(Report::ServerTrouble(Some(found))).await;
-                    return End::Reconnect;
+                    return Some(End::Reconnect);
                 }
             }
         }
@@ -241,13 +303,13 @@ impl Server {
             }
         }
         let keys: Vec<Key> = fresh.iter().map(Watch::key).collect();
-        let is_heard = self.report(Report::Watching(keys.clone())).await
-            && self.report(Report::ServerTrouble(None)).await;
-        watches.keys.extend(keys);
-        if self.saved_at.take().is_some() {
-            self.let_go_unserved(watches).await;
-        }
+        watches.keys.extend(keys.iter().cloned());
+        // With a saved state nothing is missing that was known.
+        let groups = self.unserved.awaited().filter(|_| self.saved_at.is_none());
+        let awaited = keys.into_iter().chain(groups).collect();
+        let is_heard = self.report(Report::Watching(awaited)).await;
         for watch in fresh {
+            connected.signs.expect(watch.path());
             watches.tasks.spawn(watch.run(connected.client.clone()));
         }
         is_heard
@@ -264,6 +326,9 @@ impl Server {
             number: self.number,
             server: self.server().clone(),
             is_config_server: self.is_config_server,
+            is_optional: OPTIONAL.contains(&resource.kind)
+                || self.settings.optional.contains(&resource.kind),
+            seconds: self.settings.times.watch_seconds,
             selector: self.settings.selector.clone().filter(|_| is_selected),
             resource,
             namespace,
@@ -317,11 +382,10 @@ impl Server {
             return;
         };
         self.saved_at = Some(saved.at);
+        self.report(Report::Saved).await;
         for (name, text) in saved.objects {
             if let Some(key) = self.key_of(&name) {
-                let known = self.known.entry(key).or_default();
-                let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-                known.save(name.into(), text);
+                lock(self.known.entry(key).or_default()).save(name.into(), text);
             }
         }
     }
@@ -354,8 +418,7 @@ impl Server {
         };
         let mut changes = Vec::new();
         for known in self.known.values() {
-            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-            let saved = known.restore().into_iter();
+            let saved = lock(known).restore().into_iter();
             changes.extend(saved.map(|(name, text)| (name, Some(text))));
         }
         let key = None;
@@ -363,25 +426,63 @@ impl Server {
             .await;
     }
 
-    /// Lets saved objects go of what it does not serve.
-    async fn let_go_unserved(&self, watches: &Watches) {
-        let mut gone = Vec::new();
-        for (key, known) in &self.known {
-            if !watches.keys.contains(key) {
-                let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-                gone.extend(known.forget().into_iter().map(|name| (name, None)));
+    /// Keeps saved objects in effect whose kinds are not served, or lets them go. Returns when it is asked again.
+    async fn settle_unserved(
+        &mut self,
+        readiness: Option<Readiness>,
+        served: &HashSet<Key>,
+    ) -> Duration {
+        if let Some(readiness) = readiness {
+            let known = self.known.iter();
+            let missing =
+                known.filter(|(key, known)| !served.contains(*key) && !lock(known).is_empty());
+            let missing = missing.map(|(key, _)| Key::clone(key)).collect();
+            for step in self.unserved.decide(readiness, missing) {
+                match step {
+                    Step::Keep(key) => self.keep(key).await,
+                    Step::LetGo(key) => {
+                        let gone = self.forget(&key).into_iter();
+                        let gone = gone.map(|name| (name, None)).collect();
+                        self.report(Report::Changes(gone)).await;
+                        self.settled(key).await;
+                    }
+                }
+            }
+            if self.unserved.awaited().is_none() {
+                self.settled(GROUPS.into()).await;
+            }
+            if self.unserved.is_known() {
+                self.saved_at = None;
             }
         }
-        self.report(Report::Changes(gone)).await;
+        self.unserved.pause(self.settings.times.discovery)
+    }
+
+    /// Puts what was saved of a resource in place of its list.
+    async fn keep(&self, key: Key) {
+        let (Some(known), Some(at)) = (self.known.get(&key), self.saved_at) else {
+            return;
+        };
+        let changes = lock(known).restore().into_iter();
+        let changes = changes.map(|(name, text)| (name, Some(text))).collect();
+        self.report(Report::Watching(vec![Key::clone(&key)])).await;
+        let key = Some(key);
+        self.report(Report::Restored(Restored { key, at, changes }))
+            .await;
+    }
+
+    /// There is a list of a resource, or nothing to be listed.
+    async fn settled(&self, key: Key) {
+        self.report(Report::Listed(Key::clone(&key))).await;
+        self.report(Report::Settled(key)).await;
     }
 
     /// Lets the EndpointSlices go; returns how many, if there are any.
     async fn let_go(&mut self) -> Option<usize> {
         let mut gone = Vec::new();
-        for (key, known) in &self.known {
+        for key in self.known.keys() {
             if key.starts_with("endpointslices.") {
-                let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-                gone.extend(known.forget().into_iter().map(|name| (name, None)));
+                gone.extend(self.forget(key).into_iter().map(|name| (name, None)));
             }
         }
         let count = gone.len();
@@ -389,22 +490,14 @@ impl Server {
         (count > 0).then_some(count)
     }
 
+    /// Forgets the objects of a resource; returns which there were.
+    fn forget(&self, key: &Key) -> Vec<Arc<str>> {
+        let known = self.known.get(key);
+        known.map_or_else(Vec::new, |known| lock(known).forget())
+    }
+
     /// Reports; returns whether somebody listens.
     async fn report(&self, report: Report) -> bool {
         self.reports.send((self.number, report)).await.is_ok()
     }
-}
-
-/// Waits for something, and at least so long.
-async fn after(pause: Duration, event: impl Future<Output = ()>) {
-    tokio::time::sleep(pause).await;
-    event.await;
-}
-
-/// What is watched with one client. The tasks end when this is dropped.
-#[derive(Default)]
-struct Watches {
-    keys: std::collections::HashSet<Key>,
-    is_reporting: bool,
-    tasks: JoinSet<()>,
 }

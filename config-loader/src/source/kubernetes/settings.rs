@@ -21,6 +21,8 @@ pub struct KubernetesSettings {
     pub kubeconfig: Option<PathBuf>,
     /// The resources that are read, each as kind and API group; none for all. Other clusters have fewer.
     pub resources: Vec<(Kind, &'static str)>,
+    /// Kinds that the proxy does without if the credentials do not allow them (`--control-optional`).
+    pub optional: Vec<Kind>,
     /// The namespaces that are read; none for all.
     pub namespaces: Vec<String>,
     /// Only objects with these labels are read; Services, EndpointSlices and Secrets are, in any case.
@@ -33,6 +35,39 @@ pub struct KubernetesSettings {
     pub workload_wait: Duration,
     /// How long the endpoints of another cluster stay in effect while its API server cannot be reached; none for ever.
     pub endpoint_ttl: Option<Duration>,
+    /// How long servers may take.
+    pub times: ApiServerTimes,
+}
+
+/// How long an API server may take, and how often it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApiServerTimes {
+    /// Interval in which it is asked what it serves: definitions of resources may be installed later.
+    pub discovery: Duration,
+    /// Longest time of an answer about what it serves.
+    pub answer: Duration,
+    /// Interval in which a server that cannot be reached is asked, and one of which a connection was lost.
+    pub retry: Duration,
+    /// Longest time until the response to a watch begins.
+    pub watch_begins: Duration,
+    /// Longest time until any other response begins: a server gives a list up after 60 s.
+    pub response_begins: Duration,
+    /// Seconds after which a server is asked to end a watch. A watch that says nothing for 5 s longer is begun again, wherever it
+    /// was lost.
+    pub watch_seconds: u32,
+}
+
+impl Default for ApiServerTimes {
+    fn default() -> ApiServerTimes {
+        ApiServerTimes {
+            discovery: Duration::from_secs(30),
+            answer: Duration::from_secs(10),
+            retry: Duration::from_secs(5),
+            watch_begins: Duration::from_secs(20),
+            response_begins: Duration::from_secs(75),
+            watch_seconds: 60,
+        }
+    }
 }
 
 impl KubernetesSettings {

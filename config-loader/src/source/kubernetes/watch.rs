@@ -11,7 +11,7 @@ use kube::core::DynamicResourceScope;
 use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource as _};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
@@ -62,6 +62,11 @@ pub(super) type Known = Arc<Mutex<Mirror<DynamicObject>>>;
 /// What a watch says of its objects.
 type Events = BoxStream<'static, Result<Event<DynamicObject>, watcher::Error>>;
 
+/// What is known of the objects of a resource, to be looked at or changed.
+pub(super) fn lock(known: &Known) -> MutexGuard<'_, Mirror<DynamicObject>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What watches notice of the server as a whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Alarms {
@@ -78,6 +83,10 @@ pub(super) struct Watch {
     pub(super) server: ApiServer,
     /// Whether the server is a config server.
     pub(super) is_config_server: bool,
+    /// Whether the proxy does without it if the credentials do not allow it.
+    pub(super) is_optional: bool,
+    /// Seconds after which the server is asked to end it.
+    pub(super) seconds: u32,
     pub(super) resource: Resource,
     /// Where only one namespace is watched.
     pub(super) namespace: Option<String>,
@@ -106,6 +115,11 @@ impl Watch {
         }
     }
 
+    /// The path of its requests.
+    pub(super) fn path(&self) -> String {
+        DynamicObject::url_path(&self.resource.api, self.namespace.as_deref())
+    }
+
     /// Follows the resource until it is dropped, or nobody listens any more.
     pub(super) async fn run(self, client: Client) {
         let mut pauses = pauses::pauses();
@@ -119,8 +133,15 @@ impl Watch {
             } else if !self.report(Report::Trouble(self.key(), Some(found))).await {
                 return;
             }
-            // What cannot be listed is not waited for.
-            self.report(Report::Settled(self.key())).await;
+            match refusal {
+                // It is begun again with the credentials that come then.
+                Refusal::Unauthorized => {}
+                Refusal::Forbidden if !self.is_optional => {
+                    self.report(Report::Forbidden(self.key())).await;
+                }
+                // What cannot be listed is not waited for.
+                _ => _ = self.report(Report::Settled(self.key())).await,
+            }
             let pause = pauses.next().unwrap_or(REFUSED_PAUSE);
             tokio::time::sleep(pause.max(self.throttle.left())).await;
         }
@@ -251,6 +272,7 @@ impl Watch {
         let mut config = watcher::Config {
             label_selector: self.selector.clone(),
             page_size: Some(PAGE),
+            timeout: Some(self.seconds),
             ..watcher::Config::default()
         };
         let kind = self.resource.kind;
@@ -292,10 +314,17 @@ impl Watch {
             Event::InitApply(object) => Event::InitApply(self.item(object)),
         };
         let is_list = matches!(event, Event::InitDone);
-        let changes = {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.apply(event)
+        let (saved, changes) = {
+            let mut known = lock(&self.known);
+            let saved = match event {
+                Event::InitDone => known.take_saved(),
+                _ => Vec::new(),
+            };
+            (saved, known.apply(event))
         };
+        if !saved.is_empty() && !self.report(Report::LastGood(saved)).await {
+            return false;
+        }
         let changes = changes.into_iter().flat_map(|became| self.change(became));
         let is_heard = self.hand_on(changes).await;
         if is_list && self.resource.kind == Kind::Pod {
@@ -320,11 +349,7 @@ impl Watch {
 
     /// Takes what was saved for a list.
     async fn restore(&self, at: SystemTime) {
-        let saved = {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.restore()
-        };
-        let saved = saved.into_iter();
+        let saved = lock(&self.known).restore().into_iter();
         let changes = saved.map(|(name, text)| (name, Some(text))).collect();
         let key = Some(self.key());
         self.report(Report::Restored(Restored { key, at, changes }))

@@ -8,6 +8,7 @@ use kube::Client;
 
 use super::{ControlSettings, Following, ServerContext, spawn};
 use crate::diagnostic::Diagnostic;
+use crate::source::ages::SourceAges;
 use crate::source::errors::SourceErrors;
 use crate::source::kubernetes::{self, ApiServer};
 use crate::source::look::{FileEvent, Look};
@@ -45,6 +46,7 @@ pub fn follow_objects(
         check: |_| Vec::new(),
         states: None,
         errors: SourceErrors::default(),
+        ages: SourceAges::default(),
     };
     Ok(FollowedObjects {
         _following: spawn(settings, context, HandOn(on_change))?,

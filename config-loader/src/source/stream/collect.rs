@@ -29,12 +29,12 @@ const DELAY_MAX: Duration = Duration::from_millis(50);
 ///
 /// What servers say goes to `saving`, too, once it is handed on: what is rejected is not saved.
 pub(in crate::source) async fn collect(
-    (servers, errors): (&[Origin], SourceErrors),
+    (servers, wait, errors): (&[Origin], Duration, SourceErrors),
     saving: Option<Arc<Saving>>,
     mut messages: mpsc::Receiver<Message>,
     mut follower: impl Follow,
 ) {
-    let mut gathered = Gathered::new(servers);
+    let mut gathered = Gathered::new(servers, wait);
     let names = servers.iter().map(|server| server.name.as_str().into());
     let names: Vec<Arc<str>> = names.collect();
     let mut received = Vec::new();
@@ -100,18 +100,21 @@ struct Gathered {
     is_alone: bool,
     /// The newest text of each document; none if it is gone.
     changes: BTreeMap<Arc<str>, Option<String>>,
+    /// What was saved of documents that change.
+    last_good: BTreeMap<Arc<str>, String>,
     /// When the first and the last of what waits came.
     waits_since: Option<(Instant, Instant)>,
 }
 
 impl Gathered {
-    fn new(servers: &[Origin]) -> Gathered {
+    fn new(servers: &[Origin], wait: Duration) -> Gathered {
         Gathered {
-            progress: Progress::new(servers),
+            progress: Progress::new(servers, wait),
             services: RemoteServices::default(),
             revisions: Revisions::new(servers),
             is_alone: servers.len() == 1,
             changes: BTreeMap::new(),
+            last_good: BTreeMap::new(),
             waits_since: None,
         }
     }
@@ -119,11 +122,15 @@ impl Gathered {
     fn take_in(&mut self, number: usize, report: Report, now: Instant) {
         let mut differs = self.progress.note(number, &report);
         differs |= self.revisions.note(number, &report, now);
-        if let Report::Changes(changes) | Report::Restored(Restored { changes, .. }) = report {
-            differs |= !changes.is_empty();
-            for change in changes {
-                self.change(number, change);
+        match report {
+            Report::Changes(changes) | Report::Restored(Restored { changes, .. }) => {
+                differs |= !changes.is_empty();
+                for change in changes {
+                    self.change(number, change);
+                }
             }
+            Report::LastGood(saved) => self.last_good.extend(saved),
+            _ => {}
         }
         if differs {
             let first = self.waits_since.map_or(now, |(first, _)| first);
@@ -146,8 +153,10 @@ impl Gathered {
     }
 
     fn due(&self) -> Option<Instant> {
-        let (first, last) = self.waits_since?;
-        Some((last + QUIET).min(first + DELAY_MAX))
+        let changes = self.waits_since;
+        let changes = changes.map(|(first, last)| (last + QUIET).min(first + DELAY_MAX));
+        let wait = self.progress.deadline().map(tokio::time::Instant::into_std);
+        changes.into_iter().chain(wait).min()
     }
 
     /// What is to be handed on, if it is time.
@@ -156,14 +165,23 @@ impl Gathered {
             return None;
         }
         self.waits_since = None;
+        self.progress.end_wait(now.into());
         let waits_for = self.progress.waits_for();
         let (changes, revisions) = match waits_for.is_none() {
             true => {
+                self.progress.begin();
                 let revisions = self.revisions.take(&self.progress, now);
                 (std::mem::take(&mut self.changes), revisions)
             }
             false => Default::default(),
         };
+        let mut last_good = match waits_for.is_none() {
+            true => std::mem::take(&mut self.last_good),
+            false => BTreeMap::new(),
+        };
+        let differs =
+            |new: &Option<String>, old: &str| new.as_deref().is_some_and(|new| new != old);
+        last_good.retain(|name, old| changes.get(name).is_some_and(|new| differs(new, old)));
         let event = |text: Option<String>| match text {
             None => FileEvent::Gone,
             Some(text) if text.len() as u64 > FILE_BYTES_MAX => {
@@ -177,6 +195,7 @@ impl Gathered {
                 .into_iter()
                 .map(|(name, text)| (name, event(text)))
                 .collect(),
+            last_good,
             problems: self.progress.problems(),
             waits_for,
             is_listed: self.progress.is_listed(),

@@ -102,6 +102,16 @@ impl<O> Mirror<O> {
         saved
     }
 
+    /// Takes what was saved, in case what the list has instead is rejected.
+    pub(in crate::source) fn take_saved(&mut self) -> Vec<(Arc<str>, String)> {
+        std::mem::take(&mut self.saved)
+    }
+
+    /// Whether nothing is known, and nothing was saved.
+    pub(in crate::source) fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.saved.is_empty()
+    }
+
     /// Forgets all objects; returns which there were.
     pub(in crate::source) fn forget(&mut self) -> Vec<Arc<str>> {
         self.listed = None;

@@ -8,18 +8,24 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
 use super::report::{Key, Origin, Report, Restored};
-use super::restored;
+use super::{restored, waiting};
 use crate::diagnostic::Diagnostic;
 
 /// How far the servers are.
 #[derive(Debug)]
 pub(in crate::source) struct Progress {
     servers: Vec<Server>,
+    /// Longest wait for remote clusters (`--control-wait`).
+    wait: Duration,
+    /// End of that wait; none once it is over.
+    wait_until: Option<Instant>,
+    /// Whether there was a first configuration. Later nothing is waited for: what is known is in effect.
+    has_begun: bool,
 }
 
 #[derive(Debug)]
 struct Server {
-    /// The server. The proxy starts without a remote one, but waits for that of the local cluster.
+    /// The server. The proxy starts without a remote one after a while, but waits for that of the local cluster.
     origin: Origin,
     /// Whether it said what it serves.
     has_answered: bool,
@@ -27,6 +33,8 @@ struct Server {
     awaited: BTreeSet<Key>,
     /// The resources that were never listed: a list that is refused is not awaited any more, and is no list.
     unlisted: BTreeSet<Key>,
+    /// Awaited resources that the credentials do not allow.
+    forbidden: BTreeSet<Key>,
     trouble: Option<Diagnostic>,
     /// Since when there is trouble with it.
     trouble_since: Option<Instant>,
@@ -34,6 +42,8 @@ struct Server {
     restored: Option<(SystemTime, Diagnostic)>,
     /// The resources for whose lists saved objects stand in.
     substituted: BTreeSet<Key>,
+    /// Whether there are saved objects, which stand in for it before it is given up.
+    has_state: bool,
     /// Whether saved objects stood in for all that it did not say.
     is_restored: bool,
     /// What is wrong with single resources.
@@ -41,26 +51,32 @@ struct Server {
 }
 
 impl Progress {
-    /// Of servers that have said nothing.
-    pub(in crate::source) fn new(servers: &[Origin]) -> Progress {
+    /// Of servers that have said nothing. Remote clusters are waited for at most for `wait`.
+    pub(in crate::source) fn new(servers: &[Origin], wait: Duration) -> Progress {
+        let has_remote = servers.iter().any(|server| server.is_remote);
         let servers = servers.iter().map(|server| Server {
             origin: server.clone(),
             has_answered: false,
             awaited: BTreeSet::new(),
             unlisted: BTreeSet::new(),
+            forbidden: BTreeSet::new(),
             substituted: BTreeSet::new(),
             trouble: None,
             trouble_since: None,
             restored: None,
+            has_state: false,
             is_restored: false,
             troubles: BTreeMap::new(),
         });
         Progress {
             servers: servers.collect(),
+            wait,
+            wait_until: has_remote.then(|| Instant::now() + wait),
+            has_begun: false,
         }
     }
 
-    /// Notes a report. Returns whether what is wrong may have changed.
+    /// Notes a report. Returns whether what is wrong, or is waited for, may have changed.
     pub(in crate::source) fn note(&mut self, number: usize, report: &Report) -> bool {
         let Some(server) = self.servers.get_mut(number) else {
             return false;
@@ -68,12 +84,23 @@ impl Progress {
         match report {
             Report::Watching(keys) => {
                 server.has_answered = true;
-                server.awaited.extend(keys.iter().cloned());
+                let awaited = keys.iter().filter(|key| !server.substituted.contains(*key));
+                server.awaited.extend(awaited.cloned());
                 server.unlisted.extend(keys.iter().cloned());
                 true
             }
+            Report::Saved => {
+                server.has_state = true;
+                false
+            }
             Report::Listed(key) => server.unlisted.remove(key),
-            Report::Settled(key) => server.awaited.remove(key) | server.substituted.remove(key),
+            Report::Settled(key) => {
+                server.forbidden.remove(key);
+                server.awaited.remove(key) | server.substituted.remove(key)
+            }
+            Report::Forbidden(key) => {
+                server.awaited.contains(key) && server.forbidden.insert(Arc::clone(key))
+            }
             Report::Trouble(key, found) => match found {
                 Some(found) => {
                     server.troubles.insert(key.clone(), found.clone());
@@ -94,7 +121,9 @@ impl Progress {
                 differs
             }
             Report::Restored(restored) => server.note_restored(restored),
-            Report::Changes(_) | Report::Failed(_) | Report::Seen(..) => false,
+            Report::Changes(_) | Report::LastGood(_) | Report::Failed(_) | Report::Seen(..) => {
+                false
+            }
         }
     }
 
@@ -117,7 +146,48 @@ impl Progress {
 
     /// What the first configuration waits for.
     pub(in crate::source) fn waits_for(&self) -> Option<String> {
-        self.servers.iter().find_map(Server::waits_for)
+        if self.has_begun {
+            return None;
+        }
+        let is_patient = self.wait_until.is_some();
+        let mut servers = self.servers.iter();
+        servers.find_map(|server| match server.origin.is_remote {
+            true if is_patient || server.has_state => {
+                let awaited = server.waits_for()?;
+                Some(waiting::of_another_cluster(&awaited, self.wait))
+            }
+            true => None,
+            false => server.waits_for(),
+        })
+    }
+
+    /// When remote clusters are not waited for any longer, if that is still to come.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.wait_until.filter(|_| !self.has_begun)
+    }
+
+    /// Ends the wait for remote clusters when its time is over.
+    pub(super) fn end_wait(&mut self, now: Instant) {
+        if self.deadline().is_none_or(|until| now < until) {
+            return;
+        }
+        self.wait_until = None;
+        let given_up = |server: &&Server| server.origin.is_remote && !server.has_state;
+        for server in self.servers.iter().filter(given_up) {
+            if let Some(awaited) = server.waits_for() {
+                tracing::warn!(
+                    server = server.origin.name,
+                    seconds = self.wait.as_secs_f64(),
+                    awaited,
+                    "--control-wait is over: the proxy starts without this cluster's endpoints, and uses them when they come"
+                );
+            }
+        }
+    }
+
+    /// The first configuration is handed on.
+    pub(super) fn begin(&mut self) {
+        self.has_begun = true;
     }
 
     /// Everything that is wrong.
@@ -179,19 +249,9 @@ impl Server {
             return None;
         }
         if !self.has_answered {
-            let is_given_up = self.origin.is_remote && self.trouble.is_some();
-            return (!is_given_up).then(|| format!("the {}", self.origin));
+            return Some(format!("the {}", self.origin));
         }
-        let is_given_up = self.origin.is_remote && self.trouble.is_some();
-        let first = self.awaited.first().filter(|_| !is_given_up)?;
-        Some(match self.awaited.len() {
-            1 => format!("{first} of the {}", self.origin),
-            more => format!(
-                "{first} and {} more resources of the {}",
-                more - 1,
-                self.origin
-            ),
-        })
+        waiting::of_resources(&self.awaited, &self.forbidden, &self.origin)
     }
 }
 
@@ -200,6 +260,8 @@ mod tests {
     use super::*;
     use crate::diagnostic::Severity;
     use crate::diagnostic::codes::common::SRC007;
+
+    const WAIT: Duration = Duration::from_secs(10);
 
     fn servers(names: &[&str]) -> Vec<Origin> {
         let origin = |name: &&str| Origin {
@@ -216,9 +278,9 @@ mod tests {
     }
 
     #[test]
-    fn own_server_is_waited_for_and_another_that_fails_is_not() {
+    fn own_server_is_waited_for_and_another_clusters_only_for_a_while() {
         let all = servers(&["kubernetes://", "kubernetes://b"]);
-        let mut progress = Progress::new(&all);
+        let mut progress = Progress::new(&all, WAIT);
         assert_eq!(
             progress.waits_for().as_deref(),
             Some("the API server kubernetes://")
@@ -231,10 +293,9 @@ mod tests {
         );
         progress.note(0, &Report::Settled("gateways".into()));
         progress.note(0, &Report::Settled("services".into()));
-        assert_eq!(
-            progress.waits_for().as_deref(),
-            Some("the API server kubernetes://b")
-        );
+        let awaited =
+            "the API server kubernetes://b, of another cluster, for at most 10 s (--control-wait)";
+        assert_eq!(progress.waits_for().as_deref(), Some(awaited));
         assert!(!progress.is_listed());
         let trouble = unreachable(&all[1]);
         assert!(progress.note(1, &Report::ServerTrouble(Some(trouble.clone()))));
@@ -242,7 +303,12 @@ mod tests {
             !progress.note(1, &Report::ServerTrouble(Some(trouble))),
             "the same"
         );
-        assert_eq!(progress.waits_for(), None);
+        assert_eq!(progress.waits_for().as_deref(), Some(awaited));
+        let until = progress.deadline().unwrap();
+        progress.end_wait(until - Duration::from_millis(1));
+        assert_eq!(progress.waits_for().as_deref(), Some(awaited));
+        progress.end_wait(until);
+        assert_eq!((progress.waits_for(), progress.deadline()), (None, None));
         assert_eq!(progress.problems().len(), 1);
         progress.note(1, &Report::ServerTrouble(None));
         assert_eq!(progress.problems(), []);
@@ -254,7 +320,7 @@ mod tests {
     #[test]
     fn recovery_tells_how_long_a_server_was_gone() {
         let all = servers(&["kubernetes://"]);
-        let mut progress = Progress::new(&all);
+        let mut progress = Progress::new(&all, WAIT);
         let server = &mut progress.servers[0];
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
@@ -270,8 +336,33 @@ mod tests {
     }
 
     #[test]
+    fn missing_right_is_named_until_the_resource_is_listed() {
+        let mut progress = Progress::new(&servers(&["kubernetes://"]), WAIT);
+        let keys = ["exports", "gateways", "services"].map(Key::from).to_vec();
+        progress.note(0, &Report::Watching(keys));
+        assert!(progress.note(0, &Report::Forbidden("services".into())));
+        progress.note(0, &Report::Settled("exports".into()));
+        let awaited = progress.waits_for().unwrap();
+        let right = "the right to list and watch services of the API server kubernetes://";
+        assert!(awaited.starts_with(right), "{awaited}");
+        assert!(!progress.is_complete(0));
+        progress.note(0, &Report::Settled("services".into()));
+        let awaited = progress.waits_for();
+        assert_eq!(
+            awaited.as_deref(),
+            Some("gateways of the API server kubernetes://")
+        );
+        progress.note(0, &Report::Settled("gateways".into()));
+        assert_eq!(progress.waits_for(), None);
+        progress.begin();
+        progress.note(0, &Report::Watching(vec!["imports".into()]));
+        progress.note(0, &Report::Forbidden("imports".into()));
+        assert_eq!(progress.waits_for(), None, "what is in effect goes on");
+    }
+
+    #[test]
     fn list_that_was_refused_is_no_list() {
-        let mut progress = Progress::new(&servers(&["kubernetes://"]));
+        let mut progress = Progress::new(&servers(&["kubernetes://"]), WAIT);
         assert!(!progress.is_listed(), "it said nothing");
         let keys = ["exports", "services"].map(Key::from).to_vec();
         progress.note(0, &Report::Watching(keys));
@@ -299,7 +390,7 @@ mod tests {
 
     #[test]
     fn server_with_a_saved_state_is_not_waited_for() {
-        let mut progress = Progress::new(&servers(&["kubernetes://"]));
+        let mut progress = Progress::new(&servers(&["kubernetes://"]), WAIT);
         assert!(progress.note(0, &restored(None)));
         assert_eq!(progress.waits_for(), None);
         assert_eq!(progress.problems().len(), 1, "{:?}", messages(&progress));
@@ -318,7 +409,7 @@ mod tests {
 
     #[test]
     fn saved_objects_of_one_resource_stand_in_for_its_list() {
-        let mut progress = Progress::new(&servers(&["kubernetes://"]));
+        let mut progress = Progress::new(&servers(&["kubernetes://"]), WAIT);
         let keys = ["gateways", "services"].map(Key::from).to_vec();
         progress.note(0, &Report::Watching(keys));
         assert!(progress.note(0, &restored(Some("gateways"))));

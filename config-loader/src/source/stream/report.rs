@@ -16,7 +16,7 @@ pub(in crate::source) struct Origin {
     pub(in crate::source) name: String,
     /// What it is, for messages: `API server` or `xDS server`.
     pub(in crate::source) title: &'static str,
-    /// Whether it is that of a remote cluster, without which the proxy can do.
+    /// Whether it is that of a remote cluster, without which the proxy can do after a while.
     pub(in crate::source) is_remote: bool,
 }
 
@@ -41,10 +41,14 @@ pub(in crate::source) type Key = Arc<str>;
 /// What a task reports to the collector.
 #[derive(Debug)]
 pub(in crate::source) enum Report {
-    /// These resources are watched from now on.
+    /// These resources are watched from now on, or waited for.
     Watching(Vec<Key>),
+    /// There is a saved state, which takes effect if the server does not answer.
+    Saved,
     /// What changed, in order.
     Changes(Vec<Change>),
+    /// What was saved of objects whose newest texts follow: the last good ones, if those are rejected.
+    LastGood(Vec<(Arc<str>, String)>),
     /// Everything of this resource up to this revision of the server has been told.
     Seen(Key, u64),
     /// What was saved is in effect, since the server, or one of its resources, says nothing.
@@ -53,6 +57,8 @@ pub(in crate::source) enum Report {
     Listed(Key),
     /// There is a complete list of this resource, or there cannot be one for now.
     Settled(Key),
+    /// The credentials do not allow this resource, and the proxy needs it.
+    Forbidden(Key),
     /// A list, a watch or the stream failed, which is counted.
     Failed(SourceError),
     /// What is wrong with a resource, or no longer.

@@ -99,7 +99,10 @@ mod tests {
             title: "API server",
             is_remote: false,
         }];
-        (Revisions::new(&servers), Progress::new(&servers))
+        (
+            Revisions::new(&servers),
+            Progress::new(&servers, Duration::ZERO),
+        )
     }
 
     #[test]

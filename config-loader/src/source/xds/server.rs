@@ -21,6 +21,7 @@ use super::types::Types;
 use crate::grpc;
 use crate::source::state::StateFile;
 use crate::source::stream::report::{Change, Message, Report, States};
+use crate::source::stream::signs::Signs;
 use crate::source::stream::{causes, load, pauses};
 use crate::xds::{report_node, takes_reports};
 
@@ -56,6 +57,8 @@ pub(super) struct Reporter {
     pub(super) reports: mpsc::Sender<Message>,
     /// The state of the proxy, for servers that take reports.
     pub(super) states: Option<States>,
+    /// When the server was heard last.
+    pub(super) signs: Signs,
 }
 
 impl Reporter {
@@ -129,6 +132,7 @@ impl Server {
     /// Follows the server until the collector of reports is gone.
     pub(super) async fn run(mut self) {
         self.load().await;
+        self.reporter.signs.expect(STREAM.to_owned());
         let mut pauses = pauses::pauses();
         loop {
             let end = match self.is_incremental {
@@ -225,7 +229,10 @@ impl Server {
                 Some(tls.map_err(unavailable)?)
             }
         };
-        let channel = grpc::channel(&self.server.host, self.server.port, tls.as_ref());
+        let signs = self.reporter.signs.clone();
+        let on_read: grpc::OnRead = Arc::new(move || signs.note(STREAM));
+        let (host, port) = (&self.server.host, self.server.port);
+        let channel = grpc::channel_with(host, port, tls.as_ref(), on_read);
         let channel = Watched(channel.map_err(unavailable)?);
         let mut grpc = Grpc::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let subscriptions = self.types.subscribe(self.settings.node.message());
@@ -293,7 +300,8 @@ impl Server {
             Ok(taken) => taken,
             Err(answer) => return Some(P::answer(answer)),
         };
-        let mut is_heard = self.reporter.changes(taken.changes).await;
+        let mut is_heard = self.reporter.report(Report::LastGood(taken.saved)).await;
+        is_heard &= self.reporter.changes(taken.changes).await;
         for (key, found) in taken.troubles {
             is_heard &= self.reporter.report(Report::Trouble(key, found)).await;
         }

@@ -66,6 +66,8 @@ struct TypeState {
 pub(super) struct Taken {
     pub(super) key: Key,
     pub(super) changes: Vec<Change>,
+    /// What was saved, in case what changes is rejected.
+    pub(super) saved: Vec<(Arc<str>, String)>,
     /// What is wrong with resources, by the key of the finding; none if nothing is.
     pub(super) troubles: [(Key, Option<Diagnostic>); 2],
     pub(super) answer: Answer,
@@ -203,6 +205,7 @@ impl Types {
             is_whole: whole,
             kept,
         };
+        let saved = whole.then(|| state.known.take_saved());
         let changes = state.apply(content, check, &mut errors);
         let named = unreadable.into_iter().filter_map(|failed| failed.name);
         state
@@ -218,6 +221,7 @@ impl Types {
             revision: revision.filter(|_| is_current),
             troubles: state.troubles(&self.server),
             changes,
+            saved: saved.unwrap_or_default(),
             answer: Answer {
                 type_url: received.type_url,
                 accepted: state.accepted.clone(),

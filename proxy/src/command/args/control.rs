@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use config_loader::grpc::ClientTlsFiles;
 use config_loader::{
-    ApiServer, ControlServer, ControlSettings, KubernetesSettings, XdsNode, XdsServer, XdsSettings,
+    ApiServer, ApiServerTimes, ControlServer, ControlSettings, Kind, KubernetesSettings, XdsNode,
+    XdsServer, XdsSettings,
 };
 
 use crate::command::duration::duration;
@@ -55,6 +56,26 @@ pub struct ControlArgs {
         requires = "control"
     )]
     pub control_selector: Option<String>,
+    /// Kind that the proxy does without if the API server does not let it be read, such as PeerAuthentication. Any other kind that
+    /// may not be read keeps a proxy that starts from being ready; Secrets never do. May be repeated
+    #[arg(
+        long = "control-optional",
+        value_name = "KIND",
+        env = "STRAIT_CONTROL_OPTIONAL",
+        value_delimiter = ',',
+        value_parser = kind,
+        requires = "control"
+    )]
+    pub control_optional: Vec<Option<Kind>>,
+    /// Longest time that a proxy without a saved state waits for API servers of other clusters before it is ready
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "10s",
+        env = "STRAIT_CONTROL_WAIT",
+        value_parser = duration
+    )]
+    pub control_wait: Duration,
     /// How long endpoints of another cluster are used while its API server cannot be reached; default: until health checks,
     /// outlier detection or the API server take them out
     #[arg(
@@ -158,6 +179,8 @@ impl ControlArgs {
         Ok(Some(ControlSettings {
             kubernetes: KubernetesSettings {
                 resources: Vec::new(),
+                optional: self.control_optional.iter().flatten().copied().collect(),
+                times: ApiServerTimes::default(),
                 servers: self.api_servers()?,
                 kubeconfig: self.kubeconfig.clone(),
                 namespaces: self.control_namespaces.clone(),
@@ -180,6 +203,7 @@ impl ControlArgs {
                 secrets_namespace,
             },
             state: self.state.clone(),
+            wait: Some(self.control_wait),
         }))
     }
 
@@ -245,6 +269,18 @@ impl ControlArgs {
         }
         Ok(servers)
     }
+}
+
+/// A kind; none for an empty text, as manifests leave variables empty.
+fn kind(text: &str) -> Result<Option<Kind>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let kind = Kind::from_name(text).ok_or_else(|| {
+        let kinds = Kind::ALL.map(Kind::as_str).join(", ");
+        format!("expected one of the kinds that are read: {kinds}")
+    })?;
+    Ok(Some(kind))
 }
 
 /// Who a proxy with this identity is to an xDS server.

@@ -9,7 +9,7 @@ use super::super::propagation::{BOUNDS, PropagationStats, Tracked};
 use super::families::{counter_family, family_of, gauge_family, pair};
 
 /// The families of all sources.
-pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 4] {
+pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 5] {
     let tracked = stats.tracked();
     let now = SystemTime::now();
     let histograms = tracked.iter().map(histogram).collect();
@@ -21,6 +21,10 @@ pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 4] {
         let age = now.duration_since(one.last.restored?).unwrap_or_default();
         Some((labels(one), age.as_secs_f64()))
     });
+    let heard = stats.ages.now().into_iter().map(|(source, age)| {
+        let labels = vec![pair(label::CONFIG_SOURCE, &source)];
+        (labels, age.as_secs_f64())
+    });
     let errors = stats.errors.now().into_iter().map(|one| {
         let labels = vec![
             pair(label::CONFIG_SOURCE, &one.source),
@@ -31,6 +35,7 @@ pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 4] {
     [
         family_of(names::PROPAGATION, MetricType::HISTOGRAM, histograms),
         gauge_family(names::SOURCE_REVISION, revisions),
+        gauge_family(names::MESSAGE_AGE, heard),
         gauge_family(names::STATE_AGE, ages),
         counter_family(names::SOURCE_ERRORS, errors),
     ]

@@ -1,6 +1,6 @@
 //! An API server in memory, which answers slowly, fails at random, and repeats and cuts off what it says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,7 +20,7 @@ use crate::source::KubernetesClient;
 pub(in crate::loader::tests) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// What is served: plural, kind and apiVersion.
-pub(super) const RESOURCES: [(&str, &str, &str); 4] = [
+pub(in crate::loader::tests) const RESOURCES: [(&str, &str, &str); 4] = [
     ("services", "Service", "v1"),
     ("endpointslices", "EndpointSlice", "discovery.k8s.io/v1"),
     (
@@ -39,7 +39,7 @@ const BEHIND_MAX: u64 = 6;
 
 /// One server.
 #[derive(Clone)]
-pub(super) struct Api(Arc<Shared>);
+pub(in crate::loader::tests) struct Api(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
@@ -59,6 +59,16 @@ struct State {
     epoch: u64,
     /// The share of requests that fail.
     trouble: f64,
+    /// Connections of an older one are dead: nothing comes over them any more, nor do they end.
+    connections: u64,
+    /// How many requests, and how many watches, get no answer.
+    unanswered: [usize; 2],
+    /// Whether only the first API group is served.
+    is_partial: bool,
+    /// The status of `/readyz`.
+    readiness: u16,
+    /// What the credentials do not allow.
+    forbidden: BTreeSet<&'static str>,
 }
 
 struct Entry {
@@ -71,7 +81,7 @@ struct Entry {
 }
 
 impl Api {
-    pub(super) fn new(seed: u64) -> Api {
+    pub(in crate::loader::tests) fn new(seed: u64) -> Api {
         let state = State {
             rng: SmallRng::seed_from_u64(seed),
             log: Vec::new(),
@@ -80,6 +90,11 @@ impl Api {
             is_out: false,
             epoch: 0,
             trouble: 0.05,
+            connections: 0,
+            unanswered: [0; 2],
+            is_partial: false,
+            readiness: 200,
+            forbidden: BTreeSet::new(),
         };
         Api(Arc::new(Shared {
             state: Mutex::new(state),
@@ -87,7 +102,7 @@ impl Api {
         }))
     }
 
-    pub(super) fn client(&self) -> KubernetesClient {
+    pub(in crate::loader::tests) fn client(&self) -> KubernetesClient {
         let api = self.clone();
         let service = tower::service_fn(move |request| {
             let api = api.clone();
@@ -108,7 +123,12 @@ impl Api {
     }
 
     /// Writes an object; none deletes it.
-    pub(super) fn write(&self, plural: &'static str, key: &str, object: Option<Value>) {
+    pub(in crate::loader::tests) fn write(
+        &self,
+        plural: &'static str,
+        key: &str,
+        object: Option<Value>,
+    ) {
         self.change(|state| {
             let before = state.objects(plural, state.version).remove(key);
             let (event, object) = match (before, object) {
@@ -133,17 +153,17 @@ impl Api {
     }
 
     /// Cuts all watches off.
-    pub(super) fn interrupt(&self) {
+    pub(in crate::loader::tests) fn interrupt(&self) {
         self.change(|state| state.epoch += 1);
     }
 
     /// Forgets what happened; watches that are behind cannot go on.
-    pub(super) fn compact(&self) {
+    pub(in crate::loader::tests) fn compact(&self) {
         self.change(|state| state.compacted = state.version);
     }
 
     /// Answers no request from now on, or every request again.
-    pub(super) fn set_out(&self, is_out: bool) {
+    pub(in crate::loader::tests) fn set_out(&self, is_out: bool) {
         self.change(|state| {
             state.is_out = is_out;
             state.epoch += 1;
@@ -151,20 +171,61 @@ impl Api {
     }
 
     /// Fails no more.
-    pub(super) fn calm(&self) {
+    pub(in crate::loader::tests) fn calm(&self) {
         self.set_out(false);
-        self.state().trouble = 0.0;
+        self.set_young(false, 200);
+        self.change(|state| {
+            state.trouble = 0.0;
+            state.unanswered = [0; 2];
+            state.forbidden.clear();
+        });
+    }
+
+    /// Loses all connections silently. So many further requests, and watches, are lost, too.
+    pub(in crate::loader::tests) fn lose(&self, unanswered: [usize; 2]) {
+        self.change(|state| {
+            state.connections += 1;
+            state.unanswered = unanswered;
+        });
+    }
+
+    /// Serves a part of its API groups, or all of them, and answers `/readyz` with this status.
+    pub(in crate::loader::tests) fn set_young(&self, is_partial: bool, readiness: u16) {
+        self.change(|state| {
+            state.is_partial = is_partial;
+            state.readiness = readiness;
+        });
+    }
+
+    /// Allows a resource to be read, or does not; watches of it end.
+    pub(in crate::loader::tests) fn allow(&self, plural: &'static str, is_allowed: bool) {
+        self.change(|state| {
+            state.epoch += 1;
+            match is_allowed {
+                true => state.forbidden.remove(plural),
+                false => state.forbidden.insert(plural),
+            };
+        });
     }
 
     /// What it has, as plural and key.
-    pub(super) fn truth(&self, plural: &'static str) -> BTreeMap<String, Value> {
+    pub(in crate::loader::tests) fn truth(&self, plural: &'static str) -> BTreeMap<String, Value> {
         let state = self.state();
         state.objects(plural, state.version)
     }
 
-    async fn answer(self, request: Request<kube::client::Body>) -> io::Result<Response<Body>> {
+    /// Answers a request.
+    pub(in crate::loader::tests) async fn answer(
+        self,
+        request: Request<kube::client::Body>,
+    ) -> io::Result<Response<Body>> {
+        let query = Query::of(request.uri().query().unwrap_or(""));
+        let connections = self.state().connections;
         let pause = self.state().pause(40);
         tokio::time::sleep(pause).await;
+        if self.state().is_lost(connections, query.is_watch) {
+            std::future::pending::<()>().await;
+        }
         let mut state = self.state();
         let trouble = state.trouble;
         if state.is_out || state.rng.random_bool(trouble / 3.0) {
@@ -178,7 +239,14 @@ impl Api {
         let path = request.uri().path().trim_matches('/').to_owned();
         let parts: Vec<&str> = path.split('/').collect();
         match *parts {
-            ["apis"] => Ok(document(&groups())),
+            ["readyz"] => Ok(failed(state.readiness)),
+            ["apis"] => {
+                let mut found = groups();
+                if state.is_partial {
+                    found["groups"].as_array_mut().unwrap().truncate(1);
+                }
+                Ok(document(&found))
+            }
             ["api", version] => Ok(document(&resources(version))),
             ["apis", group, version] => Ok(document(&resources(&format!("{group}/{version}")))),
             [.., plural] => {
@@ -186,7 +254,9 @@ impl Api {
                 let Some((plural, _, _)) = served else {
                     return Ok(failed(404));
                 };
-                let query = Query::of(request.uri().query().unwrap_or(""));
+                if state.forbidden.contains(plural) {
+                    return Ok(failed(403));
+                }
                 if query.is_watch {
                     drop(state);
                     return Ok(self.watch(plural, query.version));
@@ -198,11 +268,14 @@ impl Api {
     }
 
     fn watch(&self, plural: &'static str, version: u64) -> Response<Body> {
+        let state = self.state();
         let from = From {
             plural,
             version,
-            epoch: self.state().epoch,
+            epoch: state.epoch,
+            connections: state.connections,
         };
+        drop(state);
         let (api, versions) = (self.clone(), self.0.version.subscribe());
         let stream = futures_util::stream::unfold(
             (api, versions, Some(from)),
@@ -212,6 +285,9 @@ impl Api {
                     versions.borrow_and_update();
                     let pause = api.state().pause(300);
                     tokio::time::sleep(pause).await;
+                    if api.state().connections != from.connections {
+                        std::future::pending::<()>().await;
+                    }
                     let (text, is_over) = api.state().events(&mut from);
                     if !text.is_empty() || is_over {
                         let frame = http_body::Frame::data(Bytes::from(text));
@@ -261,9 +337,18 @@ struct From {
     plural: &'static str,
     version: u64,
     epoch: u64,
+    connections: u64,
 }
 
 impl State {
+    /// Whether a request that came over one of these connections gets no answer.
+    fn is_lost(&mut self, connections: u64, is_watch: bool) -> bool {
+        let unanswered = &mut self.unanswered[usize::from(is_watch)];
+        let is_unanswered = *unanswered > 0;
+        *unanswered = unanswered.saturating_sub(1);
+        is_unanswered || self.connections != connections
+    }
+
     fn pause(&mut self, longest_ms: u64) -> Duration {
         Duration::from_millis(self.rng.random_range(0..longest_ms))
     }
@@ -394,6 +479,7 @@ fn status(code: u16) -> Value {
     })
 }
 
+/// An answer with a status.
 pub(in crate::loader::tests) fn failed(code: u16) -> Response<Body> {
     let mut response = document(&status(code));
     *response.status_mut() = StatusCode::from_u16(code).unwrap();

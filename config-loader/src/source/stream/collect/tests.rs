@@ -7,7 +7,7 @@ fn gathered(servers: &[&str]) -> Gathered {
         is_remote: name.contains('='),
     };
     let servers: Vec<Origin> = servers.iter().map(origin).collect();
-    Gathered::new(&servers)
+    Gathered::new(&servers, Duration::from_secs(10))
 }
 
 fn set(name: &str, text: &str) -> Report {

@@ -8,3 +8,4 @@ pub mod find_route;
 pub mod pick;
 pub mod proxied;
 pub mod target;
+pub mod watch;

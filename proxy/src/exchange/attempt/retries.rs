@@ -78,7 +78,7 @@ pub(super) async fn run(
             return Err(Error::new(Kind::DownstreamBody));
         }
         worker.count(counter(reason));
-        attempted = forwarded.attempt(context, record.is_grpc()).await;
+        attempted = forwarded.attempt(context, record, &tried).await;
         record.attempt_ended(&attempted);
         match forwarded.retry_reason(context, &attempted, record) {
             Some(next_reason) => reason = next_reason,

@@ -19,7 +19,7 @@ use crate::exchange::message::saved_head::SavedHead;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
-use crate::pool::{Choice, Failed, Incoming, PoolTarget};
+use crate::pool::{Choice, Failed, Incoming, Phase, PoolTarget};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Client, Host, Protocol};
@@ -192,6 +192,14 @@ impl Outgoing {
         saved.is_some_and(|saved| saved.source.as_ref().is_none_or(|body| body.is_whole()))
     }
 
+    /// Whether it is saved, so that it can be remade for an endpoint that is reached another way.
+    pub fn is_saved(&self) -> bool {
+        match &self.form {
+            Form::Http1 { saved, .. } => saved.is_some(),
+            Form::Http2(http2) => http2.saved.is_some(),
+        }
+    }
+
     /// Makes the request ready for a further attempt, with these headers, at an endpoint that is reached this way; false
     /// if it cannot be sent again.
     pub fn rewind(
@@ -276,7 +284,7 @@ fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>
     (version >= Version::HTTP_11).then(|| Arc::clone(&connection.interim) as Arc<dyn Interim>)
 }
 
-/// Sends the request to the picked endpoint, and sets `connected` when it has a connection.
+/// Sends the request to the picked endpoint, and keeps `phase` up to date until it has a connection.
 ///
 /// A pooled connection may have been closed by its peer just as the request went out. If nothing of the request can
 /// have been acted on twice, it is sent once more on a fresh connection. A POST is never sent twice once a byte of it
@@ -289,14 +297,14 @@ pub async fn run(
     context: &RequestContext<'_>,
     picked: &PickedEndpoint,
     outgoing: &mut Outgoing,
-    connected: &Cell<bool>,
+    phase: &Cell<Phase>,
 ) -> Result<Response<Incoming>, Error> {
     let attempt = AttemptContext {
         worker: context.worker,
         client: &context.connection.client,
         picked,
         host: outgoing.host.as_ref(),
-        connected,
+        phase,
     };
     let message = match &mut outgoing.form {
         Form::Http1 { message, .. } => message,
@@ -331,14 +339,14 @@ struct AttemptContext<'a> {
     client: &'a Client,
     picked: &'a PickedEndpoint,
     host: Option<&'a Rc<Host>>,
-    connected: &'a Cell<bool>,
+    phase: &'a Cell<Phase>,
 }
 
 impl<'a> AttemptContext<'a> {
     fn pool_target(self, protocol: Protocol) -> PoolTarget<'a> {
         let pool_target = self.picked.pool_target(self.client, protocol);
         PoolTarget {
-            connected: Some(self.connected),
+            phase: Some(self.phase),
             ..pool_target.asking_for(self.host)
         }
     }

@@ -4,15 +4,14 @@
 //! A connection that is there at once costs none of this. All of it is local to a worker; the control thread and workers
 //! that eject an endpoint wake one task of each worker, by [`crate::registry::Journal::changes`].
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Weak;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use tokio::sync::watch;
 
+use super::pending::PendingConnect;
 use super::target::{EndpointRef, PickedEndpoint};
 use crate::exchange::worker::Worker;
 use crate::telemetry::Counter;
@@ -21,29 +20,13 @@ use crate::telemetry::Counter;
 /// connect after that is waited for, whatever becomes of its endpoint.
 pub const MOVES_MAX: u32 = 16;
 
-/// Connects of one worker that are pending.
-#[derive(Default)]
-pub struct PendingConnects {
-    wakers: RefCell<HashMap<u64, Waker>>,
-    /// Given to the last one.
-    serial: Cell<u64>,
-    /// Changes of endpoints so far.
-    changes: Cell<u64>,
-}
-
 /// Has the pending connects of a worker look at their endpoints whenever endpoints have changed, until the worker ends.
 pub async fn follow(worker: Weak<Worker>, mut changes: watch::Receiver<()>) {
     while changes.changed().await.is_ok() {
         let Some(worker) = worker.upgrade() else {
             return;
         };
-        let pending = &worker.connects;
-        pending.changes.set(pending.changes.get() + 1);
-        pending
-            .wakers
-            .borrow()
-            .values()
-            .for_each(Waker::wake_by_ref);
+        worker.connects.endpoints_changed();
     }
 }
 
@@ -55,13 +38,7 @@ pub struct EndpointWatch<'a> {
     /// Reasons against the endpoint when it was picked: in panic mode, it may be used all the same.
     reasons: u32,
     /// Since its first poll.
-    registered: Option<Registered>,
-}
-
-struct Registered {
-    serial: u64,
-    /// Changes of endpoints as of the last look.
-    changes: u64,
+    connect: Option<PendingConnect>,
 }
 
 impl<'a> EndpointWatch<'a> {
@@ -72,14 +49,15 @@ impl<'a> EndpointWatch<'a> {
             picked,
             tried,
             reasons: picked.endpoint().state.health.reasons(),
-            registered: None,
+            connect: None,
         }
     }
 
     /// Ready with the endpoint to go to instead; to be polled after the connect itself. Only what can be `readdressed` goes to
     /// an endpoint that is reached another way.
     pub fn poll(&mut self, cx: &mut Context<'_>, readdressed: bool) -> Poll<Box<PickedEndpoint>> {
-        if !self.has_news(cx.waker()) {
+        let pending = &self.worker.connects;
+        if !pending.look(&mut self.connect, cx.waker()) {
             return Poll::Pending;
         }
         let instead = self.picked.instead(self.worker, self.reasons, self.tried);
@@ -91,29 +69,6 @@ impl<'a> EndpointWatch<'a> {
         tracing::debug!(%from, %to, "connects to another endpoint: this one has left, or is ejected or unhealthy");
         self.worker.count(Counter::ConnectsMoved);
         Poll::Ready(Box::new(instead))
-    }
-
-    /// Whether endpoints have changed since the last look; so at the first one, since the request may have had a connection
-    /// before. Has the task woken at the next change.
-    fn has_news(&mut self, waker: &Waker) -> bool {
-        let pending = &self.worker.connects;
-        let changes = pending.changes.get();
-        let before = self
-            .registered
-            .as_ref()
-            .map(|registered| registered.changes);
-        let registered = self.registered.get_or_insert_with(|| {
-            pending.serial.set(pending.serial.get() + 1);
-            let serial = pending.serial.get();
-            Registered { serial, changes }
-        });
-        registered.changes = changes;
-        let mut wakers = pending.wakers.borrow_mut();
-        let entry = wakers.entry(registered.serial);
-        entry
-            .and_modify(|known| known.clone_from(waker))
-            .or_insert_with(|| waker.clone());
-        before != Some(changes)
     }
 
     /// The result of a connect, or the endpoint to go to instead. `moves` is how many times that was so before.
@@ -137,9 +92,8 @@ impl<'a> EndpointWatch<'a> {
 
 impl Drop for EndpointWatch<'_> {
     fn drop(&mut self) {
-        if let Some(registered) = &self.registered {
-            let mut wakers = self.worker.connects.wakers.borrow_mut();
-            wakers.remove(&registered.serial);
+        if let Some(connect) = &self.connect {
+            self.worker.connects.remove(connect);
         }
     }
 }

@@ -18,16 +18,24 @@ use super::select::context::RequestContext;
 /// # Errors
 ///
 /// Why the last attempt got no response.
-pub async fn run(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the parameters of an `async fn` are copied once more"
+)]
+pub fn run(
     context: &RequestContext<'_>,
     forwarded: &mut ForwardedRequest<'_>,
     record: &mut Record,
-) -> AttemptResult {
-    let first = forwarded.attempt(context, record, &[]).await;
-    match judge(context, forwarded, record, first) {
-        Verdict::Final(attempted) => attempted,
-        // boxed: most requests end after one attempt, and need not hold what further ones take
-        Verdict::Failed(first) => Box::pin(after_failure(context, forwarded, record, *first)).await,
+) -> impl Future<Output = AttemptResult> {
+    async move {
+        let first = forwarded.attempt(context, record, None).await;
+        match judge(context, forwarded, record, first) {
+            Verdict::Final(attempted) => attempted,
+            // boxed: most requests end after one attempt, and need not hold what further ones take
+            Verdict::Failed(first) => {
+                Box::pin(after_failure(context, forwarded, record, *first)).await
+            }
+        }
     }
 }
 

@@ -22,8 +22,8 @@ use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::record::log::host;
 use crate::exchange::record::{health, peer};
 use crate::exchange::select::proxied::{NamedHost, is_loop};
-use crate::exchange::select::target::{PickedEndpoint, Target};
-use crate::exchange::select::watch::EndpointWatch;
+use crate::exchange::select::target::{PickedEndpoint, Target, Tried};
+use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::registry::{Address, ConnectionPermit, EndpointState};
 use crate::route::OpaqueHead;
@@ -247,7 +247,7 @@ async fn connect(
     tunnel: Option<Arc<Tunnel>>,
     record: &mut Record,
 ) -> Result<Made, End> {
-    let mut tried = Vec::new();
+    let mut tried = Tried::new();
     let (mut last, mut instead, mut moves) = (None, None, 0);
     let asking = target.clone().asking(ask(target, record));
     let visit = target.visit(record.client.source.ip(), record.started);
@@ -262,10 +262,13 @@ async fn connect(
             return Err(LocalReply::PROXY_ITSELF.into());
         }
         let connecting = connect_to(worker, &picked, (target, &tunnel), record);
-        // what is before the last was tried
-        let before = &tried[..tried.len().saturating_sub(1)];
-        let watch = EndpointWatch::new(worker, &picked, before);
-        match watch.over(moves, (|| true, true), connecting).await {
+        let may = Moves {
+            at_all: moves < MOVES_MAX,
+            readdressed: true,
+        };
+        let watch = EndpointWatch::new(worker, &picked, may);
+        let watched = (&picked, Some(&tried));
+        match watch.over(watched, || true, connecting).await {
             Ok(Ok(made)) => {
                 picked.report(Outcome::Connected);
                 record.ends = Some(Rc::clone(&made.upstream.ends));

@@ -41,7 +41,7 @@ pub(super) async fn run(
         if !forwarded.redirect(context, next, record) {
             return Err(Error::new(Kind::DownstreamBody));
         }
-        attempted = forwarded.attempt(context, record, &[]).await;
+        attempted = forwarded.attempt(context, record, None).await;
         record.attempt_ended(&attempted);
         if let Some(reason) = forwarded.default_retry_reason(context, &attempted, record) {
             attempted = retries::run(context, forwarded, record, (attempted, reason)).await;

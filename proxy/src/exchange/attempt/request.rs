@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::exchange::message::headers::AttemptHeaders;
 use crate::exchange::record::{Record, health};
 use crate::exchange::select::context::RequestContext;
-use crate::exchange::select::target::{EndpointRef, PickedEndpoint};
-use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX};
+use crate::exchange::select::target::{PickedEndpoint, Tried};
+use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::filter::RetryPolicy;
 use crate::pool::{self, Phase};
 use crate::snapshot::Destination;
@@ -39,58 +39,68 @@ pub struct ForwardedRequest<'a> {
     pub deadline: Option<Box<Deadline>>,
     /// The client's retry policy, in place of the route's.
     pub policy: Option<Box<RetryPolicy>>,
+    /// How many times a pending connect of it was given up for another endpoint.
+    pub moves: u8,
 }
 
 impl ForwardedRequest<'_> {
     /// Makes one attempt, within the timeouts of the request, and reports its outcome to outlier detection. While it has no
     /// connection and its endpoint leaves or must not be used any more, it goes to another one, preferably not to one that
     /// was `tried`.
-    pub async fn attempt(
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "the parameters of an `async fn` are copied once more"
+    )]
+    pub fn attempt(
         &mut self,
         context: &RequestContext<'_>,
         record: &mut Record,
-        tried: &[EndpointRef],
-    ) -> AttemptResult {
-        let mut moves = 0;
-        loop {
-            let ended = {
-                let phase = Cell::new(Phase::default());
-                let Self {
-                    picked,
-                    outgoing,
-                    deadline,
-                    ..
-                } = self;
-                let mut watch = EndpointWatch::new(context.worker, picked, tried);
-                let is_saved = outgoing.is_saved();
-                let mut attempt = pin!(send::run(context, picked, outgoing, &phase));
-                let within = poll_fn(|cx| {
-                    if let Poll::Ready(attempted) = attempt.as_mut().poll(cx) {
-                        return Poll::Ready(Ok(attempted));
+        tried: Option<&Tried>,
+    ) -> impl Future<Output = AttemptResult> {
+        async move {
+            loop {
+                let ended = {
+                    let phase = Cell::new(Phase::default());
+                    let Self {
+                        picked,
+                        outgoing,
+                        deadline,
+                        ..
+                    } = self;
+                    let picked = &*picked;
+                    let may = Moves {
+                        at_all: self.moves < MOVES_MAX,
+                        readdressed: outgoing.is_saved(),
+                    };
+                    let mut watch = EndpointWatch::new(context.worker, picked, may);
+                    let mut attempt = pin!(send::run(context, picked, outgoing, &phase));
+                    let phase = &phase;
+                    // moved: what is borrowed would be stored as well
+                    let within = poll_fn(move |cx| {
+                        if let Poll::Ready(attempted) = attempt.as_mut().poll(cx) {
+                            return Poll::Ready(Ok(attempted));
+                        }
+                        let phase = phase.get();
+                        if let Some(deadline) = deadline
+                            && let Poll::Ready(kind) = deadline.poll(cx, phase != Phase::Connecting)
+                        {
+                            return Poll::Ready(Ok(Err(Error::new(kind))));
+                        }
+                        match phase {
+                            Phase::Connected => Poll::Pending,
+                            _ => watch.poll(cx, picked, tried).map(Err),
+                        }
+                    });
+                    within.await
+                };
+                match ended {
+                    Ok(attempted) => {
+                        if let Some(outcome) = health::outcome(&attempted, record.is_grpc()) {
+                            self.picked.report(outcome);
+                        }
+                        return attempted;
                     }
-                    let phase = phase.get();
-                    if let Some(deadline) = deadline
-                        && let Poll::Ready(kind) = deadline.poll(cx, phase != Phase::Connecting)
-                    {
-                        return Poll::Ready(Ok(Err(Error::new(kind))));
-                    }
-                    if phase == Phase::Connected || moves == MOVES_MAX {
-                        return Poll::Pending;
-                    }
-                    watch.poll(cx, is_saved).map(Err)
-                });
-                within.await
-            };
-            match ended {
-                Ok(attempted) => {
-                    if let Some(outcome) = health::outcome(&attempted, record.is_grpc()) {
-                        self.picked.report(outcome);
-                    }
-                    return attempted;
-                }
-                Err(instead) => {
-                    moves += 1;
-                    self.go_instead(context, *instead, record);
+                    Err(instead) => self.go_instead(context, *instead, record),
                 }
             }
         }
@@ -104,6 +114,7 @@ impl ForwardedRequest<'_> {
         picked: PickedEndpoint,
         record: &mut Record,
     ) {
+        self.moves += 1;
         record.goes_to(picked.clone());
         let before = std::mem::replace(&mut self.picked, picked);
         if !self.picked.is_reached_as(&before) {

@@ -293,42 +293,44 @@ fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>
 /// # Errors
 ///
 /// The reason why there is no response.
-pub async fn run(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the parameters of an `async fn` are copied once more"
+)]
+pub fn run(
     context: &RequestContext<'_>,
     picked: &PickedEndpoint,
     outgoing: &mut Outgoing,
     phase: &Cell<Phase>,
-) -> Result<Response<Incoming>, Error> {
-    let attempt = AttemptContext {
-        worker: context.worker,
-        client: &context.connection.client,
-        picked,
-        host: outgoing.host.as_ref(),
-        phase,
-    };
-    let message = match &mut outgoing.form {
-        Form::Http1 { message, .. } => message,
-        Form::Http2(http2) => {
-            // boxed: larger than what HTTP/1 takes, which would have to carry it
-            let sent = over_http2(attempt, http2, outgoing.repeatable, &mut outgoing.sent);
-            return Box::pin(sent).await;
-        }
-    };
-    let mut choice = Choice::Any;
-    loop {
-        let pools = &context.worker.pools;
-        let pool_target = attempt.pool_target(Protocol::Http1);
-        let failed = match pools.send_http1(pool_target, message, choice).await {
-            Ok(response) => return Ok(response),
-            Err(failed) => failed,
+) -> impl Future<Output = Result<Response<Incoming>, Error>> {
+    async move {
+        let message = match &mut outgoing.form {
+            Form::Http1 { message, .. } => message,
+            Form::Http2(http2) => {
+                let attempt = AttemptContext::new(context, picked, (&outgoing.host, phase));
+                // boxed: larger than what HTTP/1 takes, which would have to carry it
+                let sent = over_http2(attempt, http2, outgoing.repeatable, &mut outgoing.sent);
+                return Box::pin(sent).await;
+            }
         };
-        outgoing.sent |= failed.sent;
-        let replays = choice == Choice::Any && outgoing.repeatable && may_replay(&failed);
-        if !(replays && message.as_mut().is_some_and(Message::rewind)) {
-            return Err(failed.error);
+        let mut choice = Choice::Any;
+        loop {
+            // made anew each time, not kept: every request would have to carry it
+            let attempt = AttemptContext::new(context, picked, (&outgoing.host, phase));
+            let pool_target = attempt.pool_target(Protocol::Http1);
+            let pools = &context.worker.pools;
+            let failed = match pools.send_http1(pool_target, message, choice).await {
+                Ok(response) => return Ok(response),
+                Err(failed) => failed,
+            };
+            outgoing.sent |= failed.sent;
+            let replays = choice == Choice::Any && outgoing.repeatable && may_replay(&failed);
+            if !(replays && message.as_mut().is_some_and(Message::rewind)) {
+                return Err(failed.error);
+            }
+            context.worker.count(Counter::StaleConnectionRetries);
+            choice = Choice::Fresh;
         }
-        context.worker.count(Counter::StaleConnectionRetries);
-        choice = Choice::Fresh;
     }
 }
 
@@ -343,6 +345,20 @@ struct AttemptContext<'a> {
 }
 
 impl<'a> AttemptContext<'a> {
+    fn new(
+        context: &RequestContext<'a>,
+        picked: &'a PickedEndpoint,
+        (host, phase): (&'a Option<Rc<Host>>, &'a Cell<Phase>),
+    ) -> Self {
+        Self {
+            worker: context.worker,
+            client: &context.connection.client,
+            picked,
+            host: host.as_ref(),
+            phase,
+        }
+    }
+
     fn pool_target(self, protocol: Protocol) -> PoolTarget<'a> {
         let pool_target = self.picked.pool_target(self.client, protocol);
         PoolTarget {

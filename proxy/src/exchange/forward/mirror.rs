@@ -24,7 +24,7 @@ use crate::exchange::body::upstream::UpstreamBody;
 use crate::exchange::message::readdress::{self, readdress};
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::{PickedEndpoint, Target};
-use crate::exchange::select::watch::EndpointWatch;
+use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::Worker;
 use crate::filter::mirror::{WHOLE, shadow};
 use crate::pool::{Choice, Failed, Incoming, Phase, PoolTarget, Pools};
@@ -190,8 +190,12 @@ impl Copying {
             let pool_target = pool_target.asking_for(host.as_ref());
             let is_pending = || phase.get() != Phase::Connected;
             let sent = copy.send(&worker.pools, pool_target);
-            let watch = EndpointWatch::new(&worker, &self.picked, &[]);
-            match watch.over(moves, (is_pending, false), sent).await {
+            let may = Moves {
+                at_all: moves < MOVES_MAX,
+                readdressed: false,
+            };
+            let watch = EndpointWatch::new(&worker, &self.picked, may);
+            match watch.over((&self.picked, None), is_pending, sent).await {
                 Ok(response) => break response,
                 Err(instead) => {
                     moves += 1;

@@ -280,5 +280,6 @@ fn forwarded<'a>(
         outgoing,
         deadline: request_policy.times.watch(&progress),
         policy: request_policy.policy,
+        moves: 0,
     }
 }

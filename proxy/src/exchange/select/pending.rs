@@ -10,45 +10,48 @@ pub struct PendingConnects {
     wakers: RefCell<HashMap<u64, Waker>>,
     /// Given to the last one.
     serial: Cell<u64>,
-    /// Changes of endpoints so far.
-    changes: Cell<u64>,
+    /// Changes of endpoints so far; wraps around.
+    changes: Cell<u32>,
 }
 
-/// One pending connect.
+/// One connect, which counts as pending from its first look on.
+#[derive(Default)]
 pub struct PendingConnect {
+    /// 0 before its first look.
     serial: u64,
     /// Changes of endpoints as of its last look.
-    seen: u64,
+    seen: u32,
 }
 
 impl PendingConnects {
     /// Has all of them look at their endpoints again.
     pub(super) fn endpoints_changed(&self) {
-        self.changes.set(self.changes.get() + 1);
+        self.changes.set(self.changes.get().wrapping_add(1));
         self.wakers.borrow().values().for_each(Waker::wake_by_ref);
     }
 
     /// Has the task of a connect woken at the next change of endpoints. Whether there was one since its last look; so at the
     /// first, since its request may have had a connection before.
-    pub(super) fn look(&self, connect: &mut Option<PendingConnect>, waker: &Waker) -> bool {
+    pub(super) fn look(&self, connect: &mut PendingConnect, waker: &Waker) -> bool {
         let changes = self.changes.get();
-        let before = connect.as_ref().map(|connect| connect.seen);
-        let connect = connect.get_or_insert_with(|| {
-            let serial = self.serial.get() + 1;
-            self.serial.set(serial);
-            PendingConnect { serial, seen: 0 }
-        });
-        connect.seen = changes;
+        let is_first = connect.serial == 0;
+        if is_first {
+            connect.serial = self.serial.get() + 1;
+            self.serial.set(connect.serial);
+        }
         let mut wakers = self.wakers.borrow_mut();
         let entry = wakers.entry(connect.serial);
         entry
             .and_modify(|known| known.clone_from(waker))
             .or_insert_with(|| waker.clone());
-        before != Some(changes)
+        let seen = std::mem::replace(&mut connect.seen, changes);
+        is_first || seen != changes
     }
 
     /// The connect has come to its end.
     pub(super) fn remove(&self, connect: &PendingConnect) {
-        self.wakers.borrow_mut().remove(&connect.serial);
+        if connect.serial != 0 {
+            self.wakers.borrow_mut().remove(&connect.serial);
+        }
     }
 }

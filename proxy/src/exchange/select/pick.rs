@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use super::target::{EndpointRef, PickedEndpoint, Target, endpoints_of};
+use super::target::{EndpointRef, PickedEndpoint, Target, Tried, endpoints_of};
 use crate::balance::client_hash;
 use crate::cluster::federation::Federation;
 use crate::cluster::{Ask, Avoid, Cluster, Stay};
@@ -78,7 +78,7 @@ impl Target {
         &self,
         worker: &Worker,
         visit: Option<Visit>,
-        tried: &mut Vec<EndpointRef>,
+        tried: &mut Tried,
     ) -> Option<PickedEndpoint> {
         let cluster = self.cluster();
         let picked = match (&cluster.federation, tried.as_slice()) {
@@ -201,14 +201,14 @@ impl PickedEndpoint {
 
     /// Picks the endpoint that a pending connect goes to instead of this one, if this one has left or may not be used any
     /// more; `reasons` are those against it when it was picked. `None` if nothing has changed, or there is no other.
-    pub fn instead(&self, worker: &Worker, reasons: u32, tried: &[EndpointRef]) -> Option<Self> {
+    pub fn instead(&self, worker: &Worker, reasons: u32, tried: Option<&Tried>) -> Option<Self> {
         let target = self.target().newest(worker)?;
         let state = &self.endpoint().state;
         let has_left = self.as_of(&target).is_none();
         if !has_left && state.health.reasons() & !reasons == 0 {
             return None;
         }
-        let mut tried: SmallVec<[EndpointRef; 4]> = tried.iter().cloned().collect();
+        let mut tried = tried.cloned().unwrap_or_default();
         tried.push(self.endpoint_ref());
         let choice = RetryChoice {
             avoid_tried: true,

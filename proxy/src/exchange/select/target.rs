@@ -166,6 +166,9 @@ pub struct EndpointRef {
     state: Arc<EndpointState>,
 }
 
+/// Endpoints of earlier attempts.
+pub type Tried = SmallVec<[EndpointRef; 4]>;
+
 /// The endpoints among these that a cluster has.
 pub(super) fn endpoints_of(cluster: &Cluster, refs: &[EndpointRef]) -> SmallVec<[EndpointIdx; 4]> {
     let of_cluster = refs.iter().filter(|of| of.cluster == cluster.id());

@@ -12,13 +12,13 @@ use std::task::{Context, Poll};
 use tokio::sync::watch;
 
 use super::pending::PendingConnect;
-use super::target::{EndpointRef, PickedEndpoint};
+use super::target::{PickedEndpoint, Tried};
 use crate::exchange::worker::Worker;
 use crate::telemetry::Counter;
 
-/// How many times one attempt, one raw TCP connection or one mirror gives up a pending connect for another endpoint. The
-/// connect after that is waited for, whatever becomes of its endpoint.
-pub const MOVES_MAX: u32 = 16;
+/// How many times one request, one raw TCP connection or one mirror gives up a pending connect for another endpoint. The
+/// connects after that are waited for, whatever becomes of their endpoints.
+pub const MOVES_MAX: u8 = 16;
 
 /// Has the pending connects of a worker look at their endpoints whenever endpoints have changed, until the worker ends.
 pub async fn follow(worker: Weak<Worker>, mut changes: watch::Receiver<()>) {
@@ -30,60 +30,69 @@ pub async fn follow(worker: Weak<Worker>, mut changes: watch::Receiver<()>) {
     }
 }
 
-/// A watch over the endpoint of one attempt, while that has no connection.
+/// Whether a pending connect may go to another endpoint.
+#[derive(Clone, Copy)]
+pub struct Moves {
+    /// Whether it may at all.
+    pub at_all: bool,
+    /// Whether it may to one that is reached another way: directly, or by a gateway.
+    pub readdressed: bool,
+}
+
+/// A watch over the endpoint of one attempt, while that has no connection. Small, since every request has one.
 pub struct EndpointWatch<'a> {
     worker: &'a Worker,
-    picked: &'a PickedEndpoint,
-    tried: &'a [EndpointRef],
+    connect: PendingConnect,
     /// Reasons against the endpoint when it was picked: in panic mode, it may be used all the same.
-    reasons: u32,
-    /// Since its first poll.
-    connect: Option<PendingConnect>,
+    reasons: u8,
+    may: Moves,
 }
 
 impl<'a> EndpointWatch<'a> {
-    /// A watch over an endpoint that was just picked, for a request that was `tried` at others before.
-    pub fn new(worker: &'a Worker, picked: &'a PickedEndpoint, tried: &'a [EndpointRef]) -> Self {
+    /// A watch over an endpoint that was just picked.
+    pub fn new(worker: &'a Worker, picked: &PickedEndpoint, may: Moves) -> Self {
         Self {
             worker,
-            picked,
-            tried,
-            reasons: picked.endpoint().state.health.reasons(),
-            connect: None,
+            connect: PendingConnect::default(),
+            reasons: picked.endpoint().state.health.reasons() as u8,
+            may,
         }
     }
 
-    /// Ready with the endpoint to go to instead; to be polled after the connect itself. Only what can be `readdressed` goes to
-    /// an endpoint that is reached another way.
-    pub fn poll(&mut self, cx: &mut Context<'_>, readdressed: bool) -> Poll<Box<PickedEndpoint>> {
+    /// Ready with the endpoint to go to instead of the one that was picked, preferably not one that was tried; to be polled
+    /// after the connect itself.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        picked: &PickedEndpoint,
+        tried: Option<&Tried>,
+    ) -> Poll<Box<PickedEndpoint>> {
         let pending = &self.worker.connects;
-        if !pending.look(&mut self.connect, cx.waker()) {
+        if !self.may.at_all || !pending.look(&mut self.connect, cx.waker()) {
             return Poll::Pending;
         }
-        let instead = self.picked.instead(self.worker, self.reasons, self.tried);
-        let fits = |next: &PickedEndpoint| readdressed || next.is_reached_as(self.picked);
+        let instead = picked.instead(self.worker, self.reasons.into(), tried);
+        let fits = |next: &PickedEndpoint| self.may.readdressed || next.is_reached_as(picked);
         let Some(instead) = instead.filter(fits) else {
             return Poll::Pending;
         };
-        let (from, to) = (&self.picked.endpoint().address, &instead.endpoint().address);
+        let (from, to) = (&picked.endpoint().address, &instead.endpoint().address);
         tracing::debug!(%from, %to, "connects to another endpoint: this one has left, or is ejected or unhealthy");
         self.worker.count(Counter::ConnectsMoved);
         Poll::Ready(Box::new(instead))
     }
 
-    /// The result of a connect, or the endpoint to go to instead. `moves` is how many times that was so before.
+    /// The result of a connect, or the endpoint to go to instead while `is_pending` says so.
     pub async fn over<T>(
         mut self,
-        moves: u32,
-        (is_pending, readdressed): (impl Fn() -> bool, bool),
+        (picked, tried): (&PickedEndpoint, Option<&Tried>),
+        is_pending: impl Fn() -> bool,
         connect: impl Future<Output = T>,
     ) -> Result<T, Box<PickedEndpoint>> {
         let mut connect = pin!(connect);
         poll_fn(|cx| match connect.as_mut().poll(cx) {
             Poll::Ready(ended) => Poll::Ready(Ok(ended)),
-            Poll::Pending if moves < MOVES_MAX && is_pending() => {
-                self.poll(cx, readdressed).map(Err)
-            }
+            Poll::Pending if is_pending() => self.poll(cx, picked, tried).map(Err),
             Poll::Pending => Poll::Pending,
         })
         .await
@@ -92,8 +101,6 @@ impl<'a> EndpointWatch<'a> {
 
 impl Drop for EndpointWatch<'_> {
     fn drop(&mut self) {
-        if let Some(connect) = &self.connect {
-            self.worker.connects.remove(connect);
-        }
+        self.worker.connects.remove(&self.connect);
     }
 }

@@ -33,7 +33,7 @@ use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
-use crate::exchange::{Worker, WorkerParts};
+use crate::exchange::{Worker, WorkerParts, select};
 use crate::registry::{Registry, WakeSignal};
 use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
@@ -363,6 +363,8 @@ fn start_workers(
         let worker = Rc::new(Worker::new(parts));
         let wake_signal = Arc::clone(worker.pools.wake_signal());
         tokio::task::spawn_local(sweep(Rc::downgrade(&worker), wake_signal));
+        let changes = registry.journal().changes();
+        tokio::task::spawn_local(select::watch::follow(Rc::downgrade(&worker), changes));
         worker::answer_with(worker)
     };
     worker::start(&threads, shared, make)

@@ -53,7 +53,7 @@ pub fn run(
 ) -> impl Future<Output = Response<ReplyBody>> {
     async move {
         let (worker, connection, request) = (&worker, &connection, &mut request);
-        let snapshot = worker.snapshot();
+        let mut snapshot = worker.snapshot();
         if connect::is_for(request, &snapshot, connection) {
             let response = Box::pin(connect::run(worker, &snapshot, connection, request)).await;
             return finish_head(worker, connection, response);
@@ -68,10 +68,12 @@ pub fn run(
             // for this proxy, not for the service (RFC 9110 section 11.7.2)
             request.headers_mut().remove(PROXY_AUTHORIZATION);
             // boxed: few requests are for a host that only DNS knows
-            if route.needs_address(&snapshot)
-                && let Err(refusal) = Box::pin(route.find_address(&worker.names, &snapshot)).await
-            {
-                found = Err(refusal);
+            if route.needs_address(&snapshot) {
+                let address = Box::pin(route.find_address(&worker.names, &snapshot)).await;
+                snapshot = worker.snapshot();
+                if let Err(refusal) = address {
+                    found = Err(refusal);
+                }
             }
         }
         let found = match &found {

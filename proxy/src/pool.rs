@@ -36,7 +36,7 @@ pub use settings::{
     ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, Limits, PoolSettings, Source,
     Speaks, WAITING_REQUESTS_MAX,
 };
-pub use target::{Choice, Failed, PoolTarget};
+pub use target::{Choice, Failed, Phase, PoolTarget};
 
 use self::endpoint_pool::{EndpointPool, Shared, Stack};
 use self::hosts::Hosts;

@@ -1,7 +1,7 @@
 //! What requests read: the compiled configuration, immutable and swapped as a whole.
 //!
-//! A worker loads the snapshot once per request; everything that a request decides by is reachable from it without
-//! a lock. Gathers the compiled types of `route`, `filter` and `cluster`. Virtual hosts and clusters are shared with
+//! A request keeps the rules of the snapshot that it began with; everything that it decides by is reachable without a lock.
+//! Gathers the compiled types of `route`, `filter` and `cluster`. Virtual hosts and clusters are shared with
 //! the snapshot before where nothing of them changed; routes name clusters by number, so that a change of endpoints
 //! leaves every route table as it is.
 

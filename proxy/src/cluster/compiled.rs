@@ -17,7 +17,7 @@ use super::priorities;
 use super::warmup::Warming;
 use crate::balance::{EndpointIdx, HashKey, Policy};
 use crate::error::Kind;
-use crate::registry::{ClusterId, Moment, Recent};
+use crate::registry::{ClusterId, EndpointState, Moment, Recent};
 use crate::tls::ClientTls;
 
 /// A service port (and subset) with its endpoints and the policy that balances them.
@@ -90,6 +90,20 @@ impl Cluster {
     /// The endpoint with this number.
     pub fn endpoint(&self, index: EndpointIdx) -> &Endpoint {
         &self.endpoints[index.0 as usize]
+    }
+
+    /// The number of an endpoint that had this number in another snapshot; `None` if it is not one of this cluster.
+    pub fn number_of(
+        &self,
+        before: EndpointIdx,
+        state: &Arc<EndpointState>,
+    ) -> Option<EndpointIdx> {
+        let is_same = |endpoint: &Endpoint| Arc::ptr_eq(&endpoint.state, state);
+        if self.endpoints.get(before.0 as usize).is_some_and(is_same) {
+            return Some(before);
+        }
+        let position = self.endpoints.iter().position(is_same)?;
+        Some(EndpointIdx(position as u32))
     }
 
     /// The TLS settings of an endpoint; `None` for plain text.

@@ -171,6 +171,7 @@ impl Publisher {
         limit_connections(&snapshot, &previous);
         self.slot.store(Arc::clone(&snapshot));
         self.generation.send_replace(snapshot.generation);
+        self.registry.journal().changed();
         self.telemetry.control.reloaded(Reload::Succeeded {
             generation: snapshot.generation,
             at: SystemTime::now(),

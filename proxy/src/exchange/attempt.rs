@@ -18,16 +18,24 @@ use super::select::context::RequestContext;
 /// # Errors
 ///
 /// Why the last attempt got no response.
-pub async fn run(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the parameters of an `async fn` are copied once more"
+)]
+pub fn run(
     context: &RequestContext<'_>,
     forwarded: &mut ForwardedRequest<'_>,
     record: &mut Record,
-) -> AttemptResult {
-    let first = forwarded.attempt(context, record.is_grpc()).await;
-    match judge(context, forwarded, record, first) {
-        Verdict::Final(attempted) => attempted,
-        // boxed: most requests end after one attempt, and need not hold what further ones take
-        Verdict::Failed(first) => Box::pin(after_failure(context, forwarded, record, *first)).await,
+) -> impl Future<Output = AttemptResult> {
+    async move {
+        let first = forwarded.attempt(context, record, None).await;
+        match judge(context, forwarded, record, first) {
+            Verdict::Final(attempted) => attempted,
+            // boxed: most requests end after one attempt, and need not hold what further ones take
+            Verdict::Failed(first) => {
+                Box::pin(after_failure(context, forwarded, record, *first)).await
+            }
+        }
     }
 }
 
@@ -48,7 +56,7 @@ fn judge(
 ) -> Verdict {
     record.attempt_ended(&first);
     let goes_on = forwarded.retry_reason(context, &first, record).is_some()
-        || forwarded.failover_cause(&first, record).is_some();
+        || forwarded.failover_cause(context, &first, record).is_some();
     match goes_on {
         true => Verdict::Failed(Box::new(first)),
         false => Verdict::Final(first),
@@ -66,7 +74,7 @@ async fn after_failure(
         Some(reason) => retries::run(context, forwarded, record, (first, reason)).await,
         None => first,
     };
-    match forwarded.failover_cause(&attempted, record) {
+    match forwarded.failover_cause(context, &attempted, record) {
         Some(cause) => failover::run(context, forwarded, record, (attempted, cause)).await,
         None => attempted,
     }

@@ -34,6 +34,12 @@ pub async fn run(
     {
         return aborted(&context, request, abort, record);
     }
+    // the endpoints of now, after a delay
+    let newest = context.worker.snapshot();
+    let context = RequestContext {
+        snapshot: &newest,
+        ..context
+    };
     let verdict = match &early.cors {
         Some(cors) => cors.judge(request.method(), request.headers()),
         None => CorsVerdict::Pass,

@@ -64,7 +64,7 @@ fn fail(
     let destination = prepared.forwarded.destination;
     let cause = std::error::Error::source(error);
     tracing::debug!(cluster = &*destination.name, %error, cause, "attempt failed");
-    let reply = failure_reply(prepared, error, &record);
+    let reply = failure_reply(context, prepared, error, &record);
     if let (Some(log), Some(reason)) = (record.log_mut(), error.transport()) {
         log.transport_failed(reason);
     }
@@ -77,10 +77,16 @@ fn fail(
 }
 
 /// What the client gets when the last attempt fails.
-fn failure_reply(prepared: &Prepared<'_>, error: &Error, record: &Record) -> LocalReply {
+fn failure_reply(
+    context: &RequestContext<'_>,
+    prepared: &Prepared<'_>,
+    error: &Error,
+    record: &Record,
+) -> LocalReply {
     let mut reply = LocalReply::from_error(error);
-    if error.kind() == Kind::NoHealthyUpstream {
-        let target = prepared.forwarded.picked.target();
+    if error.kind() == Kind::NoHealthyUpstream
+        && let Some(target) = prepared.forwarded.picked.target().newest(context.worker)
+    {
         reply.details = target.no_endpoint_reply().details;
     }
     let timed_out = matches!(error.kind(), Kind::RequestTimeout | Kind::AttemptTimeout);

@@ -167,11 +167,17 @@ impl Record {
     /// Notes the endpoint that an attempt goes to, and counts the request as active there instead of at the one before.
     pub fn attempt_begins(&mut self, picked: PickedEndpoint) {
         self.attempts += 1;
-        picked.enter();
-        if let Some(before) = self.picked.replace(picked) {
+        if let Some(before) = self.goes_to(picked) {
             before.attempted(std::mem::take(&mut self.attempt_code), &self.worker);
-            before.endpoint().state.leave();
         }
+    }
+
+    /// Notes the endpoint that an attempt goes to; returns the one before. Alone, for an attempt that had no connection yet.
+    pub fn goes_to(&mut self, picked: PickedEndpoint) -> Option<PickedEndpoint> {
+        picked.enter();
+        let before = self.picked.replace(picked)?;
+        before.endpoint().state.leave();
+        Some(before)
     }
 
     /// Notes the status of an attempt, if it got a response.

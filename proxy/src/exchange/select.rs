@@ -5,6 +5,8 @@ pub mod context;
 pub mod dialed;
 mod federation;
 pub mod find_route;
+pub mod pending;
 pub mod pick;
 pub mod proxied;
 pub mod target;
+pub mod watch;

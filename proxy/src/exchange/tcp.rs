@@ -22,7 +22,8 @@ use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::record::log::host;
 use crate::exchange::record::{health, peer};
 use crate::exchange::select::proxied::{NamedHost, is_loop};
-use crate::exchange::select::target::{PickedEndpoint, Target};
+use crate::exchange::select::target::{PickedEndpoint, Target, Tried};
+use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::registry::{Address, ConnectionPermit, EndpointState};
 use crate::route::OpaqueHead;
@@ -239,50 +240,44 @@ impl Made {
     }
 }
 
-/// Connects to an endpoint, and to others when that fails.
+/// Connects to an endpoint of the newest snapshot, and to others when that fails or the endpoint leaves.
 async fn connect(
     worker: &Rc<Worker>,
     target: &Target,
     tunnel: Option<Arc<Tunnel>>,
     record: &mut Record,
 ) -> Result<Made, End> {
-    let mut tried = Vec::new();
-    let mut last = None;
+    let mut tried = Tried::new();
+    let (mut last, mut instead, mut moves) = (None, None, 0);
     let asking = target.clone().asking(ask(target, record));
     let visit = target.visit(record.client.source.ip(), record.started);
-    while let Some(picked) = asking.pick_for_connection(worker, visit, &mut tried) {
+    let next = |tried: &mut _| {
+        asking
+            .newest(worker)?
+            .pick_for_connection(worker, visit, tried)
+    };
+    while let Some(picked) = instead.take().or_else(|| next(&mut tried)) {
         record.goes_to(&picked);
         if record.connect.is_some() && is_loop(&picked.endpoint().address, target.snapshot()) {
             return Err(LocalReply::PROXY_ITSELF.into());
         }
-        let pool_target = picked.pool_target(&record.client, target.cluster().protocol);
-        let counts = worker.pools.counts();
-        let Some(permit) =
-            ConnectionPermit::acquire_strictly(pool_target.cluster, pool_target.state.id)
-        else {
-            counts.add(Counter::OverflowConnections, 1);
-            return Err(LocalReply::from_kind(Kind::Overflow).into());
+        let connecting = connect_to(worker, &picked, (target, &tunnel), record);
+        let may = Moves {
+            at_all: moves < MOVES_MAX,
+            readdressed: true,
         };
-        let made = Instant::now();
-        let mut settings = pool_target.connect_settings();
-        // in plain text it goes with the first bytes of the client, in TLS before the handshake
-        let announced = settings.announced.take_if(|_| settings.tls.is_none());
-        match dial(pool_target.reach, &settings, tunnel.as_deref(), counts).await {
-            Ok(upstream) => {
+        let watch = EndpointWatch::new(worker, &picked, may);
+        let watched = (&picked, Some(&tried));
+        match watch.over(watched, || true, connecting).await {
+            Ok(Ok(made)) => {
                 picked.report(Outcome::Connected);
-                record.ends = Some(Rc::clone(&upstream.ends));
-                return Ok(Made {
-                    upstream,
-                    preface: announced.map(|who| who.header()).unwrap_or_default(),
-                    idle_timeout: pool_target.settings.tcp_idle_timeout,
-                    ends_at: pool_target
-                        .settings
-                        .connection_duration_max
-                        .map(|max| made + max),
-                    permit,
-                });
+                record.ends = Some(Rc::clone(&made.upstream.ends));
+                return Ok(made);
             }
-            Err(error) => {
+            Ok(Err(error)) if error.kind() == Kind::Overflow => {
+                return Err(LocalReply::from_kind(Kind::Overflow).into());
+            }
+            Ok(Err(error)) => {
                 let cluster = target.cluster().name();
                 let endpoint = &picked.endpoint().address;
                 tracing::debug!(%cluster, %endpoint, %error, "cannot connect");
@@ -292,10 +287,21 @@ async fn connect(
                 record.failure = Some(failure(&error));
                 last = Some(LocalReply::from_error(&error));
             }
+            Err(other) => {
+                moves += 1;
+                record.attempts -= 1;
+                tried.pop();
+                tried.push(other.endpoint_ref());
+                instead = Some(*other);
+            }
         }
     }
     Err(match last {
-        None => target.no_endpoint_reply().into(),
+        None => match target.newest(worker) {
+            Some(target) => target.no_endpoint_reply(),
+            None => Target::unknown(&worker.snapshot(), target.cluster().id()),
+        }
+        .into(),
         Some(reply) => End {
             reply: LocalReply {
                 details: "",
@@ -303,6 +309,35 @@ async fn connect(
             },
             flags: ResponseFlags::UF.union(ResponseFlags::URX),
         },
+    })
+}
+
+/// Connects to one endpoint.
+async fn connect_to(
+    worker: &Worker,
+    picked: &PickedEndpoint,
+    (target, tunnel): (&Target, &Option<Arc<Tunnel>>),
+    record: &Record,
+) -> Result<Made, Error> {
+    let pool_target = picked.pool_target(&record.client, target.cluster().protocol);
+    let counts = worker.pools.counts();
+    let permit = ConnectionPermit::acquire_strictly(pool_target.cluster, pool_target.state.id);
+    let Some(permit) = permit else {
+        counts.add(Counter::OverflowConnections, 1);
+        return Err(Error::new(Kind::Overflow));
+    };
+    let made = Instant::now();
+    let mut settings = pool_target.connect_settings();
+    // in plain text it goes with the first bytes of the client, in TLS before the handshake
+    let announced = settings.announced.take_if(|_| settings.tls.is_none());
+    let upstream = dial(pool_target.reach, &settings, tunnel.as_deref(), counts).await?;
+    let settings = pool_target.settings;
+    Ok(Made {
+        upstream,
+        preface: announced.map(|who| who.header()).unwrap_or_default(),
+        idle_timeout: settings.tcp_idle_timeout,
+        ends_at: settings.connection_duration_max.map(|max| made + max),
+        permit,
     })
 }
 

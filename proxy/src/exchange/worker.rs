@@ -12,6 +12,7 @@ use rand::rngs::SmallRng;
 use super::body::feed::Mirroring;
 use super::body::replay::ReplayBudget;
 use super::select::dialed::DialedEndpoints;
+use super::select::pending::PendingConnects;
 use super::select::proxied::{Names, ResolveName};
 use super::settings::ExchangeSettings;
 use crate::pool::Pools;
@@ -66,6 +67,8 @@ pub struct Worker {
     pub replay: Rc<ReplayBudget>,
     /// What copies of requests take.
     pub mirroring: Rc<Mirroring>,
+    /// Connects that are pending.
+    pub connects: PendingConnects,
     /// Addresses that clients dialed, as endpoints.
     pub(super) dialed: DialedEndpoints,
     /// Names that clients of the HTTP proxy named, with their addresses.
@@ -107,6 +110,7 @@ impl Worker {
             delayed: Cell::new(0),
             replay,
             mirroring: Rc::default(),
+            connects: PendingConnects::default(),
             dialed: DialedEndpoints::new(parts.registry),
             names: Names::new(parts.resolve, parts.private),
             told_unknown: Cell::default(),
@@ -120,7 +124,8 @@ impl Worker {
         &self.rng
     }
 
-    /// The snapshot in effect. A request calls this once and keeps what it got.
+    /// The snapshot in effect. A request keeps the rules of the one that it began with; each attempt takes its endpoints
+    /// from the newest.
     pub fn snapshot(&self) -> SnapshotRef {
         let cached = &mut *self.snapshot.borrow_mut();
         let latest = cached.cache.load();

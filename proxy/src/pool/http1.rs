@@ -39,7 +39,10 @@ where
             let found = match waiting {
                 Some(connection) => admitted(&pool, &target, connection),
                 // boxed, so that requests that find a connection need not carry what making one takes
-                None => Box::pin(open(&pool, &target, reuses)).await,
+                None => {
+                    target.opens();
+                    Box::pin(open(&pool, &target, reuses)).await
+                }
             };
             let connection = found.map_err(|error| Failed {
                 error,

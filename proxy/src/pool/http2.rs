@@ -265,13 +265,16 @@ where
         let mut hold = match picked {
             Some(hold) => hold,
             // boxed, so that requests that find a connection need not carry what making one takes
-            None => Box::pin(stream(&pool, &target))
-                .await
-                .map_err(|error| Failed {
-                    error,
-                    reused: false,
-                    sent: false,
-                })?,
+            None => {
+                target.opens();
+                Box::pin(stream(&pool, &target))
+                    .await
+                    .map_err(|error| Failed {
+                        error,
+                        reused: false,
+                        sent: false,
+                    })?
+            }
         };
         hold.permit = target.admit(&pool.counts).map_err(|error| Failed {
             error,

@@ -34,8 +34,20 @@ pub struct PoolTarget<'a> {
     pub tls: Option<TlsTarget<'a>>,
     /// The addresses that a PROXY protocol header names.
     pub client: &'a Client,
-    /// Told when the request has a connection.
-    pub connected: Option<&'a Cell<bool>>,
+    /// Told how far the request is from having a connection.
+    pub phase: Option<&'a Cell<Phase>>,
+}
+
+/// How far a request is from having a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// It has had none yet.
+    #[default]
+    Connecting,
+    /// It is on one.
+    Connected,
+    /// Its connection was closed under it, and another is being made.
+    Reconnecting,
 }
 
 impl<'a> PoolTarget<'a> {
@@ -50,9 +62,19 @@ impl<'a> PoolTarget<'a> {
 }
 
 impl PoolTarget<'_> {
+    /// The request waits for a connection.
+    pub(super) fn opens(&self) {
+        if let Some(phase) = self.phase
+            && phase.get() == Phase::Connected
+        {
+            phase.set(Phase::Reconnecting);
+        }
+    }
+
+    /// The request has a connection.
     pub(super) fn connects(&self) {
-        if let Some(connected) = self.connected {
-            connected.set(true);
+        if let Some(phase) = self.phase {
+            phase.set(Phase::Connected);
         }
     }
 

@@ -68,7 +68,7 @@ impl World {
 
     fn target(&self) -> PoolTarget<'_> {
         PoolTarget {
-            connected: None,
+            phase: None,
             client: &CLIENT,
             tls: None,
             reach: Reach {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::Moment;
@@ -198,6 +198,7 @@ pub struct Journal {
     /// Whether something happened that the tables of clusters do not show yet.
     rung: AtomicBool,
     wake_signal: Notify,
+    changes: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -213,6 +214,7 @@ impl Default for Journal {
             entries: Mutex::default(),
             rung: AtomicBool::new(false),
             wake_signal: Notify::new(),
+            changes: watch::Sender::new(()),
         }
     }
 }
@@ -257,10 +259,21 @@ impl Journal {
         first.cloned().collect()
     }
 
-    /// Wakes the tasks that wait in [`Journal::called`].
+    /// Wakes the task that waits in [`Journal::called`], and all who follow [`Journal::changes`].
     pub fn ring(&self) {
         self.rung.store(true, Ordering::Release);
         self.wake_signal.notify_one();
+        self.changed();
+    }
+
+    /// Wakes all who follow [`Journal::changes`].
+    pub fn changed(&self) {
+        self.changes.send_replace(());
+    }
+
+    /// Notifies of every change of which endpoints there are and which of them may be used.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Waits until [`Journal::ring`] was called.

@@ -347,6 +347,8 @@ series! {
     ConnectHandshake "strait_upstream_connect_failures_total" [REASON = "handshake"] "Upstream connections that could not be established, by reason.",
     /// Connecting failed for another reason: no route to the host, no file descriptors.
     ConnectOther "strait_upstream_connect_failures_total" [REASON = "other"] "Upstream connections that could not be established, by reason.",
+    /// A pending connect went to another endpoint.
+    ConnectsMoved "strait_upstream_connects_moved_total" [] "Pending connects that were given up for another endpoint because theirs had left, or was ejected or unhealthy; not counted as retries.",
     /// A full TLS handshake with an endpoint.
     UpstreamTlsFull "strait_upstream_tls_handshakes_total" [RESULT = "full"] "Upstream TLS handshakes, by result.",
     /// A TLS handshake with an endpoint that resumed a session.

@@ -1,6 +1,6 @@
 //! Fields whose effect no other test shows, on live sockets.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -8,34 +8,19 @@ use base64::Engine as _;
 use crate::balancing::{Named, mesh, names, proxy};
 use crate::support::client::{Client, Front};
 use crate::support::mesh::{documents, gateway, routes};
-use crate::support::origin::{Back, Origin};
+use crate::support::origin::{Back, Origin, Unreachable};
 use crate::support::pki::Authority;
 use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::{GET, Raw};
 use crate::support::tls::{Edge, server};
 use crate::support::{eventually, until};
 
-/// A listener that accepts no connection, with its queue full: further ones get no reply.
-fn unreachable() -> (socket2::Socket, Vec<TcpStream>) {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    socket.bind(&any.into()).unwrap();
-    socket.listen(0).unwrap();
-    let at = socket.local_addr().unwrap().as_socket().unwrap();
-    let mut queued = Vec::new();
-    while let Ok(stream) = TcpStream::connect_timeout(&at, Duration::from_millis(200)) {
-        queued.push(stream);
-    }
-    (socket, queued)
-}
-
 #[test]
 fn connecting_ends_at_connect_timeout() {
-    let (socket, _queued) = unreachable();
-    let at = socket.local_addr().unwrap().as_socket().unwrap();
+    let unreachable = Unreachable::new();
     let start = Start::new();
     let policy = "{connectionPool: {tcp: {connectTimeout: 100ms}}}";
-    let text = mesh(start.edge(), &[(at, "")], policy);
+    let text = mesh(start.edge(), &[(unreachable.address, "")], policy);
     let proxy = start.file("mesh.yaml", text).start();
     let before = Instant::now();
     let reply = Raw::connect(proxy.edge).send(GET).reply();

@@ -35,6 +35,7 @@ mod drain;
 mod edge_headers;
 mod effects;
 mod ejections;
+mod endpoint_changes;
 mod envoy_interop;
 mod examples;
 mod failover;

@@ -240,6 +240,54 @@ impl RawOrigin {
     }
 }
 
+/// A listener whose queue is full: further connections get no reply, as from an address that is gone.
+pub struct Unreachable {
+    pub address: SocketAddr,
+    listener: TcpListener,
+    queued: Vec<TcpStream>,
+}
+
+impl Unreachable {
+    pub fn new() -> Self {
+        let mut unreachable = Self::listening();
+        unreachable.fill();
+        unreachable
+    }
+
+    /// One that still takes connections.
+    pub fn listening() -> Self {
+        let kind = socket2::Type::STREAM;
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, kind, None).unwrap();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        socket.bind(&any.into()).unwrap();
+        socket.listen(0).unwrap();
+        let listener = TcpListener::from(socket);
+        Self {
+            address: listener.local_addr().unwrap(),
+            listener,
+            queued: Vec::new(),
+        }
+    }
+
+    /// The next connection in the queue.
+    pub fn accept(&self) -> TcpStream {
+        self.listener.accept().unwrap().0
+    }
+
+    /// Takes no more from now on.
+    pub fn fill(&mut self) {
+        let wait = std::time::Duration::from_millis(200);
+        while let Ok(stream) = TcpStream::connect_timeout(&self.address, wait) {
+            self.queued.push(stream);
+        }
+    }
+
+    /// Closes what is in the queue, for others to come.
+    pub fn empty(&mut self) {
+        self.queued.clear();
+    }
+}
+
 /// Reads a request head from a stream, up to and with its empty line; empty at the stream's end.
 pub fn read_head(stream: &mut impl std::io::Read) -> String {
     let mut head = Vec::new();

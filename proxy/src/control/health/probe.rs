@@ -151,7 +151,7 @@ async fn connected(probed: Probed<'_>, protocol: Protocol) -> Result<Connected, 
             host: Some(&host),
         }),
         client: &NO_CLIENT,
-        connected: None,
+        phase: None,
     };
     let settings = target.connect_settings();
     connect(target.reach, settings, &means.counts, &means.memory).await

@@ -30,7 +30,9 @@ impl ForwardedRequest<'_> {
             Ok(response) => conditions.on_response(response.status(), response.headers()),
             Err(error) => conditions.on_failure(error.kind(), self.outgoing.is_sent()),
         };
-        reason.filter(|_| !policy.implied || self.failover_cause(attempted, record).is_none())
+        reason.filter(|_| {
+            !policy.implied || self.failover_cause(context, attempted, record).is_none()
+        })
     }
 
     /// Why the default policy asks for a retry in the last tier of clusters. In the tiers before it made none, because
@@ -49,6 +51,7 @@ impl ForwardedRequest<'_> {
     /// Why the request goes on to the next tier of clusters, if it does.
     pub(super) fn failover_cause(
         &self,
+        context: &RequestContext<'_>,
         attempted: &AttemptResult,
         record: &Record,
     ) -> Option<ReplayCause> {
@@ -60,6 +63,6 @@ impl ForwardedRequest<'_> {
             record.is_grpc(),
             federation.replay,
         )?;
-        self.picked.has_next_tier().then_some(cause)
+        self.picked.has_next_tier(context.worker).then_some(cause)
     }
 }

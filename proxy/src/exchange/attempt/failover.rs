@@ -37,16 +37,16 @@ pub(super) async fn run(
         if let Ok(response) = attempted {
             drain(response).await;
         }
-        forwarded.picked.moves_on(&next, cause, worker);
+        next.came_from(forwarded.picked.cluster().id(), cause, worker);
         if !forwarded.redirect(context, next, record) {
             return Err(Error::new(Kind::DownstreamBody));
         }
-        attempted = forwarded.attempt(context, record.is_grpc()).await;
+        attempted = forwarded.attempt(context, record, None).await;
         record.attempt_ended(&attempted);
         if let Some(reason) = forwarded.default_retry_reason(context, &attempted, record) {
             attempted = retries::run(context, forwarded, record, (attempted, reason)).await;
         }
-        match forwarded.failover_cause(&attempted, record) {
+        match forwarded.failover_cause(context, &attempted, record) {
             Some(next_cause) => cause = next_cause,
             None => return attempted,
         }

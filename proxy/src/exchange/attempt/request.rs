@@ -14,9 +14,10 @@ use crate::error::Error;
 use crate::exchange::message::headers::AttemptHeaders;
 use crate::exchange::record::{Record, health};
 use crate::exchange::select::context::RequestContext;
-use crate::exchange::select::target::PickedEndpoint;
+use crate::exchange::select::target::{PickedEndpoint, Tried};
+use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::filter::RetryPolicy;
-use crate::pool;
+use crate::pool::{self, Phase};
 use crate::snapshot::Destination;
 
 /// Most bytes that are read of a response that is not passed on, so that its connection can be used again. The proxy does
@@ -38,35 +39,89 @@ pub struct ForwardedRequest<'a> {
     pub deadline: Option<Box<Deadline>>,
     /// The client's retry policy, in place of the route's.
     pub policy: Option<Box<RetryPolicy>>,
+    /// How many times a pending connect of it was given up for another endpoint.
+    pub moves: u8,
 }
 
 impl ForwardedRequest<'_> {
-    /// Makes one attempt, within the timeouts of the request, and reports its outcome to outlier detection.
-    pub async fn attempt(&mut self, context: &RequestContext<'_>, grpc: bool) -> AttemptResult {
-        let connected = Cell::new(false);
-        let Self {
-            picked,
-            outgoing,
-            deadline,
-            ..
-        } = self;
-        let mut attempt = pin!(send::run(context, picked, outgoing, &connected));
-        let attempted = match deadline {
-            None => attempt.await,
-            Some(deadline) => {
-                let within = poll_fn(|cx| match attempt.as_mut().poll(cx) {
-                    Poll::Pending => deadline
-                        .poll(cx, connected.get())
-                        .map(|kind| Err(Error::new(kind))),
-                    ready => ready,
-                });
-                within.await
+    /// Makes one attempt, within the timeouts of the request, and reports its outcome to outlier detection. While it has no
+    /// connection and its endpoint leaves or must not be used any more, it goes to another one, preferably not to one that
+    /// was `tried`.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "the parameters of an `async fn` are copied once more"
+    )]
+    pub fn attempt(
+        &mut self,
+        context: &RequestContext<'_>,
+        record: &mut Record,
+        tried: Option<&Tried>,
+    ) -> impl Future<Output = AttemptResult> {
+        async move {
+            loop {
+                let ended = {
+                    let phase = Cell::new(Phase::default());
+                    let Self {
+                        picked,
+                        outgoing,
+                        deadline,
+                        ..
+                    } = self;
+                    let picked = &*picked;
+                    let may = Moves {
+                        at_all: self.moves < MOVES_MAX,
+                        readdressed: outgoing.is_saved(),
+                    };
+                    let mut watch = EndpointWatch::new(context.worker, picked, may);
+                    let mut attempt = pin!(send::run(context, picked, outgoing, &phase));
+                    let phase = &phase;
+                    // moved: what is borrowed would be stored as well
+                    let within = poll_fn(move |cx| {
+                        if let Poll::Ready(attempted) = attempt.as_mut().poll(cx) {
+                            return Poll::Ready(Ok(attempted));
+                        }
+                        let phase = phase.get();
+                        if let Some(deadline) = deadline
+                            && let Poll::Ready(kind) = deadline.poll(cx, phase != Phase::Connecting)
+                        {
+                            return Poll::Ready(Ok(Err(Error::new(kind))));
+                        }
+                        match phase {
+                            Phase::Connected => Poll::Pending,
+                            _ => watch.poll(cx, picked, tried).map(Err),
+                        }
+                    });
+                    within.await
+                };
+                match ended {
+                    Ok(attempted) => {
+                        if let Some(outcome) = health::outcome(&attempted, record.is_grpc()) {
+                            self.picked.report(outcome);
+                        }
+                        return attempted;
+                    }
+                    Err(instead) => self.go_instead(context, *instead, record),
+                }
             }
-        };
-        if let Some(outcome) = health::outcome(&attempted, grpc) {
-            picked.report(outcome);
         }
-        attempted
+    }
+
+    /// Directs an attempt that has no connection to another endpoint.
+    #[cold]
+    fn go_instead(
+        &mut self,
+        context: &RequestContext<'_>,
+        picked: PickedEndpoint,
+        record: &mut Record,
+    ) {
+        self.moves += 1;
+        record.goes_to(picked.clone());
+        let before = std::mem::replace(&mut self.picked, picked);
+        if !self.picked.is_reached_as(&before) {
+            let headers = self.headers(record);
+            let hop = self.picked.endpoint().hop.as_ref();
+            self.outgoing.rewind(context, hop, &headers);
+        }
     }
 
     /// Directs the request to another endpoint; false if it cannot be sent again.
@@ -81,13 +136,17 @@ impl ForwardedRequest<'_> {
         if let Some(deadline) = &mut self.deadline {
             deadline.next_attempt();
         }
-        let headers = AttemptHeaders {
+        let headers = self.headers(record);
+        let hop = self.picked.endpoint().hop.as_ref();
+        self.outgoing.rewind(context, hop, &headers)
+    }
+
+    fn headers(&self, record: &Record) -> AttemptHeaders {
+        AttemptHeaders {
             number: record.attempts(),
             time: self.deadline.as_ref().and_then(|deadline| deadline.left()),
             grpc: record.is_grpc(),
-        };
-        let hop = self.picked.endpoint().hop.as_ref();
-        self.outgoing.rewind(context, hop, &headers)
+        }
     }
 }
 

@@ -8,15 +8,13 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
 use super::request::{AttemptResult, ForwardedRequest, drain};
 use crate::cluster::Admission;
 use crate::error::{Error, Kind};
 use crate::exchange::record::Record;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::pick::RetryChoice;
-use crate::exchange::select::target::EndpointRef;
+use crate::exchange::select::target::Tried;
 use crate::filter::retry::Reason;
 use crate::telemetry::{Counter, ResponseFlags};
 
@@ -33,7 +31,7 @@ pub(super) async fn run(
 ) -> AttemptResult {
     let worker = context.worker;
     let (mut attempted, mut reason) = first;
-    let mut tried: SmallVec<[EndpointRef; 4]> = SmallVec::new();
+    let mut tried = Tried::new();
     let mut number = 0;
     loop {
         number += 1;
@@ -78,7 +76,7 @@ pub(super) async fn run(
             return Err(Error::new(Kind::DownstreamBody));
         }
         worker.count(counter(reason));
-        attempted = forwarded.attempt(context, record.is_grpc()).await;
+        attempted = forwarded.attempt(context, record, Some(&tried)).await;
         record.attempt_ended(&attempted);
         match forwarded.retry_reason(context, &attempted, record) {
             Some(next_reason) => reason = next_reason,

@@ -19,7 +19,7 @@ use crate::exchange::message::saved_head::SavedHead;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
-use crate::pool::{Choice, Failed, Incoming, PoolTarget};
+use crate::pool::{Choice, Failed, Incoming, Phase, PoolTarget};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Client, Host, Protocol};
@@ -192,6 +192,14 @@ impl Outgoing {
         saved.is_some_and(|saved| saved.source.as_ref().is_none_or(|body| body.is_whole()))
     }
 
+    /// Whether it is saved, so that it can be remade for an endpoint that is reached another way.
+    pub fn is_saved(&self) -> bool {
+        match &self.form {
+            Form::Http1 { saved, .. } => saved.is_some(),
+            Form::Http2(http2) => http2.saved.is_some(),
+        }
+    }
+
     /// Makes the request ready for a further attempt, with these headers, at an endpoint that is reached this way; false
     /// if it cannot be sent again.
     pub fn rewind(
@@ -276,7 +284,7 @@ fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>
     (version >= Version::HTTP_11).then(|| Arc::clone(&connection.interim) as Arc<dyn Interim>)
 }
 
-/// Sends the request to the picked endpoint, and sets `connected` when it has a connection.
+/// Sends the request to the picked endpoint, and keeps `phase` up to date until it has a connection.
 ///
 /// A pooled connection may have been closed by its peer just as the request went out. If nothing of the request can
 /// have been acted on twice, it is sent once more on a fresh connection. A POST is never sent twice once a byte of it
@@ -285,42 +293,44 @@ fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>
 /// # Errors
 ///
 /// The reason why there is no response.
-pub async fn run(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the parameters of an `async fn` are copied once more"
+)]
+pub fn run(
     context: &RequestContext<'_>,
     picked: &PickedEndpoint,
     outgoing: &mut Outgoing,
-    connected: &Cell<bool>,
-) -> Result<Response<Incoming>, Error> {
-    let attempt = AttemptContext {
-        worker: context.worker,
-        client: &context.connection.client,
-        picked,
-        host: outgoing.host.as_ref(),
-        connected,
-    };
-    let message = match &mut outgoing.form {
-        Form::Http1 { message, .. } => message,
-        Form::Http2(http2) => {
-            // boxed: larger than what HTTP/1 takes, which would have to carry it
-            let sent = over_http2(attempt, http2, outgoing.repeatable, &mut outgoing.sent);
-            return Box::pin(sent).await;
-        }
-    };
-    let mut choice = Choice::Any;
-    loop {
-        let pools = &context.worker.pools;
-        let pool_target = attempt.pool_target(Protocol::Http1);
-        let failed = match pools.send_http1(pool_target, message, choice).await {
-            Ok(response) => return Ok(response),
-            Err(failed) => failed,
+    phase: &Cell<Phase>,
+) -> impl Future<Output = Result<Response<Incoming>, Error>> {
+    async move {
+        let message = match &mut outgoing.form {
+            Form::Http1 { message, .. } => message,
+            Form::Http2(http2) => {
+                let attempt = AttemptContext::new(context, picked, (&outgoing.host, phase));
+                // boxed: larger than what HTTP/1 takes, which would have to carry it
+                let sent = over_http2(attempt, http2, outgoing.repeatable, &mut outgoing.sent);
+                return Box::pin(sent).await;
+            }
         };
-        outgoing.sent |= failed.sent;
-        let replays = choice == Choice::Any && outgoing.repeatable && may_replay(&failed);
-        if !(replays && message.as_mut().is_some_and(Message::rewind)) {
-            return Err(failed.error);
+        let mut choice = Choice::Any;
+        loop {
+            // made anew each time, not kept: every request would have to carry it
+            let attempt = AttemptContext::new(context, picked, (&outgoing.host, phase));
+            let pool_target = attempt.pool_target(Protocol::Http1);
+            let pools = &context.worker.pools;
+            let failed = match pools.send_http1(pool_target, message, choice).await {
+                Ok(response) => return Ok(response),
+                Err(failed) => failed,
+            };
+            outgoing.sent |= failed.sent;
+            let replays = choice == Choice::Any && outgoing.repeatable && may_replay(&failed);
+            if !(replays && message.as_mut().is_some_and(Message::rewind)) {
+                return Err(failed.error);
+            }
+            context.worker.count(Counter::StaleConnectionRetries);
+            choice = Choice::Fresh;
         }
-        context.worker.count(Counter::StaleConnectionRetries);
-        choice = Choice::Fresh;
     }
 }
 
@@ -331,14 +341,28 @@ struct AttemptContext<'a> {
     client: &'a Client,
     picked: &'a PickedEndpoint,
     host: Option<&'a Rc<Host>>,
-    connected: &'a Cell<bool>,
+    phase: &'a Cell<Phase>,
 }
 
 impl<'a> AttemptContext<'a> {
+    fn new(
+        context: &RequestContext<'a>,
+        picked: &'a PickedEndpoint,
+        (host, phase): (&'a Option<Rc<Host>>, &'a Cell<Phase>),
+    ) -> Self {
+        Self {
+            worker: context.worker,
+            client: &context.connection.client,
+            picked,
+            host: host.as_ref(),
+            phase,
+        }
+    }
+
     fn pool_target(self, protocol: Protocol) -> PoolTarget<'a> {
         let pool_target = self.picked.pool_target(self.client, protocol);
         PoolTarget {
-            connected: Some(self.connected),
+            phase: Some(self.phase),
             ..pool_target.asking_for(self.host)
         }
     }

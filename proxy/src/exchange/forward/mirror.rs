@@ -4,6 +4,7 @@
 //! queue with a bound, and past any bound the copy is given up. Its response is discarded; counters say what became of
 //! it.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use http::request::Parts;
 use hyper::body::Body;
 use hyper::header::{HOST, HeaderValue};
-use hyper::{Method, Request};
+use hyper::{Method, Request, Response};
 use rand::RngExt;
 use smallvec::SmallVec;
 
@@ -23,9 +24,10 @@ use crate::exchange::body::upstream::UpstreamBody;
 use crate::exchange::message::readdress::{self, readdress};
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::{PickedEndpoint, Target};
+use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::Worker;
 use crate::filter::mirror::{WHOLE, shadow};
-use crate::pool::Choice;
+use crate::pool::{Choice, Failed, Incoming, Phase, PoolTarget, Pools};
 use crate::snapshot::Destination;
 use crate::telemetry::{Counter, Gauge};
 use crate::upstream::http1::Message;
@@ -144,10 +146,11 @@ impl Copying {
         }
     }
 
-    async fn run(self, parts: Parts, body: UpstreamBody, time_max: Duration) {
+    async fn run(mut self, parts: Parts, body: UpstreamBody, time_max: Duration) {
+        let (worker, feed) = (Rc::clone(&self.worker), self.feed.clone());
         let mut send = pin!(tokio::time::timeout(time_max, self.send(parts, body)));
         let end = poll_fn(|cx| {
-            let feed = self.feed.as_ref();
+            let feed = feed.as_ref();
             if let Some(broken) = feed.and_then(|feed| feed.poll_broken(cx)) {
                 return Poll::Ready(Err(broken));
             }
@@ -159,31 +162,47 @@ impl Copying {
             Ok(Err(_)) => Counter::MirrorsTimedOut,
             Ok(Ok(Ok(()))) => Counter::MirrorsCompleted,
             Ok(Ok(Err(error))) => {
-                tracing::debug!(cluster = %self.picked.cluster().name(), %error, "mirror failed");
+                tracing::debug!(%error, "mirror failed");
                 Counter::MirrorsFailed
             }
         };
-        self.worker.count(counter);
+        worker.count(counter);
     }
 
     /// Sends the copy and reads its response to the end.
-    async fn send(&self, mut parts: Parts, body: UpstreamBody) -> Result<(), Error> {
-        let pools = &self.worker.pools;
-        let host = self.picked.host(&self.worker, &parts);
-        let pool_target = self.picked.pool_target(&self.client, self.protocol);
-        let pool_target = pool_target.asking_for(host.as_ref());
-        let response = match self.protocol {
+    async fn send(&mut self, mut parts: Parts, body: UpstreamBody) -> Result<(), Error> {
+        let worker = Rc::clone(&self.worker);
+        let host = self.picked.host(&worker, &parts);
+        let mut copy = match self.protocol {
             Protocol::Http1 => {
-                let message = Message::new(self.worker.buffers.take(), &mut parts, body);
-                let mut message = Some(message);
-                pools
-                    .send_http1(pool_target, &mut message, Choice::Any)
-                    .await
+                let message = Message::new(worker.buffers.take(), &mut parts, body);
+                Unsent::Http1(Some(message))
             }
-            Protocol::Http2 => {
-                let mut request = Some(Request::from_parts(parts, body));
-                let sent = pools.send_http2(pool_target, &mut request, None, Choice::Any);
-                sent.await
+            Protocol::Http2 => Unsent::Http2(Some(Request::from_parts(parts, body))),
+        };
+        let mut moves = 0;
+        let response = loop {
+            let phase = Cell::new(Phase::default());
+            let pool_target = PoolTarget {
+                phase: Some(&phase),
+                ..self.picked.pool_target(&self.client, self.protocol)
+            };
+            let pool_target = pool_target.asking_for(host.as_ref());
+            let is_pending = || phase.get() != Phase::Connected;
+            let sent = copy.send(&worker.pools, pool_target);
+            let may = Moves {
+                at_all: moves < MOVES_MAX,
+                readdressed: false,
+            };
+            let watch = EndpointWatch::new(&worker, &self.picked, may);
+            match watch.over((&self.picked, None), is_pending, sent).await {
+                Ok(response) => break response,
+                Err(instead) => {
+                    moves += 1;
+                    instead.enter();
+                    let before = std::mem::replace(&mut self.picked, *instead);
+                    before.endpoint().state.leave();
+                }
             }
         };
         let mut response = response.map_err(|failed| failed.error)?;
@@ -192,6 +211,25 @@ impl Copying {
             frame?;
         }
         Ok(())
+    }
+}
+
+/// A copy that can be sent while nothing of it was.
+enum Unsent {
+    Http1(Option<Message<UpstreamBody>>),
+    Http2(Option<Request<UpstreamBody>>),
+}
+
+impl Unsent {
+    async fn send(
+        &mut self,
+        pools: &Pools,
+        target: PoolTarget<'_>,
+    ) -> Result<Response<Incoming>, Failed> {
+        match self {
+            Self::Http1(message) => pools.send_http1(target, message, Choice::Any).await,
+            Self::Http2(request) => pools.send_http2(target, request, None, Choice::Any).await,
+        }
     }
 }
 

@@ -232,11 +232,8 @@ fn forwarded<'a>(
     fields::remove(&mut parts.headers, &EXPECT);
     let kept = response.snapshot.is_some() || record.log_mut().is_some();
     let (trust, added) = headers(context, &mut parts.headers, kept);
-    let controls = if trust.controls {
-        Controls::take(&mut parts.headers)
-    } else {
-        None
-    };
+    let controls = trust.controls.then(|| Controls::take(&mut parts.headers));
+    let controls = controls.flatten();
     let request_policy = RequestPolicy::of(context, controls.as_ref(), &mut parts.headers, record);
     response.alt_response = controls.is_some_and(|controls| controls.alt_response);
     let authority = edits::request(
@@ -280,5 +277,6 @@ fn forwarded<'a>(
         outgoing,
         deadline: request_policy.times.watch(&progress),
         policy: request_policy.policy,
+        moves: 0,
     }
 }

@@ -49,15 +49,75 @@ impl Target {
         Some(self.clone().local_only().at(endpoint))
     }
 
-    /// Whether the request has no other pool than this one to go to.
-    pub(super) fn is_last_resort(&self, pool: ClusterId) -> bool {
+    /// The federation of the service, if it has one.
+    pub(super) fn federation(&self) -> Option<&Arc<Federation>> {
         let federation = self.cluster().federation.as_ref();
-        federation
-            .filter(|_| !self.is_local_only())
-            .is_none_or(|federation| {
-                let available = federation.available(|id| self.snapshot().cluster(id));
-                federation.last_resorts(available).any(|last| last == pool)
-            })
+        federation.filter(|_| !self.is_local_only())
+    }
+
+    /// One of its pools, or the cluster itself where it has none.
+    pub(super) fn pool(&self, pool: ClusterId) -> Option<&Arc<Cluster>> {
+        let has_pool = match &self.cluster().federation {
+            Some(federation) => federation.position(pool).is_some(),
+            None => self.cluster().id() == pool,
+        };
+        self.snapshot().cluster(pool).filter(|_| has_pool)
+    }
+
+    /// Whether the request has no other pool than this one to go to: then, and only then, the pool may panic.
+    pub(super) fn is_last_resort(&self, pool: ClusterId) -> bool {
+        self.federation().is_none_or(|federation| {
+            let available = federation.available(|id| self.snapshot().cluster(id));
+            federation.last_resorts(available).any(|last| last == pool)
+        })
+    }
+
+    /// The tier of one of its pools.
+    pub(super) fn tier_of(&self, pool: ClusterId) -> Option<u8> {
+        let federation = self.cluster().federation.as_ref()?;
+        let at = federation.position(pool)?;
+        Some(federation.pools()[at].tier)
+    }
+
+    /// For a retry: an endpoint of this tier, of a pool of which none was tried, else of one that has one that was not, if
+    /// there is such a pool.
+    pub(super) fn of_same_tier(
+        &self,
+        tier: u8,
+        worker: &Worker,
+        tried: &[EndpointRef],
+    ) -> Option<PickedEndpoint> {
+        let federation = self.cluster().federation.as_ref()?;
+        let is_untried = |cluster: &Cluster| cluster.has_other(&endpoints_of(cluster, tried));
+        let candidates = PoolSet::of(federation.pools(), |pool| {
+            let cluster = self.snapshot().cluster(pool.cluster);
+            pool.tier == tier && cluster.is_some_and(|cluster| is_untried(cluster))
+        });
+        // all endpoints of a cluster that is in trouble may be
+        let fresh = PoolSet::of(federation.pools(), |pool| {
+            !tried.iter().any(|before| before.cluster == pool.cluster)
+        });
+        let candidates = match candidates.and(fresh) {
+            none if none.is_empty() => candidates,
+            fresh => fresh,
+        };
+        self.pick_among(federation, candidates, worker)
+    }
+
+    /// An endpoint of the next tier that has one that may be used.
+    pub(super) fn of_tier_after(&self, tier: u8, worker: &Worker) -> Option<PickedEndpoint> {
+        let federation = self.federation()?;
+        let (cluster, ask) = (|id| self.snapshot().cluster(id), self.ask());
+        let choice = worker.random(|rng| federation.choose_after(tier, cluster, ask, rng))?;
+        Some(self.take(federation, choice))
+    }
+
+    /// Whether a tier after this one has an endpoint that may be used.
+    pub(super) fn has_tier_after(&self, tier: u8) -> bool {
+        self.federation().is_some_and(|federation| {
+            let later = federation.available_after(tier, |id| self.snapshot().cluster(id));
+            !later.is_empty()
+        })
     }
 
     /// The reply where there is no endpoint for a request; its details say why.
@@ -164,14 +224,7 @@ impl PickedEndpoint {
 
     /// The federation of the service, if it has one.
     pub(in crate::exchange) fn federation(&self) -> Option<&Arc<Federation>> {
-        let target = self.target();
-        let federation = target.cluster().federation.as_ref();
-        federation.filter(|_| !target.is_local_only())
-    }
-
-    /// Whether the request has no other pool to go to: then, and only then, its pool may panic.
-    pub(super) fn is_last_resort(&self) -> bool {
-        self.target().is_last_resort(self.endpoint_ref().cluster)
+        self.target().federation()
     }
 
     /// Counts an attempt with this status, 0 for none, if the service is federated.
@@ -189,76 +242,43 @@ impl PickedEndpoint {
 
     fn place(&self) -> Option<(&Federation, usize)> {
         let federation = self.target().cluster().federation.as_ref()?;
-        let at = federation.position(self.endpoint_ref().cluster)?;
+        let at = federation.position(self.pool_id())?;
         Some((federation, at))
     }
 
-    /// The tier of its pool.
-    pub(super) fn tier(&self, federation: &Federation) -> u8 {
-        let at = federation.position(self.endpoint_ref().cluster);
-        at.map_or(0, |at| federation.pools()[at].tier)
+    /// The tier of its pool for this target, which may be of a newer snapshot; where that does not have the pool, the tier
+    /// that it had.
+    pub(super) fn tier_for(&self, target: &Target) -> u8 {
+        let pool = self.pool_id();
+        let tier = target.tier_of(pool);
+        tier.or_else(|| self.target().tier_of(pool))
+            .unwrap_or_default()
     }
 
-    /// For a retry: an endpoint of the same tier, of a pool of which none was tried, else of one that has one that was not, if there
-    /// is such a pool.
-    pub(super) fn of_same_tier(&self, worker: &Worker, tried: &[EndpointRef]) -> Option<Self> {
-        let target = self.target();
-        let Some(federation) = &target.cluster().federation else {
-            return Some(self.clone());
-        };
-        let tier = self.tier(federation);
-        let is_untried = |cluster: &Cluster| cluster.has_other(&endpoints_of(cluster.id(), tried));
-        let candidates = PoolSet::of(federation.pools(), |pool| {
-            let cluster = target.snapshot().cluster(pool.cluster);
-            pool.tier == tier && cluster.is_some_and(|cluster| is_untried(cluster))
-        });
-        // all endpoints of a cluster that is in trouble may be
-        let fresh = PoolSet::of(federation.pools(), |pool| {
-            !tried
-                .iter()
-                .any(|endpoint_ref| endpoint_ref.cluster == pool.cluster)
-        });
-        let candidates = match candidates.and(fresh) {
-            none if none.is_empty() => candidates,
-            fresh => fresh,
-        };
-        target
-            .pick_among(federation, candidates, worker)
-            .or_else(|| Some(self.clone()))
-    }
-
-    /// For a request that its tier has failed: an endpoint of the next tier that has one that may be used.
+    /// For a request that its tier has failed: an endpoint of the next tier that has one that may be used now.
     pub(in crate::exchange) fn of_next_tier(&self, worker: &Worker) -> Option<Self> {
-        let federation = self.federation()?;
-        let (target, tier) = (self.target(), self.tier(federation));
-        let cluster = |id| target.snapshot().cluster(id);
-        let ask = target.ask();
-        let choice = worker.random(|rng| federation.choose_after(tier, cluster, ask, rng))?;
-        Some(target.take(federation, choice))
+        let target = self.target().newest(worker)?;
+        target.of_tier_after(self.tier_for(&target), worker)
     }
 
-    /// Whether a later tier has an endpoint that may be used.
-    pub(in crate::exchange) fn has_next_tier(&self) -> bool {
-        let cluster = |id| self.target().snapshot().cluster(id);
-        let federation = self.federation();
-        federation.is_some_and(|federation| {
-            let later = federation.available_after(self.tier(federation), cluster);
-            !later.is_empty()
-        })
+    /// Whether a later tier has an endpoint that may be used now.
+    pub(in crate::exchange) fn has_next_tier(&self, worker: &Worker) -> bool {
+        let target = self.target().newest(worker);
+        target.is_some_and(|target| target.has_tier_after(self.tier_for(&target)))
     }
 
-    /// Counts that the request goes on to a cluster of a later tier.
-    pub(in crate::exchange) fn moves_on(
+    /// Counts that the request came here from this cluster, which is of an earlier tier.
+    pub(in crate::exchange) fn came_from(
         &self,
-        next: &PickedEndpoint,
+        before: ClusterId,
         cause: ReplayCause,
         worker: &Worker,
     ) {
         let Some(federation) = self.federation() else {
             return;
         };
-        let at = |picked: &PickedEndpoint| federation.position(picked.endpoint_ref().cluster);
-        if let (Some(from), Some(to)) = (at(self), at(next)) {
+        let at = |pool| federation.position(pool);
+        if let (Some(from), Some(to)) = (at(before), at(self.pool_id())) {
             federation.count_replay(worker.id, from, to, cause);
         }
     }

@@ -1,11 +1,12 @@
 //! Picks the endpoint of an attempt: the first one, that of a retry, and the next one of a raw TCP connection.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use super::target::{EndpointRef, PickedEndpoint, Target, endpoints_of};
+use super::target::{EndpointRef, PickedEndpoint, Target, Tried, endpoints_of};
 use crate::balance::client_hash;
 use crate::cluster::federation::Federation;
 use crate::cluster::{Ask, Avoid, Cluster, Stay};
@@ -77,33 +78,42 @@ impl Target {
         &self,
         worker: &Worker,
         visit: Option<Visit>,
-        tried: &mut Vec<EndpointRef>,
+        tried: &mut Tried,
     ) -> Option<PickedEndpoint> {
-        let picked = match (&self.cluster().federation, tried.as_slice()) {
-            (_, [_, ..]) if self.cluster().dialed.is_some() => None,
+        let cluster = self.cluster();
+        let picked = match (&cluster.federation, tried.as_slice()) {
+            (_, [_, ..]) if cluster.dialed.is_some() => None,
             (_, []) => self.pick_for(visit, worker),
-            (None, _) if tried.len() < CONNECT_ATTEMPTS_MAX => {
-                self.untried(self.cluster(), worker, tried)
-            }
+            (None, _) if tried.len() < CONNECT_ATTEMPTS_MAX => self.untried(cluster, worker, tried),
             (None, _) => None,
             (Some(federation), [first, ..]) => {
-                let at = |of: &EndpointRef| self.at_pool(of.cluster, of.endpoint);
-                let tier = |of: &EndpointRef| at(of).tier(federation);
+                let tier = |of: &EndpointRef| self.tier_of(of.cluster).unwrap_or_default();
                 let last = tried.last().unwrap_or(first);
                 let in_tier = tried.iter().filter(|of| tier(of) == tier(last));
                 let more = in_tier.count() < CONNECT_ATTEMPTS_MAX;
                 let is_first_tier = tier(last) == tier(first);
-                let last = at(last);
-                let same = match more && (is_first_tier || !last.has_next_tier()) {
-                    true => last.of_same_tier(worker, tried),
+                let same = match more && (is_first_tier || !self.has_tier_after(tier(last))) {
+                    true => self.untried_of_tier(last, worker, tried),
                     false => None,
                 };
-                let same = same.and_then(|next| self.untried(next.cluster(), worker, tried));
-                same.or_else(|| of_tier_after(&last, federation, worker))
+                same.or_else(|| self.after(last, federation, worker))
             }
         }?;
         tried.push(picked.endpoint_ref());
         Some(picked)
+    }
+
+    /// Picks an endpoint of the tier of this one that has not been tried.
+    fn untried_of_tier(
+        &self,
+        last: &EndpointRef,
+        worker: &Worker,
+        tried: &[EndpointRef],
+    ) -> Option<PickedEndpoint> {
+        let tier = self.tier_of(last.cluster).unwrap_or_default();
+        let next = self.of_same_tier(tier, worker, tried);
+        let pool = next.map_or(last.cluster, |next| next.pool_id());
+        self.untried(self.pool(pool)?, worker, tried)
     }
 
     /// Picks an endpoint of this cluster that has not been tried.
@@ -113,7 +123,7 @@ impl Target {
         worker: &Worker,
         tried: &[EndpointRef],
     ) -> Option<PickedEndpoint> {
-        let here = endpoints_of(cluster.id(), tried);
+        let here = endpoints_of(cluster, tried);
         let ask = Ask {
             calm: !self.is_last_resort(cluster.id()),
             ..self.ask()
@@ -125,61 +135,91 @@ impl Target {
         let endpoint = worker.random(|rng| cluster.pick_other(ask, &avoid, rng))?;
         (!here.contains(&endpoint)).then(|| self.at_pool(cluster.id(), endpoint))
     }
-}
 
-/// An endpoint of the next tier that has one, if connections may go there.
-fn of_tier_after(
-    last: &PickedEndpoint,
-    federation: &Federation,
-    worker: &Worker,
-) -> Option<PickedEndpoint> {
-    if federation.replay == Replay::Off {
-        return None;
+    /// An endpoint of the tier after that of this one, if connections may go there.
+    fn after(
+        &self,
+        last: &EndpointRef,
+        federation: &Federation,
+        worker: &Worker,
+    ) -> Option<PickedEndpoint> {
+        if federation.replay == Replay::Off {
+            return None;
+        }
+        let tier = self.tier_of(last.cluster).unwrap_or_default();
+        let next = self.of_tier_after(tier, worker)?;
+        next.came_from(last.cluster, ReplayCause::Connect, worker);
+        Some(next)
     }
-    let next = last.of_next_tier(worker)?;
-    last.moves_on(&next, ReplayCause::Connect, worker);
-    Some(next)
 }
 
 impl PickedEndpoint {
-    /// Picks the endpoint of a retry, which may be this one again if no other may be used. Of a service of several
-    /// Kubernetes clusters, preferably in a cluster with an endpoint that was not tried.
+    /// Picks the endpoint of a retry among those of the newest snapshot, which may be this one again if no other may be
+    /// used. Of a service of several Kubernetes clusters, preferably in a cluster with an endpoint that was not tried.
     pub fn for_retry(
         &self,
         worker: &Worker,
         tried: &[EndpointRef],
         choice: RetryChoice,
     ) -> Option<Self> {
-        if self.is_dialed() {
-            return Some(self.clone());
+        let target = self.target().newest(worker)?;
+        let mut picked = self.as_of(&target);
+        if self.is_dialed() && picked.is_some() {
+            return picked;
         }
-        let picked = match choice.avoid_tried && self.is_member() {
-            true => self.of_same_tier(worker, tried)?,
-            false => self.clone(),
-        };
-        let cluster = picked.cluster();
-        let here = endpoints_of(cluster.id(), tried);
+        let is_federated = target.federation().is_some();
+        if is_federated && (choice.avoid_tried || picked.is_none()) {
+            let other = target.of_same_tier(self.tier_for(&target), worker, tried);
+            picked = Some(other.or(picked)?);
+        }
+        let cluster = picked.as_ref().map_or(target.cluster(), Self::cluster);
+        let here = endpoints_of(cluster, tried);
         let priorities = match choice.avoid_priorities {
             true => cluster.left_out(&here),
             false => SmallVec::new(),
         };
-        let fits = match choice.avoid_tried {
-            true => !here.contains(&picked.index()),
-            false => picked.is_kept(),
-        };
-        if fits && !priorities.contains(&cluster.priority(picked.index())) {
-            return Some(picked);
+        if let Some(picked) = &picked {
+            let fits = match choice.avoid_tried {
+                true => !here.contains(&picked.index()),
+                false => picked.is_kept(),
+            };
+            if fits && !priorities.contains(&cluster.priority(picked.index())) {
+                return Some(picked.clone());
+            }
         }
         let avoid = Avoid {
             endpoints: if choice.avoid_tried { &here } else { &[] },
             priorities: &priorities,
         };
         let ask = Ask {
-            calm: !picked.is_last_resort(),
-            ..picked.target().ask()
+            calm: !target.is_last_resort(cluster.id()),
+            ..target.ask()
         };
         let endpoint = worker.random(|rng| cluster.pick_other(ask, &avoid, rng))?;
-        Some(picked.target().at_pool(cluster.id(), endpoint))
+        Some(target.at_pool(cluster.id(), endpoint))
+    }
+
+    /// Picks the endpoint that a pending connect goes to instead of this one, if this one has left or may not be used any
+    /// more; `reasons` are those against it when it was picked. `None` if nothing has changed, or there is no other.
+    pub fn instead(&self, worker: &Worker, reasons: u32, tried: Option<&Tried>) -> Option<Self> {
+        let target = self.target().newest(worker)?;
+        let state = &self.endpoint().state;
+        let has_left = self.as_of(&target).is_none();
+        if !has_left && state.health.reasons() & !reasons == 0 {
+            return None;
+        }
+        let mut tried = tried.cloned().unwrap_or_default();
+        tried.push(self.endpoint_ref());
+        let choice = RetryChoice {
+            avoid_tried: true,
+            avoid_priorities: false,
+        };
+        let is_other = |next: &Self| {
+            let other = &next.endpoint().state;
+            !Arc::ptr_eq(other, state) && (has_left || other.health.is_usable())
+        };
+        let of_tier = self.for_retry(worker, &tried, choice).filter(is_other);
+        of_tier.or_else(|| target.pick(worker).filter(is_other))
     }
 
     /// Whether session affinity keeps the client at this endpoint.

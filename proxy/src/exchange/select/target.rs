@@ -15,7 +15,7 @@ use crate::cluster::{Ask, Cluster, Dialed, Endpoint, Outcome};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::pool::PoolTarget;
-use crate::registry::{Address, ClusterId};
+use crate::registry::{Address, ClusterId, EndpointState};
 use crate::snapshot::Snapshot;
 use crate::upstream::{Client, Host, Protocol, Reach, TlsTarget, tls};
 
@@ -41,6 +41,16 @@ impl Target {
             ask: Ask::default(),
             dialed: None,
             local_only: false,
+        })
+    }
+
+    /// The same as of the newest snapshot, which each attempt picks from; `None` when that does not have the cluster.
+    pub fn newest(&self, worker: &Worker) -> Option<Self> {
+        let newest = worker.snapshot();
+        newest.cluster(self.cluster)?;
+        Some(Self {
+            snapshot: newest,
+            ..self.clone()
         })
     }
 
@@ -146,19 +156,24 @@ pub struct PickedEndpoint {
     dialed: Option<Rc<Endpoint>>,
 }
 
-/// The identity of a picked endpoint within its snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The identity of a picked endpoint, in any snapshot.
+#[derive(Clone, Debug)]
 pub struct EndpointRef {
     /// The cluster that it belongs to.
     pub(super) cluster: ClusterId,
-    /// Its number there.
-    pub(super) endpoint: EndpointIdx,
+    /// Its number there, in the snapshot that it was picked from.
+    endpoint: EndpointIdx,
+    state: Arc<EndpointState>,
 }
 
-/// The endpoints among these that belong to a cluster.
-pub(super) fn endpoints_of(cluster: ClusterId, refs: &[EndpointRef]) -> SmallVec<[EndpointIdx; 4]> {
-    let of_cluster = refs.iter().filter(|of| of.cluster == cluster);
-    of_cluster.map(|of| of.endpoint).collect()
+/// Endpoints of earlier attempts.
+pub type Tried = SmallVec<[EndpointRef; 4]>;
+
+/// The endpoints among these that a cluster has.
+pub(super) fn endpoints_of(cluster: &Cluster, refs: &[EndpointRef]) -> SmallVec<[EndpointIdx; 4]> {
+    let of_cluster = refs.iter().filter(|of| of.cluster == cluster.id());
+    let numbers = of_cluster.filter_map(|of| cluster.number_of(of.endpoint, &of.state));
+    numbers.collect()
 }
 
 impl PickedEndpoint {
@@ -188,7 +203,27 @@ impl PickedEndpoint {
         EndpointRef {
             cluster: self.pool,
             endpoint: self.endpoint,
+            state: Arc::clone(&self.endpoint().state),
         }
+    }
+
+    /// Number of the cluster that it belongs to.
+    pub(super) fn pool_id(&self) -> ClusterId {
+        self.pool
+    }
+
+    /// The same endpoint for a target of another snapshot; `None` if it has left.
+    pub(super) fn as_of(&self, target: &Target) -> Option<Self> {
+        if self.is_dialed() {
+            target.cluster().dialed.as_ref()?;
+            return Some(Self {
+                target: target.clone(),
+                ..self.clone()
+            });
+        }
+        let cluster = target.pool(self.pool)?;
+        let endpoint = cluster.number_of(self.endpoint, &self.endpoint().state)?;
+        Some(target.at_pool(self.pool, endpoint))
     }
 
     /// Number of the endpoint within its cluster.
@@ -202,6 +237,11 @@ impl PickedEndpoint {
             None => self.cluster().endpoint(self.endpoint),
             Some(dialed) => dialed,
         }
+    }
+
+    /// Whether a request to another endpoint is the same for this one: no gateway, or the same, is on the way to both.
+    pub fn is_reached_as(&self, other: &Self) -> bool {
+        self.endpoint().hop == other.endpoint().hop
     }
 
     /// Whether it is the address that the client dialed.
@@ -237,7 +277,7 @@ impl PickedEndpoint {
                 .tls(endpoint)
                 .map(|client| TlsTarget { client, host: None }),
             client,
-            connected: None,
+            phase: None,
         }
     }
 

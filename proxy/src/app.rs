@@ -176,6 +176,7 @@ impl App {
         let signals = signals.and_end()?;
         let workers = start_workers(&settings, &shared, (&slot, &registry), &access_log)?;
         look_after(control, &slot);
+        let drained = Arc::clone(&slot);
         let sources = pages::Sources {
             slot,
             certificates,
@@ -192,7 +193,7 @@ impl App {
         };
         let ends = inheritance.serve(sockets, sources);
         Ok(Self {
-            shutdown: Shutdown::new(&settings, trigger, &workers.admission),
+            shutdown: Shutdown::new(&settings, trigger, &workers.admission, &drained),
             workers,
             quit,
             access_log,
@@ -214,6 +215,7 @@ impl App {
                     SignalAction::Reopen => self.access_log.reopen(),
                 },
                 () = self.quit.notified() => break,
+                () = self.shutdown.run() => break,
                 () = self.workload.ended() => {
                     self.shutdown.workload_has_ended();
                     break;

@@ -16,6 +16,7 @@ use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
 use super::park::{Done, linger};
 use super::server::Server;
+use super::timeouts::Timeouts;
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::http2::Reason;
@@ -109,11 +110,7 @@ impl<A: Handler> Service<'_, A> {
         let (driver, member) = (&mut self.driver, self.member);
         self.connection.draining.set(member.is_announced());
         let settings = &self.server.settings.http2;
-        let limits = Limits {
-            idle: self.server.timeouts.idle,
-            drain: self.server.timeouts.drain,
-            stall: settings.stall_timeout,
-        };
+        let limits = Limits::of(&self.server.timeouts, settings);
         loop {
             let now = member.now();
             match driver.poll(cx, now.0) {
@@ -152,13 +149,10 @@ impl<A: Handler> Service<'_, A> {
                 }
                 Action::Wait(due) => due,
             };
-            let rest_due = match (is_idle, self.rested) {
-                (false, _) => {
-                    self.rested = false;
-                    Tick::NEVER
-                }
-                (true, true) => Tick::NEVER,
-                (true, false) => self.farewell.idle_since.after(REST_AFTER),
+            self.rested &= is_idle;
+            let rest_due = match is_idle && !self.rested {
+                true => self.farewell.idle_since.after(REST_AFTER),
+                false => Tick::NEVER,
             };
             if now >= rest_due {
                 driver.rest();
@@ -251,6 +245,16 @@ struct Limits {
     idle: Duration,
     drain: Duration,
     stall: Duration,
+}
+
+impl Limits {
+    fn of(timeouts: &Timeouts, settings: &Settings) -> Self {
+        Self {
+            idle: timeouts.idle,
+            drain: timeouts.drain,
+            stall: settings.stall_timeout,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

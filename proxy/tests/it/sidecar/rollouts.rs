@@ -15,8 +15,9 @@ const ROLLOUTS: usize = 5;
 /// Clients that keep their connection, and as many that connect for each request.
 const CLIENTS: usize = 3;
 
-/// Requests that are answered between one step of a rollout and the next, at least.
-const REQUESTS_BETWEEN: usize = 50;
+/// Requests of each client that are answered between one step of a rollout and the next, at least. With two, none of them
+/// can still have a connection that it made, or a request that it sent, before the step.
+const REQUESTS_BETWEEN: usize = 8;
 
 /// Where a client connects to, and the address of the workload there.
 type Endpoint = (SocketAddr, SocketAddr);
@@ -52,7 +53,8 @@ impl Pod {
 #[derive(Default)]
 struct Shared {
     endpoints: Mutex<Vec<Endpoint>>,
-    answered: AtomicUsize,
+    /// By client.
+    answered: [AtomicUsize; 2 * CLIENTS],
     failures: Mutex<Vec<String>>,
     over: AtomicBool,
 }
@@ -64,7 +66,8 @@ impl Shared {
         captured(at, &dialed.to_string())
     }
 
-    fn ask(&self, is_kept: bool) {
+    fn ask(&self, client: usize) {
+        let is_kept = client < CLIENTS;
         let mut kept = None;
         for turn in 0.. {
             if self.over.load(Ordering::Relaxed) {
@@ -75,7 +78,7 @@ impl Shared {
             connection.send("GET / HTTP/1.1\r\nHost: web\r\n\r\n");
             match connection.try_reply() {
                 Ok(Some(reply)) if reply.status == 200 => {
-                    self.answered.fetch_add(1, Ordering::Relaxed);
+                    self.answered[client].fetch_add(1, Ordering::Relaxed);
                     let stays = is_kept && !reply.has("connection: close");
                     kept = stays.then_some(connection);
                 }
@@ -105,16 +108,19 @@ impl Load {
         shared.endpoints.lock().unwrap().extend(endpoints);
         let client = |number: usize| {
             let shared = Arc::clone(&shared);
-            std::thread::spawn(move || shared.ask(number < CLIENTS))
+            std::thread::spawn(move || shared.ask(number))
         };
         let clients = (0..2 * CLIENTS).map(client).collect();
         Self { shared, clients }
     }
 
     fn goes_on(&self) {
-        let answered = || self.shared.answered.load(Ordering::Relaxed);
-        let enough = answered() + REQUESTS_BETWEEN;
-        eventually("requests are answered", || answered() >= enough);
+        for answered in &self.shared.answered {
+            let enough = answered.load(Ordering::Relaxed) + REQUESTS_BETWEEN;
+            eventually("requests are answered", || {
+                answered.load(Ordering::Relaxed) >= enough
+            });
+        }
     }
 
     fn knows(&self, pod: &Pod, known: bool) {

@@ -112,8 +112,12 @@ impl Shutdown {
     /// Looks around and enters what follows; returns when time alone brings the next stage.
     fn step(&mut self) -> Option<Instant> {
         let now = Instant::now();
-        self.progress.enter(self.drain.stage(), now);
         self.look(now);
+        let asked = self.drain.stage();
+        if asked > self.progress.stage() {
+            log(asked, self.progress.times(), &self.admission, &self.seen);
+            self.progress.enter(asked, now);
+        }
         let Self {
             drain,
             admission,
@@ -199,7 +203,7 @@ fn log(stage: Stage, times: &Times, admission: &Admission, seen: &Seen) {
             );
         }
         Stage::Draining => {
-            if times.outbound.is_some() {
+            if times.outbound.is_some() && seen.ending.is_some() {
                 log_end_of_inbound(seen, (inbound, outbound));
             }
             tracing::info!(drain_time = ?times.drain_time, "draining: no new connections; waiting for in-flight requests");

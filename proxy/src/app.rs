@@ -176,6 +176,7 @@ impl App {
         let signals = signals.and_end()?;
         let workers = start_workers(&settings, &shared, (&slot, &registry), &access_log)?;
         look_after(control, &slot);
+        let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
         let sources = pages::Sources {
             slot,
             certificates,
@@ -183,22 +184,21 @@ impl App {
             status_table,
             quarantine,
             found,
-            drain: trigger.clone(),
+            drain: trigger,
             quit: Arc::clone(&quit),
             telemetry,
             access_log: Arc::clone(&access_log),
             settings: settings.clone(),
             logging,
         };
-        let ends = inheritance.serve(sockets, sources);
         Ok(Self {
-            shutdown: Shutdown::new(&settings, trigger, &workers.admission),
+            shutdown,
             workers,
             quit,
             access_log,
             signals,
             workload,
-            ends,
+            ends: inheritance.serve(sockets, sources),
             watches,
         })
     }
@@ -214,6 +214,7 @@ impl App {
                     SignalAction::Reopen => self.access_log.reopen(),
                 },
                 () = self.quit.notified() => break,
+                () = self.shutdown.run() => break,
                 () = self.workload.ended() => {
                     self.shutdown.workload_has_ended();
                     break;

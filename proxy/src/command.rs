@@ -80,6 +80,8 @@ pub enum Command {
     Health(health::HealthArgs),
     /// Wait until the proxy on this machine is ready
     Wait(health::WaitArgs),
+    /// Make the proxy on this machine tell its clients to go elsewhere, when its pod begins to end
+    Drain(health::DrainArgs),
     /// Make the kernel hand a workload's connections to its sidecar
     Iptables(iptables::IptablesArgs),
     /// Write the ServiceImports of one cluster from what other clusters export
@@ -132,6 +134,7 @@ fn dispatch(command: &Command) -> u8 {
         Command::Explain(args) => explain::run(args),
         Command::Health(args) => health::health(args),
         Command::Wait(args) => health::wait(args),
+        Command::Drain(args) => health::drain(args),
         Command::Iptables(args) => iptables::run(args),
         Command::Imports(args) => imports::run(args),
         Command::Control(args) => control::run(args),

@@ -5,8 +5,12 @@ use http::StatusCode;
 use super::reply::{Query, Reply};
 use super::state::AdminState;
 
-/// Stops taking connections; the process stays.
-pub(super) fn drain(state: &AdminState, _: Query<'_>) -> Reply {
+/// Stops taking connections, or with `?announce` only tells clients; the process stays.
+pub(super) fn drain(state: &AdminState, query: Query<'_>) -> Reply {
+    if query.value("announce").is_some() {
+        (state.announce)();
+        return Reply::text(StatusCode::OK, "clients are told to go elsewhere\n");
+    }
     (state.drain)();
     Reply::text(StatusCode::OK, "draining\n")
 }

@@ -62,7 +62,7 @@ pub(super) const PAGES: &[Page] = &[
     ),
     post(
         "/drain",
-        "drain: no new connections; in-flight requests finish",
+        "drain: no new connections; in-flight requests finish (?announce: serve, and tell clients to go elsewhere)",
         drain::drain,
     ),
     post("/quitquitquit", "drain, then exit", drain::quit),

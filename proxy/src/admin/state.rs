@@ -38,6 +38,8 @@ pub struct AdminState {
     pub dump: Source<Value>,
     /// Why a request would go where it goes.
     pub explain: Explainer,
+    /// Tells clients to go elsewhere; harmless when a drain runs already.
+    pub announce: Source<()>,
     /// Starts a drain; harmless when one runs already.
     pub drain: Source<()>,
     /// Asks the process to end as it does on SIGTERM.

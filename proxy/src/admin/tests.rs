@@ -150,6 +150,7 @@ fn state(
             let survey = Survey::new(&resources, &identity);
             crate::explain::explain(question, &Arc::default(), &survey)
         }),
+        announce: Box::new(|| ()),
         drain: count(drains),
         quit: count(quits),
         stats: Exposition::new(telemetry, Arc::new(AccessLog::off())),
@@ -357,6 +358,9 @@ async fn only_a_post_drains_or_quits() {
     assert_eq!(admin.drains.load(Ordering::Relaxed), 0);
     assert_eq!(admin.quits.load(Ordering::Relaxed), 0);
 
+    let announced = admin.post("/drain?announce").await;
+    assert_eq!(announced.body, "clients are told to go elsewhere\n");
+    assert_eq!(admin.drains.load(Ordering::Relaxed), 0);
     assert_eq!(admin.post("/drain").await.body, "draining\n");
     assert_eq!(admin.drains.load(Ordering::Relaxed), 1);
     assert_eq!(admin.post("/quitquitquit").await.status, 200);

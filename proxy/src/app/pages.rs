@@ -155,7 +155,8 @@ impl Sources {
         };
         let certificates = self.certificates;
         let journal = self.journal;
-        let (quarantine, quit, trigger) = (self.quarantine, self.quit, self.drain);
+        let (quarantine, quit, trigger) = (self.quarantine, self.quit, self.drain.clone());
+        let announced = self.drain;
         AdminState {
             build: build_info(),
             readiness: Box::new(readiness),
@@ -166,6 +167,7 @@ impl Sources {
             quarantined: Box::new(move || quarantined(&quarantine)),
             dump: Box::new(dump),
             explain: Box::new(explain),
+            announce: Box::new(move || announced.announce()),
             drain: Box::new(move || trigger.drain()),
             quit: Box::new(move || quit.notify_one()),
             stats: Exposition::new(self.telemetry, self.access_log)

@@ -1,76 +1,106 @@
-//! The end of the process: readiness fails, listeners drain, and what is left is closed.
+//! The end of the process: clients are told, listeners drain, and what is left is closed.
 //!
-//! A sidecar drains in two steps. A workload that ends still answers the requests that it has, and sends requests for
-//! them: inbound listeners drain first, and outbound listeners go on until no connection is left.
+//! | Stage | Sockets | Clients | Next |
+//! |---|---|---|---|
+//! | serving | open | served | announcing: on `strait drain`, or when the process is told to end (SIGTERM, SIGINT, `/quitquitquit`, the end of `--exit-with-pid`) |
+//! | announcing | open | served and told to go elsewhere, not ready | draining inbound (a gateway: draining): `--pre-drain` after the process was told to end |
+//! | draining inbound (sidecar) | inbound closed | requests in flight are finished; the workload is served | draining: no connection is left, or `--termination-drain` is over |
+//! | workload gone (sidecar) | inbound closed | the same, and what is idle is closed at once | the same |
+//! | draining | closed | requests in flight are finished | stopped: nothing is left, or `--drain-time` is over |
+//! | stopped | closed | closed | |
+//!
+//! A sidecar goes from announcing or draining inbound to workload gone once all ports of its workload are closed, told to
+//! end or not: a native sidecar is told by its preStop hook that the pod ends, and by SIGTERM that its workload has ended.
+//! A workload that ends still answers the requests that it has, and sends requests for them: inbound listeners drain first,
+//! and outbound listeners go on until no connection is left. [`progress`] has the transitions, [`workload_ports`] sees the
+//! end of the workload.
+
+mod progress;
+mod workload_ports;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
-use super::settings::{OutboundDrain, Settings};
+use self::progress::{Progress, Seen, Times};
+use self::workload_ports::WorkloadPorts;
+use super::settings::Settings;
 use crate::runtime::admission::Admission;
-use crate::runtime::drain::Trigger;
+use crate::runtime::drain::{Stage, Trigger};
+use crate::snapshot::SnapshotSlot;
 
-/// How long no connection is open before a sidecar takes its workload to be done. A client that opens a connection for each
-/// request has moments without one.
-const QUIET: Duration = Duration::from_secs(1);
+/// How often the ports of a workload are looked at during a drain.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Least time for connections of a workload to end once outbound listeners drain, too.
-const OUTBOUND_END: Duration = Duration::from_secs(1);
-
-/// Drains the listeners, and knows how long to wait.
+/// Takes the drain through its stages.
 pub(super) struct Shutdown {
     drain: Trigger,
     admission: Arc<Admission>,
-    pre_drain: Duration,
-    drain_time: Duration,
-    outbound: Option<OutboundDrain>,
+    slot: SnapshotSlot,
+    progress: Progress,
+    seen: Seen,
+    /// Ports of a sidecar's workload, once they were looked for.
+    ports: Option<WorkloadPorts>,
+    /// Connections of the workload when there was none open last.
+    admitted: usize,
 }
 
 impl Shutdown {
     /// The end of a process with these settings.
-    pub(super) fn new(settings: &Settings, drain: Trigger, admission: &Arc<Admission>) -> Self {
-        Self {
-            drain,
-            admission: Arc::clone(admission),
+    pub(super) fn new(
+        settings: &Settings,
+        drain: Trigger,
+        admission: &Arc<Admission>,
+        slot: &SnapshotSlot,
+    ) -> Self {
+        let times = Times {
             pre_drain: settings.pre_drain,
             drain_time: settings.drain_time,
             outbound: settings.outbound_drain,
+        };
+        Self {
+            drain,
+            admission: Arc::clone(admission),
+            slot: Arc::clone(slot),
+            progress: Progress::new(times),
+            seen: Seen::default(),
+            ports: None,
+            admitted: 0,
         }
     }
 
     /// Another process has the sockets: load balancers and the workload reach that one.
     pub(super) fn is_handed_over(&mut self) {
-        self.pre_drain = Duration::ZERO;
-        self.outbound = None;
+        let times = self.progress.times();
+        times.pre_drain = Duration::ZERO;
+        times.outbound = None;
     }
 
-    /// The workload opens no connection any more.
+    /// The workload takes and opens no connection any more.
     pub(super) fn workload_has_ended(&mut self) {
         tracing::info!("the process of the workload has ended (--exit-with-pid)");
-        if let Some(outbound) = &mut self.outbound {
+        self.seen.workload_gone = true;
+        if let Some(outbound) = &mut self.progress.times().outbound {
             outbound.minimum = Duration::ZERO;
         }
     }
 
     /// Drains until nothing is open any more, or the time for it is over.
-    pub(super) async fn drain(&self) {
-        self.drain.leave();
-        tracing::info!(pre_drain = ?self.pre_drain, "shutting down: no longer ready");
-        sleep(self.pre_drain).await;
-        let mut over = Instant::now() + self.drain_time;
-        if let Some(outbound) = self.outbound {
-            self.drain_inbound(outbound).await;
-            over = over.max(Instant::now() + OUTBOUND_END);
-        }
-        tracing::info!(drain_time = ?self.drain_time, "draining: no new connections; waiting for in-flight requests");
-        self.drain.drain();
-        tokio::select! {
-            () = self.drain.finished() => tracing::info!("drained"),
-            () = sleep_until(over) => {
-                tracing::warn!(connections = self.admission.total(), "drain time is over: open connections are closed");
+    pub(super) async fn drain(&mut self) {
+        self.seen.ending = Some(Instant::now());
+        self.run().await;
+    }
+
+    /// Goes from stage to stage; returns once the last one is over, for which the process has to be told to end. May be
+    /// dropped and called again.
+    pub(super) async fn run(&mut self) {
+        loop {
+            let due = self.step();
+            if self.progress.stage() == Stage::Stopped {
+                return;
             }
+            self.changed(due).await;
         }
     }
 
@@ -79,128 +109,125 @@ impl Shutdown {
         self.drain.stop();
     }
 
-    /// Drains inbound listeners, and serves the workload until it has no connection any more.
-    async fn drain_inbound(&self, settings: OutboundDrain) {
-        let (inbound, outbound) = self.connections();
-        tracing::info!(
-            inbound,
-            outbound,
-            termination_drain = ?settings.time,
-            minimum = ?settings.minimum,
-            "draining inbound: no new connections to the workload; its own connections are served"
-        );
-        self.drain.drain_inbound();
-        let done = async {
-            let quiet = QUIET.min(settings.minimum);
-            sleep(settings.minimum - quiet).await;
-            self.quiet(quiet).await;
+    /// Looks around and enters what follows; returns when time alone brings the next stage.
+    fn step(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        self.look(now);
+        let asked = self.drain.stage();
+        if asked > self.progress.stage() {
+            log(asked, self.progress.times(), &self.admission, &self.seen);
+            self.progress.enter(asked, now);
+        }
+        let Self {
+            drain,
+            admission,
+            progress,
+            seen,
+            ..
+        } = self;
+        let times = *progress.times();
+        progress.step(seen, now, |stage| {
+            log(stage, &times, admission, seen);
+            drain.raise(stage);
+        })
+    }
+
+    fn look(&mut self, now: Instant) {
+        let is_told = self.drain.stage() > Stage::Serving || self.seen.ending.is_some();
+        self.seen.announced = is_told;
+        if is_told && self.progress.times().outbound.is_some() && !self.seen.workload_gone {
+            let find = || WorkloadPorts::find(&self.slot.load());
+            self.seen.workload_gone = self.ports.get_or_insert_with(find).are_gone();
+        }
+        let admitted = self.admission.outbound_admitted();
+        self.seen.quiet = match self.seen.quiet {
+            _ if self.admission.total() > 0 => None,
+            Some(since) if admitted == self.admitted => Some(since),
+            _ => Some(now),
         };
-        let in_time = timeout(settings.time, done).await.is_ok();
-        let (inbound, outbound) = self.connections();
-        if in_time {
-            tracing::info!("draining inbound: no connection is left");
-        } else {
-            tracing::warn!(
+        self.admitted = admitted;
+        self.seen.finished = self.drain.running() == 0;
+    }
+
+    /// Waits for `due`, or for anything that may bring the next stage before.
+    async fn changed(&self, due: Option<Instant>) {
+        let stage = self.progress.stage();
+        let drains_inbound = matches!(stage, Stage::DrainingInbound | Stage::WorkloadGone);
+        let are_known = self.ports.as_ref().is_some_and(WorkloadPorts::are_known);
+        let looks = are_known && stage < Stage::WorkloadGone;
+        let look = looks.then(|| Instant::now() + LOOK_INTERVAL);
+        tokio::select! {
+            () = until(due.into_iter().chain(look).min()) => {}
+            () = self.drain.beyond(stage) => {}
+            () = self.admission.all_emptied(), if drains_inbound && self.seen.quiet.is_none() => {}
+            () = self.drain.finished(), if stage == Stage::Draining && !self.seen.finished => {}
+        }
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Tells the process log of a stage that is entered.
+fn log(stage: Stage, times: &Times, admission: &Admission, seen: &Seen) {
+    let (total, outbound) = (admission.total(), admission.outbound());
+    let inbound = total.saturating_sub(outbound);
+    match stage {
+        Stage::Serving => {}
+        Stage::Announcing if seen.ending.is_some() => {
+            tracing::info!(pre_drain = ?times.pre_drain, "shutting down: no longer ready; clients are told to go elsewhere");
+        }
+        Stage::Announcing => {
+            tracing::info!("no longer ready; clients are told to go elsewhere, and served");
+        }
+        Stage::DrainingInbound => {
+            let outbound_drain = times.outbound.map(|drain| (drain.time, drain.minimum));
+            let (termination_drain, minimum) = outbound_drain.unwrap_or_default();
+            tracing::info!(
                 inbound,
                 outbound,
-                "--termination-drain is over: connections of the workload drain, too"
+                ?termination_drain,
+                ?minimum,
+                "draining inbound: no new connections to the workload; its own connections are served"
+            );
+        }
+        Stage::WorkloadGone => {
+            tracing::info!(
+                inbound,
+                outbound,
+                "draining inbound: the workload takes no connections any more, and idle ones are closed"
+            );
+        }
+        Stage::Draining => {
+            if times.outbound.is_some() && seen.ending.is_some() {
+                log_end_of_inbound(seen, (inbound, outbound));
+            }
+            tracing::info!(drain_time = ?times.drain_time, "draining: no new connections; waiting for in-flight requests");
+        }
+        Stage::Stopped if seen.finished => tracing::info!("drained"),
+        Stage::Stopped => {
+            tracing::warn!(
+                connections = total,
+                "drain time is over: open connections are closed"
             );
         }
     }
+}
 
-    /// Waits until no connection has been open for this long.
-    async fn quiet(&self, time: Duration) {
-        loop {
-            self.admission.all_emptied().await;
-            let before = self.admission.outbound_admitted();
-            sleep(time).await;
-            if self.admission.total() == 0 && self.admission.outbound_admitted() == before {
-                return;
-            }
-        }
-    }
-
-    /// Open connections to the workload, and of the workload.
-    fn connections(&self) -> (usize, usize) {
-        let outbound = self.admission.outbound();
-        let inbound = self.admission.total().saturating_sub(outbound);
-        (inbound, outbound)
+fn log_end_of_inbound(seen: &Seen, (inbound, outbound): (usize, usize)) {
+    match seen.quiet {
+        Some(_) => tracing::info!("draining inbound: no connection is left"),
+        None => tracing::warn!(
+            inbound,
+            outbound,
+            "--termination-drain is over: connections of the workload drain, too"
+        ),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::runtime::drain::{self, Stage};
-
-    fn shutdown(outbound: OutboundDrain) -> (Shutdown, drain::Watch, Arc<Admission>) {
-        let (trigger, watch) = drain::pair();
-        let admission = Admission::new(1, 100);
-        let shutdown = Shutdown {
-            drain: trigger,
-            admission: Arc::clone(&admission),
-            pre_drain: Duration::ZERO,
-            drain_time: Duration::from_secs(30),
-            outbound: Some(outbound),
-        };
-        (shutdown, watch, admission)
-    }
-
-    const DEFAULTS: OutboundDrain = OutboundDrain {
-        time: Duration::from_secs(20),
-        minimum: Duration::from_secs(5),
-    };
-
-    /// Milliseconds from the begin of the drain until outbound listeners drain, too, with connections of the workload that are
-    /// open from one millisecond to another.
-    async fn outbound_until(connections: &'static [(u64, u64)]) -> u128 {
-        let (shutdown, watch, admission) = shutdown(DEFAULTS);
-        let begin = Instant::now();
-        for (from, to) in connections {
-            let admission = Arc::clone(&admission);
-            let at = move |millis: &u64| begin + Duration::from_millis(*millis);
-            let mut permit = (*from == 0).then(|| admission.admit(0).unwrap());
-            tokio::spawn(async move {
-                if permit.is_none() {
-                    sleep_until(at(from)).await;
-                    permit = admission.admit(0);
-                }
-                let mut permit = permit.unwrap();
-                permit.count_outbound();
-                sleep_until(at(to)).await;
-                drop(permit);
-            });
-        }
-        let ends = async {
-            watch.soft().await;
-            begin.elapsed().as_millis()
-        };
-        let (_, millis) = tokio::join!(shutdown.drain(), ends);
-        assert_eq!(watch.stage(), Stage::Draining);
-        millis
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn outbound_serves_while_the_workload_has_connections() {
-        for (connections, expected) in [
-            (&[][..], 5_000_u128),
-            (&[(0, 2_000)], 5_000),
-            (&[(0, 4_000), (4_500, 4_600), (5_500, 5_700)], 7_000),
-            (&[(0, 8_000)], 9_000),
-            (&[(0, 60_000)], 20_000),
-        ] {
-            let millis = outbound_until(connections).await;
-            assert!(millis.abs_diff(expected) < 100, "{connections:?}: {millis}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn outbound_drains_at_once_after_a_handover() {
-        let (mut shutdown, watch, _admission) = shutdown(DEFAULTS);
-        shutdown.is_handed_over();
-        let begin = Instant::now();
-        shutdown.drain().await;
-        assert_eq!(watch.stage(), Stage::Draining);
-        assert!(begin.elapsed() < Duration::from_millis(100));
-    }
-}
+mod tests;

@@ -11,6 +11,7 @@ use std::fmt;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -19,6 +20,9 @@ use crate::snapshot::ListenerKey;
 
 /// Slots of the wheel. Deadlines further off are looked at every so many ticks, which also forgets closed connections.
 const SLOTS: u64 = 64;
+
+/// Instead of the time since when a connection drains: its client is told to use another one, and nothing ends.
+const ANNOUNCED: Tick = Tick(Tick::NEVER.0 - 1);
 
 /// All connections of one worker.
 #[derive(Debug)]
@@ -29,14 +33,18 @@ pub struct ConnectionTable {
     swept: Cell<Tick>,
     members: Cell<usize>,
     joined: Notify,
+    /// Listeners whose clients are told to use other connections.
+    announced: RefCell<BTreeSet<ListenerKey>>,
     /// Listeners that were closed: connections that they still accept are drained from the start.
     closed: RefCell<BTreeSet<ListenerKey>>,
+    /// Whether connections that drain close as soon as they are idle.
+    ends_idle: Cell<bool>,
 }
 
 /// The deadline of one connection and its place in the wheel.
 struct ConnectionTimer {
     listener: Arc<ListenerKey>,
-    /// Since when the connection has been draining; never so far.
+    /// Since when the connection has been draining; never so far, or [`ANNOUNCED`].
     draining: Cell<Tick>,
     due: Cell<Tick>,
     slot: Cell<Tick>,
@@ -64,7 +72,11 @@ impl ConnectionTimer {
 
     fn draining(&self) -> Option<Tick> {
         let since = self.draining.get();
-        (since != Tick::NEVER).then_some(since)
+        (since < ANNOUNCED).then_some(since)
+    }
+
+    fn is_announced(&self) -> bool {
+        self.draining.get() != Tick::NEVER
     }
 }
 
@@ -81,9 +93,27 @@ impl ConnectionHandle {
         self.connection_table.now()
     }
 
+    /// Whether the client is told to use another connection.
+    pub fn is_announced(&self) -> bool {
+        self.timer.is_announced()
+    }
+
     /// Since when this connection has been asked to finish, if it has.
     pub fn draining(&self) -> Option<Tick> {
         self.timer.draining()
+    }
+
+    /// Whether this connection closes as soon as it is idle.
+    pub fn ends_idle(&self) -> bool {
+        self.connection_table.ends_idle.get() && self.draining().is_some()
+    }
+
+    /// How long this connection may be idle while it drains.
+    pub fn drain_idle(&self, time: Duration) -> Duration {
+        match self.ends_idle() {
+            true => Duration::ZERO,
+            false => time,
+        }
     }
 
     /// Wakes the task at `due`, or within a tick of it, in place of any deadline named before.
@@ -121,7 +151,9 @@ impl ConnectionTable {
             swept: Cell::default(),
             members: Cell::default(),
             joined: Notify::new(),
+            announced: RefCell::default(),
             closed: RefCell::default(),
+            ends_idle: Cell::default(),
         }
     }
 
@@ -133,6 +165,7 @@ impl ConnectionTable {
         }
         let draining = match self.closed.borrow().contains(&*listener) {
             true => self.clock.now(),
+            false if self.announced.borrow().contains(&*listener) => ANNOUNCED,
             false => Tick::NEVER,
         };
         let timer = Rc::new(ConnectionTimer {
@@ -151,21 +184,45 @@ impl ConnectionTable {
         }
     }
 
+    /// Tells the clients of a listener to use other connections, and serves them as before, new connections as well.
+    pub fn announce(&self, listener: &ListenerKey) {
+        if self.announced.borrow_mut().insert(listener.clone()) {
+            self.wake_each(|timer| {
+                let is_told = *timer.listener == *listener && !timer.is_announced();
+                if is_told {
+                    timer.draining.set(ANNOUNCED);
+                }
+                is_told
+            });
+        }
+    }
+
     /// Drains all connections of a listener, also connections that it still accepts.
     pub fn drain(&self, listener: &ListenerKey) {
         self.closed.borrow_mut().insert(listener.clone());
         let now = self.clock.advance();
-        for timer in self
-            .wheel
-            .borrow()
-            .iter()
-            .flatten()
-            .filter_map(Weak::upgrade)
-        {
-            if *timer.listener == *listener && timer.draining().is_none() {
+        self.wake_each(|timer| {
+            let begins = *timer.listener == *listener && timer.draining().is_none();
+            if begins {
                 timer.draining.set(now);
-                timer.wake();
             }
+            begins
+        });
+    }
+
+    /// Closes connections that drain as soon as they are idle.
+    pub fn end_idle(&self) {
+        if !self.ends_idle.replace(true) {
+            self.wake_each(|timer| timer.draining().is_some());
+        }
+    }
+
+    /// Wakes the connections for which `change` is true.
+    fn wake_each(&self, change: impl Fn(&ConnectionTimer) -> bool) {
+        let wheel = self.wheel.borrow();
+        let timers = wheel.iter().flatten().filter_map(Weak::upgrade);
+        for timer in timers.filter(|timer| change(timer)) {
+            timer.wake();
         }
     }
 

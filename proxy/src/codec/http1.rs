@@ -56,14 +56,18 @@ impl<A: Handler> AcceptedConnection<A> {
     pub async fn http1(mut self: Box<Self>) {
         self.count_as(ConnectionProtocol::Http1);
         let park_after = self.server.settings.http1.park_after;
-        let mut came_back_soon = false;
-        while let Some(mut parked) = until_parked(self, came_back_soon.then_some(park_after)).await
-        {
+        let (mut came_back_soon, mut is_reused) = (false, false);
+        loop {
+            let kept = (came_back_soon.then_some(park_after), is_reused);
+            let Some(mut parked) = until_parked(self, kept).await else {
+                return;
+            };
             let soon = parked.now().after(park_after);
             if !parked.readable().await {
                 return;
             }
             came_back_soon = parked.now() < soon;
+            is_reused = true;
             self = parked;
         }
     }
@@ -74,9 +78,9 @@ impl<A: Handler> AcceptedConnection<A> {
 /// What only a connection in use needs is boxed, so that the memory goes when it is parked.
 async fn until_parked<A: Handler>(
     connection: Box<AcceptedConnection<A>>,
-    park_after: Option<Duration>,
+    kept: (Option<Duration>, bool),
 ) -> Option<Box<AcceptedConnection<A>>> {
-    let lingering = match Box::pin(live(connection, park_after)).await {
+    let lingering = match Box::pin(live(connection, kept)).await {
         Ended::Gone => return None,
         Ended::Linger(left, done, message) => last_words(left, done, message),
         Ended::Parked(parked) => return Some(parked),
@@ -98,17 +102,17 @@ async fn last_words<A: Handler>(
 /// Serves requests until the connection is idle, or over.
 async fn live<A: Handler>(
     mut accepted: Box<AcceptedConnection<A>>,
-    park_after: Option<Duration>,
+    (park_after, is_reused): (Option<Duration>, bool),
 ) -> Ended<Box<AcceptedConnection<A>>> {
     let connection = &accepted.connection(DownstreamProtocol::Http1);
     let (server, member) = (&accepted.server, &accepted.member);
     let mut service = Service {
-        driver: Driver::new(server, connection, accepted.socket),
+        driver: Driver::new(server, connection, accepted.socket, is_reused),
         watchdog: Watchdog::new(member.now()),
         timeouts: server.timeouts.http1(&server.settings.http1, park_after),
     };
     let outcome = poll_fn(|cx| {
-        connection.draining.set(member.draining().is_some());
+        connection.draining.set(member.is_announced());
         service.poll(cx, member)
     });
     let outcome = outcome.await;
@@ -146,7 +150,11 @@ impl<A: Handler> Service<'_, A> {
             return Poll::Ready(Outcome::End(end));
         }
         let seen = self.driver.activity(member);
-        match self.watchdog.decide(&seen, &self.timeouts, member.now()) {
+        let timeouts = Timeouts {
+            drain_idle: member.drain_idle(self.timeouts.drain_idle),
+            ..self.timeouts
+        };
+        match self.watchdog.decide(&seen, &timeouts, member.now()) {
             Action::Close => Poll::Ready(Outcome::End(End::Close)),
             Action::Park => Poll::Ready(Outcome::Park),
             Action::Refuse(refusal) => Poll::Ready(Outcome::Refuse(refusal)),

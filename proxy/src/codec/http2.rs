@@ -16,6 +16,7 @@ use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
 use super::park::{Done, linger};
 use super::server::Server;
+use super::timeouts::Timeouts;
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::http2::Reason;
@@ -107,13 +108,9 @@ impl Last {
 impl<A: Handler> Service<'_, A> {
     fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Last> {
         let (driver, member) = (&mut self.driver, self.member);
-        self.connection.draining.set(member.draining().is_some());
+        self.connection.draining.set(member.is_announced());
         let settings = &self.server.settings.http2;
-        let limits = Limits {
-            idle: self.server.timeouts.idle,
-            drain: self.server.timeouts.drain,
-            stall: settings.stall_timeout,
-        };
+        let limits = Limits::of(&self.server.timeouts, settings);
         loop {
             let now = member.now();
             match driver.poll(cx, now.0) {
@@ -132,8 +129,13 @@ impl<A: Handler> Service<'_, A> {
                 ended: driver.ended().wrapping_sub(self.connection.tunnels.get()),
                 unflushed: driver.is_unsent(),
                 moved: driver.moved(),
+                announced: member.is_announced(),
                 draining: member.draining(),
             };
+            let is_idle = seen.begun == seen.ended;
+            if is_idle && member.ends_idle() && driver.engine().leave_for_good() {
+                continue;
+            }
             let head_timeout = self.server.settings.http1.head_timeout;
             let head_due = head_due(&mut self.head_since, driver, head_timeout, now);
             if now >= head_due {
@@ -147,13 +149,10 @@ impl<A: Handler> Service<'_, A> {
                 }
                 Action::Wait(due) => due,
             };
-            let rest_due = match (seen.begun == seen.ended, self.rested) {
-                (false, _) => {
-                    self.rested = false;
-                    Tick::NEVER
-                }
-                (true, true) => Tick::NEVER,
-                (true, false) => self.farewell.idle_since.after(REST_AFTER),
+            self.rested &= is_idle;
+            let rest_due = match is_idle && !self.rested {
+                true => self.farewell.idle_since.after(REST_AFTER),
+                false => Tick::NEVER,
             };
             if now >= rest_due {
                 driver.rest();
@@ -212,6 +211,9 @@ fn since_start(now: Tick) -> Duration {
     TICK.saturating_mul(u32::try_from(now.0).unwrap_or(u32::MAX))
 }
 
+/// How long a new peer may take for its first request before it learns that we leave.
+const FIRST_REQUEST: Duration = Duration::from_secs(1);
+
 /// How long a peer that has no stream open may take to acknowledge that we leave.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -233,6 +235,8 @@ struct Seen {
     ended: u32,
     unflushed: bool,
     moved: u32,
+    /// Whether the peer is to use another connection.
+    announced: bool,
     draining: Option<Tick>,
 }
 
@@ -241,6 +245,16 @@ struct Limits {
     idle: Duration,
     drain: Duration,
     stall: Duration,
+}
+
+impl Limits {
+    fn of(timeouts: &Timeouts, settings: &Settings) -> Self {
+        Self {
+            idle: timeouts.idle,
+            drain: timeouts.drain,
+            stall: settings.stall_timeout,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,6 +291,9 @@ impl Farewell {
         let end = end.unwrap_or(Tick::NEVER);
         let due = match self.left {
             None if seen.draining.is_some() => now,
+            // a peer that has just connected has a request to send, which it would not be sure of otherwise
+            None if seen.announced && seen.begun == 0 => self.idle_since.after(FIRST_REQUEST),
+            None if seen.announced => now,
             _ if busy => Tick::NEVER,
             None => self.idle_since.after(limits.idle),
             Some(left) => self.idle_since.max(left).after(FAREWELL),
@@ -309,6 +326,7 @@ mod tests {
             ended,
             unflushed: false,
             moved: 0,
+            announced: draining.is_some(),
             draining: draining.map(Tick),
         }
     }
@@ -365,6 +383,23 @@ mod tests {
             Action::Wait(Tick(91))
         );
         assert_eq!(decide(&mut farewell, (2, 1, Some(10)), 311), Action::Close);
+    }
+
+    #[test]
+    fn announcement_sends_goaway_once_the_first_request_is_there_and_sets_no_end() {
+        let mut farewell = Farewell::new(Tick(10));
+        let at = |farewell: &mut Farewell, begun, ended, now| {
+            let announced = Seen {
+                announced: true,
+                ..seen((begun, ended, None))
+            };
+            farewell.decide(announced, &LIMITS, Tick(now))
+        };
+        assert_eq!(at(&mut farewell, 0, 0, 10), Action::Wait(Tick(21)));
+        let mut silent = farewell;
+        assert_eq!(at(&mut silent, 0, 0, 21), Action::Leave);
+        assert_eq!(at(&mut farewell, 1, 0, 12), Action::Leave);
+        assert_eq!(at(&mut farewell, 1, 0, 5_000), Action::Wait(Tick::NEVER));
     }
 
     #[test]

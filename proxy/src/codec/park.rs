@@ -28,7 +28,7 @@ pub(super) fn readable<'a>(
 ) -> impl Future<Output = bool> + 'a {
     let since = member.now();
     poll_readable(socket, member, move |draining| match draining {
-        Some(drain) => since.max(drain).after(*patience.drain_idle),
+        Some(drain) => (since.max(drain)).after(member.drain_idle(*patience.drain_idle)),
         None => since.after(*patience.idle),
     })
 }

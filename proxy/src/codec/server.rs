@@ -115,6 +115,16 @@ impl<A: Handler> Server<A> {
         &self.supervisor
     }
 
+    /// Asks the clients of a listener that stays open to go elsewhere, in the same words as [`Self::drain_listener`].
+    pub fn announce_listener(&self, listener: &ListenerKey) {
+        self.connection_table.announce(listener);
+    }
+
+    /// Closes connections of listeners that were closed as soon as they are idle.
+    pub fn end_idle(&self) {
+        self.connection_table.end_idle();
+    }
+
     /// Asks the connections of a listener that is being closed to go elsewhere: HTTP/1 by `connection: close` on their
     /// next response, HTTP/2 by GOAWAY.
     pub fn drain_listener(&self, listener: &ListenerKey) {

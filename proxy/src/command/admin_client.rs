@@ -1,4 +1,4 @@
-//! Asks a running proxy: one GET to its admin server.
+//! Asks a running proxy: one request to its admin server.
 
 use std::io::{Error, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -16,10 +16,19 @@ const RESPONSE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 ///
 /// If no connection is possible, or if what answers is no HTTP server.
 pub(super) fn get(admin: &str, target: &str) -> std::io::Result<(u16, String)> {
+    request("GET", admin, target)
+}
+
+/// The same for a request of this method, without a body.
+///
+/// # Errors
+///
+/// As [`get`].
+pub(super) fn request(method: &str, admin: &str, target: &str) -> std::io::Result<(u16, String)> {
     let authority = admin.strip_prefix("http://").unwrap_or(admin);
     let authority = authority.trim_end_matches('/');
     let request =
-        format!("GET {target} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n");
+        format!("{method} {target} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n");
     let text = exchange(authority, request.as_bytes())?;
     let no_http = || Error::other("not an HTTP response");
     let (head, body) = text.split_once("\r\n\r\n").ok_or_else(no_http)?;

@@ -1,20 +1,20 @@
-//! `strait health` and `strait wait`: whether a proxy on this machine is ready.
+//! `strait health`, `strait wait` and `strait drain`: whether a proxy on this machine is ready, and that it should not be.
 //!
-//! Both ask `/healthz/ready` of its admin server, so that a container without a shell can be probed, and a start hook can hold
-//! back the workload until the proxy takes traffic.
+//! They ask its admin server, so that a container without a shell can be probed, a start hook can hold back the workload until
+//! the proxy takes traffic, and a stop hook can tell the proxy that its pod ends.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::admin_client::get;
+use super::admin_client::{get, request};
 use super::args::socket_address;
 use super::duration::duration;
 use super::{EXIT_DONE, EXIT_INPUT, report};
 
 /// How long `strait wait` pauses between two questions.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(25);
 
 /// Arguments of `strait health`.
 #[derive(Debug, Args)]
@@ -46,6 +46,26 @@ pub struct WaitArgs {
         value_parser = duration
     )]
     pub timeout: Duration,
+}
+
+/// Arguments of `strait drain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The proxy fails its readiness probe, tells clients to go elsewhere (`connection: close`, GOAWAY), and serves open and
+new connections until it gets SIGTERM, or until the workload of a sidecar takes no connections any more.
+
+Example:
+  preStop: {exec: {command: [/strait, drain]}}   of a native sidecar, which gets SIGTERM after its workload has ended")]
+pub struct DrainArgs {
+    /// Address of the proxy's admin server
+    #[arg(
+        long,
+        value_name = "IP:PORT",
+        default_value = "127.0.0.1:15000",
+        env = "STRAIT_ADMIN",
+        value_parser = socket_address
+    )]
+    pub admin: std::net::SocketAddr,
 }
 
 /// Which proxy is asked.
@@ -97,6 +117,19 @@ pub fn wait(args: &WaitArgs) -> u8 {
         }
         thread::sleep(PAUSE.min(left));
     }
+}
+
+/// Runs `strait drain`.
+pub fn drain(args: &DrainArgs) -> u8 {
+    let admin = args.admin;
+    let answer = request("POST", &admin.to_string(), "/drain?announce");
+    exit(match answer {
+        Ok((200, _)) => Ok(()),
+        Ok((status, _)) => Err(format!(
+            "{admin} answers {status} for POST /drain: is it the admin server of a proxy?"
+        )),
+        Err(error) => Err(format!("no proxy answers at {admin}: {error}")),
+    })
 }
 
 fn exit(ready: Result<(), String>) -> u8 {

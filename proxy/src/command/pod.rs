@@ -20,7 +20,8 @@ pub struct PodArgs {
     /// connections to the workload drain. It ends before, once neither side has had a connection for 1s
     #[arg(long, value_name = "DURATION", default_value = "20s", env = "STRAIT_TERMINATION_DRAIN", value_parser = duration)]
     pub termination_drain: Duration,
-    /// Minimum of that time, also without a connection: a workload that shuts down may open new ones
+    /// Minimum of that time, also without a connection: a workload that shuts down may open new ones. At most 1s once it
+    /// has closed its ports
     #[arg(long, value_name = "DURATION", default_value = "5s", env = "STRAIT_TERMINATION_DRAIN_MINIMUM", value_parser = duration)]
     pub termination_drain_minimum: Duration,
     /// Process of a job, by number or by a file that the job writes its number to: the proxy drains and exits with 0 once

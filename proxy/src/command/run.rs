@@ -130,8 +130,9 @@ pub struct ServeArgs {
         value_parser = log_level
     )]
     pub log_level: String,
-    /// Time that the proxy goes on serving after SIGTERM while /healthz/ready fails, so that load balancers stop sending
-    /// first; in Kubernetes 5s to 15s, within terminationGracePeriodSeconds
+    /// Time that the proxy goes on serving after SIGTERM while /healthz/ready fails and clients are told to go elsewhere, so
+    /// that load balancers stop sending first; in Kubernetes 5s to 15s, within terminationGracePeriodSeconds. Of a sidecar
+    /// it ends before, once the workload has closed its ports
     #[arg(long, value_name = "DURATION", default_value = "0s", env = "STRAIT_PRE_DRAIN", value_parser = duration)]
     pub pre_drain: Duration,
     /// Time for requests in flight to finish after SIGTERM and --pre-drain

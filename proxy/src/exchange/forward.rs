@@ -16,6 +16,7 @@ use self::reply_body::{ReplyBody, StreamBody};
 use super::attempt;
 use super::attempt::request::AttemptResult;
 use super::downstream::body::DownstreamBody;
+use super::downstream::connection::{DownstreamProtocol, Unreached};
 use super::message::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME};
 use super::message::local_reply::LocalReply;
 use super::record::{Ending, Record};
@@ -23,6 +24,7 @@ use super::select::context::RequestContext;
 use crate::error::{Error, Kind};
 use crate::filter::hop_by_hop;
 use crate::pool;
+use crate::snapshot::Direction;
 use crate::telemetry::ResponseFlags;
 
 /// Sends the request to a destination of the route and returns its response, or a local reply.
@@ -73,7 +75,22 @@ fn fail(
         snapshot: prepared.response.snapshot.take(),
         reply,
     };
-    refuse(context, &mut refused, record)
+    let mut response = refuse(context, &mut refused, record);
+    if is_unreached(context, prepared, error) {
+        response.extensions_mut().insert(Unreached);
+    }
+    response
+}
+
+/// Whether the workload beside a sidecar takes no connections, and the request may be sent to another one.
+fn is_unreached(context: &RequestContext<'_>, prepared: &Prepared<'_>, error: &Error) -> bool {
+    let connection = context.connection;
+    let listener = (context.snapshot).listener(&connection.listener, connection.client.destination);
+    let is_inbound = listener.is_some_and(|found| found.direction == Direction::Inbound);
+    let is_refused = error.kind() == Kind::ConnectFailed && error.transport().is_none();
+    let is_safe = connection.protocol == DownstreamProtocol::Http2
+        || prepared.forwarded.outgoing.is_idempotent();
+    is_inbound && is_refused && is_safe
 }
 
 /// What the client gets when the last attempt fails.

@@ -12,6 +12,8 @@ use crate::fields;
 pub const NOMINATED_MAX: usize = 9;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+/// What Envoy calls the operation, for the trace of the proxy that sent the request: not for the client behind that.
+const DECORATOR_OPERATION: HeaderName = HeaderName::from_static("x-envoy-decorator-operation");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
 /// The `Connection` header names something that it must not, or too much; the request is answered with 400.
@@ -39,6 +41,9 @@ const HOP_BY_HOP: [HeaderName; 6] = [
     UPGRADE,
 ];
 
+/// Bit of [`DECORATOR_OPERATION`], beyond those of [`HOP_BY_HOP`].
+const DECORATOR: u8 = 1 << 6;
+
 impl Present {
     /// Which of them are there: one pass over the names, in which their lengths sort out nearly all others.
     fn of(headers: &HeaderMap) -> Self {
@@ -47,13 +52,19 @@ impl Present {
             if matches!(name.as_str().len(), 2 | 7 | 10 | 16 | 17) {
                 let found = HOP_BY_HOP.iter().position(|one| one == name);
                 present |= found.map_or(0, |index| 1 << index);
+            } else if name == DECORATOR_OPERATION {
+                present |= DECORATOR;
             }
         }
         Self(present)
     }
 
     fn is_empty(self) -> bool {
-        self.0 == 0
+        self.0 & !DECORATOR == 0
+    }
+
+    fn has_decorator(self) -> bool {
+        self.0 & DECORATOR != 0
     }
 
     fn names(self) -> impl Iterator<Item = &'static HeaderName> {
@@ -94,11 +105,15 @@ pub fn strip_request(headers: &mut HeaderMap, upgrading: bool) -> Result<(), Inv
     Ok(())
 }
 
-/// Takes the hop-by-hop headers out of a response; `upgrading` is whether it is the 101 to an upgrade.
+/// Takes the hop-by-hop headers out of a response, and `x-envoy-decorator-operation`, as Envoy does; `upgrading` is whether
+/// it is the 101 to an upgrade.
 ///
 /// What an upstream's `Connection` names wrongly is left alone: its response is not refused for it.
 pub fn strip_response(headers: &mut HeaderMap, upgrading: bool) {
     let present = Present::of(headers);
+    if present.has_decorator() {
+        headers.remove(DECORATOR_OPERATION);
+    }
     if present.is_empty() {
         return;
     }

@@ -255,10 +255,16 @@ impl Server {
         }
     }
 
-    fn leave_for_good(&mut self) {
+    /// Leaves without waiting for what the peer may have sent: it learns that this was not served. False if that is so
+    /// already.
+    pub fn leave_for_good(&mut self) -> bool {
+        if self.role.leaving == Leaving::Final {
+            return false;
+        }
         self.role.leaving = Leaving::Final;
         self.ignores_new = true;
         frame::write_go_away(self.output.buffer(), self.last, Reason::NO_ERROR);
+        true
     }
 
     /// Whether we have left: nothing is open and nothing more is taken.

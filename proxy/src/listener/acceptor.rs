@@ -16,7 +16,7 @@ use super::socket::{self, Listening};
 use crate::codec::Handler;
 use crate::codec::transport::{Transport, canonical};
 use crate::runtime::open_files::SpareFile;
-use crate::snapshot::{ListenerKey, UNIX_PEER};
+use crate::snapshot::{Direction, ListenerKey, UNIX_PEER};
 use crate::telemetry::Counter;
 
 /// Connections accepted before other tasks of the worker get their turn.
@@ -28,6 +28,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long handshakes that have begun may take to be completed once no new ones are accepted: a round trip over the
 /// widest network, with one loss on the way.
 const HANDSHAKE_TIME: Duration = Duration::from_millis(250);
+
+/// The same for the workload of a sidecar, which is on the same machine.
+const LOCAL_HANDSHAKE_TIME: Duration = Duration::from_millis(10);
 
 /// A listening socket in the worker's poller.
 #[derive(Debug)]
@@ -167,6 +170,10 @@ async fn accept_handshakes<A: Handler>(
     listener: &Socket,
 ) {
     listener.close_door();
+    let time = match context.codec.direction(key) {
+        Some(Direction::Outbound) => LOCAL_HANDSHAKE_TIME,
+        _ => HANDSHAKE_TIME,
+    };
     let accept_all = async {
         loop {
             let accepted = poll_fn(|cx| listener.poll_accept(cx)).await;
@@ -175,7 +182,7 @@ async fn accept_handshakes<A: Handler>(
             }
         }
     };
-    drop(tokio::time::timeout(HANDSHAKE_TIME, accept_all).await);
+    drop(tokio::time::timeout(time, accept_all).await);
     let limit = usize::from(context.settings.backlog);
     accept_ready(context, key, listener, limit);
 }

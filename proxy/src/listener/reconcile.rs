@@ -48,8 +48,8 @@ enum Listener {
     Open(Vec<Acceptor>),
 }
 
-/// Keeps the listeners that `wanted` names open until a drain begins, then closes them all. Inbound listeners close
-/// before that, at [`Stage::DrainingInbound`].
+/// Keeps the listeners that `wanted` names open until a drain begins, then closes them all. Their clients are told from
+/// [`Stage::Announcing`] on. Inbound listeners close before the others, at [`Stage::DrainingInbound`].
 ///
 /// When it returns, what the kernel had queued is accepted and the sockets are closed.
 pub async fn run<A: Handler>(
@@ -59,14 +59,25 @@ pub async fn run<A: Handler>(
 ) {
     let mut listeners = BTreeMap::new();
     loop {
+        let stage = drain.stage();
+        if stage >= Stage::Draining {
+            break;
+        }
         let keys = Arc::clone(&wanted.borrow_and_update());
-        let drains_inbound = drain.stage() >= Stage::DrainingInbound;
-        let keys = match drains_inbound {
-            true => Arc::new(without_inbound(&context, &keys)),
+        let keys = match stage >= Stage::DrainingInbound {
+            true => Arc::new(without(&context, Direction::Inbound, &keys)),
             false => keys,
         };
+        if stage == Stage::WorkloadGone {
+            context.codec.end_idle();
+        }
         // Acceptors that are no longer wanted end by themselves when dropped.
         drop(fit(&context, &mut listeners, &keys));
+        if stage >= Stage::Announcing {
+            let told = without(&context, Direction::Outbound, &keys);
+            told.iter()
+                .for_each(|key| context.codec.announce_listener(key));
+        }
         let again = retry_at(&listeners);
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() {
@@ -74,8 +85,7 @@ pub async fn run<A: Handler>(
                 drain.soft().await;
                 break;
             },
-            () = drain.soft() => break,
-            () = drain.inbound(), if !drains_inbound => {}
+            () = drain.beyond(stage) => {}
             () = sleep_until(again) => retry(&context, &mut listeners),
         }
     }
@@ -86,13 +96,14 @@ pub async fn run<A: Handler>(
     }
 }
 
-/// The listeners that are not inbound ones of a sidecar.
-fn without_inbound<A: Handler>(
+/// The listeners that are not of this direction.
+fn without<A: Handler>(
     context: &ListenerContext<A>,
+    direction: Direction,
     wanted: &BTreeSet<ListenerKey>,
 ) -> BTreeSet<ListenerKey> {
-    let is_inbound = |key: &ListenerKey| context.codec.direction(key) == Some(Direction::Inbound);
-    let others = wanted.iter().filter(|key| !is_inbound(key));
+    let is_of = |key: &ListenerKey| context.codec.direction(key) == Some(direction);
+    let others = wanted.iter().filter(|key| !is_of(key));
     others.cloned().collect()
 }
 

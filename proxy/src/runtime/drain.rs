@@ -1,7 +1,8 @@
-//! Drain: a trigger and its watches, first soft, then hard.
+//! Drain: a trigger and its watches, first announced, then soft, then hard.
 //!
-//! Soft: take nothing new, finish what runs. Hard: stop now. The stage only ever rises. A task that still has something to
-//! finish holds a [`Running`]; the trigger's side waits until none is left.
+//! Announced: serve as before, and tell clients to go elsewhere. Soft: take nothing new, finish what runs. Hard: stop now.
+//! The stage only ever rises; `app::shutdown` decides when. A task that still has something to finish holds a [`Running`];
+//! the trigger's side waits until none is left.
 
 use std::sync::Arc;
 
@@ -15,10 +16,13 @@ pub enum Stage {
     /// Take new work.
     #[default]
     Serving,
-    /// Serve as before, and say that others should be asked from now on.
-    Leaving,
+    /// Serve open and new connections as before, and tell clients to use others: not ready, `connection: close`, GOAWAY.
+    /// Outbound listeners of a sidecar tell nobody: the workload has no other proxy.
+    Announcing,
     /// A sidecar only: inbound listeners drain, outbound listeners serve as before.
     DrainingInbound,
+    /// A sidecar only: the same, and idle inbound connections close at once, since no request can reach the workload.
+    WorkloadGone,
     /// Take nothing new, finish what runs, ask peers to go elsewhere.
     Draining,
     /// Stop now, whatever runs.
@@ -53,14 +57,9 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// Says that the drain is near.
-    pub fn leave(&self) {
-        self.raise(Stage::Leaving);
-    }
-
-    /// Begins to drain the inbound listeners of a sidecar.
-    pub fn drain_inbound(&self) {
-        self.raise(Stage::DrainingInbound);
+    /// Tells clients to go elsewhere, and serves as before.
+    pub fn announce(&self) {
+        self.raise(Stage::Announcing);
     }
 
     /// Begins to drain; does nothing when that has begun already.
@@ -78,6 +77,12 @@ impl Trigger {
         *self.stage.borrow()
     }
 
+    /// Waits for a stage beyond this one.
+    pub async fn beyond(&self, stage: Stage) {
+        // the sender is here, so that waiting cannot fail
+        let _ = self.stage.subscribe().wait_for(|now| *now > stage).await;
+    }
+
     /// How much is still running.
     pub fn running(&self) -> usize {
         self.count.running.load(Ordering::Acquire)
@@ -93,7 +98,8 @@ impl Trigger {
         }
     }
 
-    fn raise(&self, to: Stage) {
+    /// Raises the stage; does nothing when it is there already.
+    pub fn raise(&self, to: Stage) {
         self.stage.send_if_modified(|stage| {
             let rises = *stage < to;
             *stage = (*stage).max(to);
@@ -115,19 +121,19 @@ impl Watch {
         *self.stage.borrow()
     }
 
-    /// Waits for [`Stage::DrainingInbound`] or later.
-    pub async fn inbound(&self) {
-        self.at_least(Stage::DrainingInbound).await;
+    /// Waits for a stage beyond this one.
+    pub async fn beyond(&self, stage: Stage) {
+        self.until(|now| now > stage).await;
     }
 
     /// Waits for [`Stage::Draining`] or later.
     pub async fn soft(&self) {
-        self.at_least(Stage::Draining).await;
+        self.until(|now| now >= Stage::Draining).await;
     }
 
     /// Waits for [`Stage::Stopped`].
     pub async fn hard(&self) {
-        self.at_least(Stage::Stopped).await;
+        self.until(|now| now >= Stage::Stopped).await;
     }
 
     /// Keeps [`Trigger::finished`] waiting until the returned value is dropped.
@@ -136,10 +142,10 @@ impl Watch {
         Running(Arc::clone(&self.count))
     }
 
-    async fn at_least(&self, stage: Stage) {
+    async fn until(&self, reached: impl Fn(Stage) -> bool) {
         let mut watch = self.stage.clone();
         // A trigger that is gone can never raise the stage: wait for ever.
-        if watch.wait_for(|now| *now >= stage).await.is_err() {
+        if watch.wait_for(|now| reached(*now)).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -180,7 +186,9 @@ mod tests {
     #[test]
     fn stages_rise_and_never_fall() {
         let (trigger, watch) = pair();
-        assert!(!is_ready(watch.soft()));
+        trigger.announce();
+        assert!(is_ready(watch.beyond(Stage::Serving)) && is_ready(trigger.beyond(Stage::Serving)));
+        assert!(!is_ready(watch.beyond(Stage::Announcing)) && !is_ready(watch.soft()));
         trigger.drain();
         assert!(is_ready(watch.soft()) && !is_ready(watch.hard()));
         trigger.stop();

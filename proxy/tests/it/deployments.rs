@@ -221,5 +221,8 @@ fn native_sidecar_is_an_init_container_that_goes_on() {
     let sidecar = pod.find("name: sidecar\n").expect("the sidecar");
     let goes_on = pod.find("restartPolicy: Always").expect("a restart policy");
     assert!(capture < sidecar && sidecar < goes_on, "{pod}");
-    assert!(!pod.contains("postStart"), "{pod}");
+    assert!(
+        pod.contains("postStart") && pod.contains("preStop"),
+        "{pod}"
+    );
 }

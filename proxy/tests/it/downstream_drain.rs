@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use proxy::exchange::downstream::connection::Unreached;
 use proxy::exchange::{Connection, DownstreamBody};
+use proxy::runtime::drain::Stage;
 use proxy::snapshot::ListenerKey;
 use tokio::sync::Semaphore;
 
@@ -216,4 +218,130 @@ async fn drain_loses_no_accepted_http2_request() {
     tokio::task::spawn_blocking(move || downstream.join())
         .await
         .unwrap();
+}
+
+#[test]
+fn announcement_closes_told_connections_and_serves_new_ones() {
+    let mut settings = settings();
+    settings.codec.http1.park_after = Duration::from_millis(1);
+    let downstream = Downstream::start(&settings, || hello);
+    let address = downstream.address();
+    let mut used = Raw::connect(address);
+    used.send(GET).reply();
+    let mut silent = Raw::connect(address);
+    eventually("both are accepted", || downstream.connections() == 2);
+    downstream.drain.announce();
+    eventually("clients are told", || {
+        let reply = Raw::connect(address).send(GET).reply();
+        assert_eq!(reply.status, 200);
+        reply.has("connection: close")
+    });
+    for client in [&mut used, &mut silent] {
+        let reply = client.send(GET).reply();
+        assert_eq!((reply.status, &reply.body[..]), (200, &b"hello"[..]));
+        assert!(reply.has("connection: close"), "{reply:?}");
+        assert!(client.is_closed());
+    }
+    downstream.drain.drain();
+    downstream.join();
+}
+
+#[test]
+fn idle_connections_end_at_once_when_the_workload_is_gone() {
+    let mut settings = settings();
+    settings.codec.timeouts.drain_idle = Duration::from_secs(3600);
+    settings.codec.http1.park_after = Duration::from_millis(1);
+    let downstream = Downstream::start(&settings, || hello);
+    let mut clients = [(); 2].map(|()| Raw::connect(downstream.address()));
+    clients[0].send(GET).reply();
+    eventually("both are accepted", || downstream.connections() == 2);
+    downstream.drain.raise(Stage::WorkloadGone);
+    // what the reconciler of a sidecar does with inbound listeners
+    downstream.want([]);
+    for mut client in clients {
+        assert!(client.is_closed());
+    }
+    downstream.drain.drain();
+    downstream.join();
+}
+
+/// An HTTP/2 client, and the end of its connection.
+async fn http2(
+    address: std::net::SocketAddr,
+) -> (
+    hyper::client::conn::http2::SendRequest<Empty<bytes::Bytes>>,
+    tokio::task::JoinHandle<hyper::Result<()>>,
+) {
+    let tcp = tokio::net::TcpStream::connect(address).await.unwrap();
+    let io = TokioIo::new(tcp);
+    let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), io)
+        .await
+        .unwrap();
+    (sender, tokio::spawn(connection))
+}
+
+fn http2_get() -> Request<Empty<bytes::Bytes>> {
+    Request::get("http://a.test/").body(Empty::new()).unwrap()
+}
+
+#[tokio::test]
+async fn announcement_says_goaway_to_idle_http2_and_serves_the_first_request_of_new_connections() {
+    let downstream = Downstream::hello();
+    let (mut idle, idle_ends) = http2(downstream.address()).await;
+    assert_eq!(idle.send_request(http2_get()).await.unwrap().status(), 200);
+    downstream.drain.announce();
+    idle_ends.await.unwrap().unwrap();
+    for _ in 0..3 {
+        let (mut new, new_ends) = http2(downstream.address()).await;
+        assert_eq!(new.send_request(http2_get()).await.unwrap().status(), 200);
+        new_ends.await.unwrap().unwrap();
+    }
+    downstream.drain.drain();
+    tokio::task::spawn_blocking(move || downstream.join())
+        .await
+        .unwrap();
+}
+
+/// Replies as a sidecar does whose workload takes no connections.
+async fn unreached(_: Rc<Connection>, _: Request<DownstreamBody>) -> Response<Full<bytes::Bytes>> {
+    let mut response = Response::new(Full::from("no workload"));
+    *response.status_mut() = hyper::StatusCode::SERVICE_UNAVAILABLE;
+    response.extensions_mut().insert(Unreached);
+    response
+}
+
+#[test]
+fn request_that_did_not_reach_the_workload_ends_a_used_connection_without_a_reply() {
+    let first = Arc::new(AtomicBool::new(true));
+    let downstream = Downstream::start(&settings(), move || {
+        let first = Arc::clone(&first);
+        move |connection: Rc<Connection>, request: Request<DownstreamBody>| {
+            let is_first = first.swap(false, Ordering::Relaxed);
+            async move {
+                match is_first {
+                    true => hello(connection, request).await,
+                    false => unreached(connection, request).await,
+                }
+            }
+        }
+    });
+    let mut used = Raw::connect(downstream.address());
+    assert_eq!(used.send(GET).reply().status, 200);
+    assert!(used.send(GET).is_closed());
+    // nobody tries a new connection again
+    let mut new = Raw::connect(downstream.address());
+    assert_eq!(new.send(GET).reply().status, 503);
+}
+
+#[tokio::test]
+async fn request_that_did_not_reach_the_workload_is_a_refused_http2_stream() {
+    let downstream = Downstream::start(&settings(), || unreached);
+    let (mut sender, ends) = http2(downstream.address()).await;
+    let error = sender.send_request(http2_get()).await.unwrap_err();
+    let source = std::error::Error::source(&error).expect("a reason");
+    let reason = source
+        .downcast_ref::<h2::Error>()
+        .and_then(h2::Error::reason);
+    assert_eq!(reason, Some(h2::Reason::REFUSED_STREAM), "{error:?}");
+    ends.await.unwrap().unwrap();
 }

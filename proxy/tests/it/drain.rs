@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -188,6 +189,49 @@ fn admin_drains_and_quits() {
     assert_eq!(proxy.ended(), None);
     assert_eq!(proxy.try_page("POST", "/quitquitquit").unwrap().0, 200);
     assert!(proxy.wait().success());
+}
+
+/// Runs `strait drain`, as a preStop hook does.
+fn announce(proxy: &Proxy) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+    let told = command.args(["drain", "--admin", &proxy.admin.to_string()]);
+    let output = told.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn clients_are_told_by_the_hook_and_served_until_the_pre_drain_is_over() {
+    let origin = Origin::named(Back::H1, "ok");
+    let start = Start::new().args(["--pre-drain", "300ms"]);
+    let mesh = everything_to(start.edge(), &origin);
+    let mut proxy = start.file("mesh.yaml", mesh).start();
+    let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut kept = Raw::connect(proxy.edge);
+    assert!(!kept.send(request).reply().has("connection: close"));
+    announce(&proxy);
+    assert!(!proxy.is_ready());
+    eventually("clients are told", || {
+        let reply = Raw::connect(proxy.edge).send(request).reply();
+        assert_eq!(reply.status, 200);
+        reply.has("connection: close")
+    });
+    let reply = kept.send(request).reply();
+    assert!(reply.status == 200 && reply.has("connection: close"));
+    assert!(kept.is_closed());
+    let mut late = Raw::connect(proxy.edge);
+    assert_eq!(late.send(request).reply().status, 200);
+    assert_eq!(proxy.ended(), None, "a hook ends nothing");
+    let begun = Instant::now();
+    proxy.signal("TERM");
+    let reply = Raw::connect(proxy.edge).send(request).reply();
+    assert!(reply.status == 200 && reply.has("connection: close"));
+    assert!(proxy.wait().success());
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    let nobody = Command::new(env!("CARGO_BIN_EXE_strait"))
+        .args(["drain", "--admin", &proxy.admin.to_string()])
+        .output()
+        .unwrap();
+    assert_eq!(nobody.status.code(), Some(1), "{nobody:?}");
 }
 
 /// The client has its answer, the endpoint reads no more, and the client goes on sending.

@@ -6,6 +6,7 @@ mod ingress_tls;
 mod job;
 mod load;
 mod mutual_tls;
+mod rollouts;
 mod scopes;
 mod termination;
 

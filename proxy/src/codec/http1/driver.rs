@@ -30,6 +30,7 @@ use crate::codec::socket::Socket;
 use crate::codec::transport::Gone;
 use crate::codec::watchdog::ConnectionActivity;
 use crate::exchange::downstream::body::{HandedOver, Lane};
+use crate::exchange::downstream::connection::Unreached;
 use crate::exchange::{Connection, DownstreamBody};
 
 /// How serving a connection came to an end.
@@ -100,6 +101,8 @@ pub(super) struct Driver<'a, A: Handler> {
     switch: Option<oneshot::Sender<HandedOver>>,
     /// Requests so far.
     heads: u32,
+    /// Whether the connection had requests before it was parked.
+    is_reused: bool,
 }
 
 impl<'a, A: Handler> Driver<'a, A> {
@@ -107,8 +110,10 @@ impl<'a, A: Handler> Driver<'a, A> {
         server: &'a Rc<Server<A>>,
         connection: &'a Rc<Connection>,
         socket: Socket,
+        is_reused: bool,
     ) -> Self {
         Self {
+            is_reused,
             server,
             connection,
             socket,
@@ -281,6 +286,10 @@ impl<'a, A: Handler> Driver<'a, A> {
             self.say_before_final(polled.is_ready());
             if let Poll::Ready(response) = polled {
                 self.answer.set(None);
+                let is_unreached = response.extensions().get::<Unreached>().is_some();
+                if is_unreached && (self.is_reused || self.heads > 1) {
+                    return Poll::Ready(Err(End::Close));
+                }
                 self.respond(asked, response);
                 return Poll::Ready(Ok(()));
             }

@@ -23,6 +23,7 @@ use super::super::socket::Socket;
 use super::ready::Ready;
 use super::slot::{FutureSlots, StreamWork, Work};
 use crate::exchange::downstream::body::{Lane, Outbound};
+use crate::exchange::downstream::connection::Unreached;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::http2::Reason;
 use crate::http2::head;
@@ -509,6 +510,11 @@ impl<'a, A: Handler> Driver<'a, A> {
     ) -> Work<A> {
         let slot = &mut self.slots[place];
         slot.answered = true;
+        if response.extensions().get::<Unreached>().is_some() {
+            self.engine.reset(place, Reason::REFUSED_STREAM);
+            self.engine.leave();
+            return Work::None;
+        }
         let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         if slot.connects && !extended_connect::to_connected(&mut response) {
             self.respond_plainly(place, StatusCode::BAD_GATEWAY);

@@ -25,6 +25,13 @@ pub enum DownstreamProtocol {
     Http2,
 }
 
+/// Marks a reply to a request that did not reach the workload of a sidecar, since that takes no connections: it ends, or has
+/// not begun. The codec tells the client to send the request on another connection, where that can be said: HTTP/2 by
+/// REFUSED_STREAM, HTTP/1 by the end of a connection that had requests before. Without the sidecar, the workload's own
+/// connections would have ended so.
+#[derive(Clone, Copy, Debug)]
+pub struct Unreached;
+
 /// One downstream connection, as the exchange sees it; made by `listener` and `codec`.
 #[derive(Debug)]
 pub struct Connection {

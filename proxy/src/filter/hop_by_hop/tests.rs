@@ -25,6 +25,17 @@ fn headers_of_one_connection_are_removed() {
 }
 
 #[test]
+fn operation_name_for_a_trace_is_removed_from_responses() {
+    let sent = map(&[("x-envoy-decorator-operation", "web:80/*"), ("x", "1")]);
+    let mut response = sent.clone();
+    strip_response(&mut response, false);
+    assert_eq!(response, map(&[("x", "1")]));
+    let mut request = sent.clone();
+    strip_request(&mut request, false).unwrap();
+    assert_eq!(request, sent);
+}
+
+#[test]
 fn headers_named_by_any_connection_line_are_removed() {
     let mut headers = map(&[
         ("connection", "X-One, close"),

@@ -91,3 +91,85 @@ fn second_signal_ends_the_termination_drain() {
     sidecar.proxy.signal("TERM");
     assert!(sidecar.proxy.wait().success());
 }
+
+const NO_MINIMUM: [&str; 4] = [
+    "--termination-drain",
+    "1h",
+    "--termination-drain-minimum",
+    "0s",
+];
+
+#[test]
+fn clients_are_told_until_the_workload_closes_its_port_and_the_sidecar_ends_then() {
+    let (web, api) = (answering(), answering());
+    let at = web.address.to_string();
+    let arguments = [&["--pre-drain", "1h"][..], &NO_MINIMUM].concat();
+    let mut sidecar = sidecar(&arguments, &web, &api);
+    let mut idle = sidecar.arrives(&at);
+    assert_eq!(get(&mut idle, "web").status, 200);
+    let mut kept = sidecar.arrives(&at);
+    assert!(!get(&mut kept, "web").has("connection: close"));
+    sidecar.proxy.signal("TERM");
+    eventually("clients are told", || {
+        let reply = get(&mut sidecar.arrives(&at), "web");
+        assert_eq!(reply.status, 200);
+        reply.has("connection: close")
+    });
+    let reply = get(&mut kept, "web");
+    assert!(reply.status == 200 && reply.has("connection: close"));
+    assert!(kept.is_closed());
+    let mut outbound = sidecar.leaves("10.96.0.1:80");
+    assert!(!get(&mut outbound, "api").has("connection: close"));
+    assert!(sidecar.proxy.ended().is_none());
+    drop((web, outbound));
+    assert!(idle.is_closed(), "what is idle is closed");
+    assert!(sidecar.proxy.wait().success());
+}
+
+#[test]
+fn native_sidecar_is_told_by_its_hook_and_ends_once_its_workload_has_ended() {
+    let (web, api) = (answering(), answering());
+    let at = web.address.to_string();
+    let mut sidecar = sidecar(&NO_MINIMUM, &web, &api);
+    let mut idle = sidecar.arrives(&at);
+    assert_eq!(get(&mut idle, "web").status, 200);
+    let mut outbound = sidecar.leaves("10.96.0.1:80");
+    assert_eq!(get(&mut outbound, "api").status, 200);
+    assert_eq!(
+        sidecar.proxy.try_page("POST", "/drain?announce").unwrap().0,
+        200
+    );
+    eventually("clients are told", || {
+        get(&mut sidecar.arrives(&at), "web").has("connection: close")
+    });
+    drop(web);
+    assert!(idle.is_closed(), "what is idle is closed");
+    eventually("inbound refuses", || {
+        TcpStream::connect(sidecar.inbound).is_err()
+    });
+    // the workload has closed its port, and still sends requests
+    let mut new = sidecar.leaves("10.96.0.1:80");
+    for outbound in [&mut outbound, &mut new] {
+        assert_eq!(get(outbound, "api").status, 200);
+    }
+    drop((outbound, new));
+    assert!(
+        sidecar.proxy.ended().is_none(),
+        "nothing ends before SIGTERM"
+    );
+    sidecar.proxy.signal("TERM");
+    assert!(sidecar.proxy.wait().success());
+}
+
+#[test]
+fn used_connection_ends_without_a_reply_when_the_workload_takes_no_connections() {
+    let (web, api) = (answering(), answering());
+    let at = web.address.to_string();
+    let sidecar = sidecar(&[], &web, &api);
+    let mut kept = sidecar.arrives(&at);
+    assert_eq!(get(&mut kept, "web").status, 200);
+    drop(web);
+    kept.send("GET / HTTP/1.1\r\nHost: web\r\n\r\n");
+    assert!(kept.is_closed());
+    assert_eq!(get(&mut sidecar.arrives(&at), "web").status, 503);
+}

@@ -1,0 +1,163 @@
+//! Which stage of the drain follows from what is seen. Pure: what is seen and the time are passed in.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::app::settings::OutboundDrain;
+use crate::runtime::drain::Stage;
+
+/// How long no connection is open before a sidecar takes its workload to be done. A client that opens a connection for each
+/// request has moments without one.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Least time for connections of a workload to end once outbound listeners drain, too.
+const OUTBOUND_END: Duration = Duration::from_secs(1);
+
+/// How long the stages take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// From the signal to end until listeners close.
+    pub(super) pre_drain: Duration,
+    /// From there until open connections are closed.
+    pub(super) drain_time: Duration,
+    /// How a sidecar serves its workload meanwhile; none for a gateway.
+    pub(super) outbound: Option<OutboundDrain>,
+}
+
+/// What the stage follows from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// Whether clients are to be told.
+    pub(super) announced: bool,
+    /// When the process was told to end.
+    pub(super) ending: Option<Instant>,
+    /// Whether no request can reach the workload any more.
+    pub(super) workload_gone: bool,
+    /// Since when no connection has been open.
+    pub(super) quiet: Option<Instant>,
+    /// Whether the workers have nothing left to do.
+    pub(super) finished: bool,
+}
+
+/// The stage of the drain, and since when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    times: Times,
+    stage: Stage,
+    /// When listeners began to close.
+    closing: Option<Instant>,
+    /// When the last listeners began to close.
+    draining: Option<Instant>,
+}
+
+/// What a moment brings.
+enum Next {
+    /// The next stage.
+    Enter(Stage),
+    /// Nothing before this time, unless something else is seen.
+    Wait(Option<Instant>),
+}
+
+impl Progress {
+    pub(super) fn new(times: Times) -> Self {
+        Self {
+            times,
+            stage: Stage::Serving,
+            closing: None,
+            draining: None,
+        }
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    pub(super) fn times(&mut self) -> &mut Times {
+        &mut self.times
+    }
+
+    /// Enters a stage, or the one that was entered before if that is further.
+    pub(super) fn enter(&mut self, stage: Stage, now: Instant) {
+        self.stage = self.stage.max(stage);
+        if self.stage >= Stage::DrainingInbound {
+            self.closing.get_or_insert(now);
+        }
+        if self.stage >= Stage::Draining {
+            self.draining.get_or_insert(now);
+        }
+    }
+
+    /// Goes on as far as what is seen allows, and tells of each stage that it enters; returns when time alone brings the
+    /// next one.
+    pub(super) fn step(
+        &mut self,
+        seen: &Seen,
+        now: Instant,
+        mut entered: impl FnMut(Stage),
+    ) -> Option<Instant> {
+        loop {
+            match self.next(seen, now) {
+                Next::Enter(stage) => {
+                    self.enter(stage, now);
+                    entered(stage);
+                }
+                Next::Wait(due) => return due,
+            }
+        }
+    }
+
+    fn next(&self, seen: &Seen, now: Instant) -> Next {
+        let is_sidecar = self.times.outbound.is_some();
+        match (self.stage, seen.ending) {
+            (Stage::Serving, None) if !seen.announced => Next::Wait(None),
+            (Stage::Serving, _) => Next::Enter(Stage::Announcing),
+            (Stage::Announcing | Stage::DrainingInbound, _) if is_sidecar && seen.workload_gone => {
+                Next::Enter(Stage::WorkloadGone)
+            }
+            (Stage::Stopped, _) | (_, None) => Next::Wait(None),
+            (Stage::Announcing, Some(ending)) => {
+                let then = match is_sidecar {
+                    true => Stage::DrainingInbound,
+                    false => Stage::Draining,
+                };
+                at(Some(ending + self.times.pre_drain), then, now)
+            }
+            (Stage::DrainingInbound | Stage::WorkloadGone, Some(ending)) => {
+                at(self.outbound_end(seen, ending), Stage::Draining, now)
+            }
+            (Stage::Draining, Some(_)) if seen.finished => Next::Enter(Stage::Stopped),
+            (Stage::Draining, Some(ending)) => at(self.end(ending), Stage::Stopped, now),
+        }
+    }
+
+    /// When outbound listeners drain, too, as things are now.
+    fn outbound_end(&self, seen: &Seen, ending: Instant) -> Option<Instant> {
+        let outbound = self.times.outbound?;
+        let begun = self.closing?.max(ending);
+        let minimum = match self.stage {
+            Stage::WorkloadGone => outbound.minimum.min(QUIET),
+            _ => outbound.minimum,
+        };
+        let quiet = |since| (begun + minimum).max(since + QUIET.min(minimum));
+        let end = begun + outbound.time;
+        Some(seen.quiet.map_or(end, |since| end.min(quiet(since))))
+    }
+
+    /// When open connections are closed.
+    fn end(&self, ending: Instant) -> Option<Instant> {
+        let end = self.closing?.max(ending) + self.times.drain_time;
+        let least = self.times.outbound.and(self.draining);
+        Some(least.map_or(end, |draining| end.max(draining + OUTBOUND_END)))
+    }
+}
+
+fn at(due: Option<Instant>, then: Stage, now: Instant) -> Next {
+    match due {
+        Some(due) if now < due => Next::Wait(Some(due)),
+        _ => Next::Enter(then),
+    }
+}
+
+#[cfg(test)]
+mod tests;

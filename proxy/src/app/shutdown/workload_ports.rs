@@ -1,0 +1,116 @@
+//! Whether the workload of a sidecar still takes connections, as the kernel lists the sockets of the network namespace.
+//!
+//! A workload that shuts down closes its ports first, and nothing that reaches the sidecar after that can be served. The
+//! list is read, and not a connection made, since a workload may take note of connections that send nothing.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use crate::snapshot::{Direction, Snapshot};
+
+/// Sockets of the network namespace of this process, by address family; sockets that listen come first.
+const LISTS: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+
+/// State of a socket that listens (`TCP_LISTEN`).
+const LISTEN: &str = "0A";
+
+/// The ports that the workload had when they were looked for.
+#[derive(Debug, Default)]
+pub(super) struct WorkloadPorts(BTreeSet<u16>);
+
+impl WorkloadPorts {
+    /// The ports of the workload that listen now, as far as the configuration knows them.
+    pub(super) fn find(snapshot: &Snapshot) -> Self {
+        let listening = listening();
+        Self(of(snapshot).intersection(&listening).copied().collect())
+    }
+
+    /// Whether there were some.
+    pub(super) fn are_known(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Whether there were some, and none of them listens any more.
+    pub(super) fn are_gone(&self) -> bool {
+        self.are_known() && self.0.is_disjoint(&listening())
+    }
+}
+
+/// Where inbound connections go: the port that was dialed, or the endpoint of a listener that has one.
+fn of(snapshot: &Snapshot) -> BTreeSet<u16> {
+    let inbound = snapshot
+        .listeners
+        .values()
+        .filter(|listener| listener.direction == Direction::Inbound && !listener.key.has_socket());
+    let dialed = inbound.map(|listener| listener.key.address.port());
+    let clusters = snapshot.clusters.iter().flatten();
+    let inbound = clusters.filter(|cluster| cluster.name().starts_with("inbound|"));
+    let endpoints = inbound.flat_map(|cluster| cluster.endpoints().iter());
+    let endpoints = endpoints.filter_map(|endpoint| endpoint.address.socket());
+    dialed
+        .chain(endpoints.map(|address| address.port()))
+        .collect()
+}
+
+/// The TCP ports of this network namespace that listen. None where the kernel has no list.
+fn listening() -> BTreeSet<u16> {
+    let lists = LISTS.iter().filter_map(|path| File::open(path).ok());
+    lists.flat_map(|list| ports(BufReader::new(list))).collect()
+}
+
+/// The ports of the sockets that listen: local addresses of the lines before the first socket in another state.
+fn ports(list: impl BufRead) -> BTreeSet<u16> {
+    let lines = list.lines().map_while(Result::ok).skip(1);
+    lines.map_while(|line| port(&line)).collect()
+}
+
+fn port(line: &str) -> Option<u16> {
+    let mut fields = line.split_ascii_whitespace().skip(1);
+    let (_, port) = fields.next()?.rsplit_once(':')?;
+    let state = fields.nth(1)?;
+    u16::from_str_radix(port, 16)
+        .ok()
+        .filter(|_| state == LISTEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    impl<const N: usize> From<[u16; N]> for WorkloadPorts {
+        fn from(ports: [u16; N]) -> Self {
+            Self(ports.into())
+        }
+    }
+
+    #[test]
+    fn ports_are_those_of_sockets_that_listen() {
+        let list = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when\n   \
+            0: 00000000:2378 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n   \
+            1: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 0:0 0:0 0\n   \
+            2: 020200C0:865E 507100CB:01BB 01 00000000:00000000 00:00000000 00000000\n";
+        assert_eq!(ports(list.as_bytes()), BTreeSet::from([9080, 80]));
+        assert_eq!(ports("".as_bytes()), BTreeSet::new());
+    }
+
+    #[test]
+    fn ports_are_gone_once_all_of_them_are_closed() {
+        let sockets = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let found = WorkloadPorts(
+            sockets
+                .iter()
+                .map(|one| one.local_addr().unwrap().port())
+                .collect(),
+        );
+        assert!(!found.are_gone());
+        let [first, second] = sockets;
+        drop(first);
+        assert!(!found.are_gone());
+        drop(second);
+        assert!(found.are_gone());
+        assert!(!WorkloadPorts::default().are_gone(), "nothing is known");
+    }
+}

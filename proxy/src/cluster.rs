@@ -48,7 +48,7 @@ pub use affinity::Stay;
 pub use check::{HealthCheck, Probe};
 pub use compiled::Cluster;
 pub use dialed::Dialed;
-pub use endpoint::{Common, Endpoint, EndpointTls, Hop};
+pub use endpoint::{Common, Endpoint, EndpointTls, Hop, LabelSource};
 pub use federation::{Absence, Federation};
 pub use live::{Ask, Avoid, Live};
 pub use locality::{Locality, Plan, Spread};

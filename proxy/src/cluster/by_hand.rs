@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::locality::{self, Locality, TopologyLabels};
-use super::{Balance, Common, Endpoint, EndpointTls, Parts, RetryLimit};
+use super::{Balance, Common, Endpoint, EndpointTls, LabelSource, Parts, RetryLimit};
 use crate::pool::PoolSettings;
 use crate::provenance::Sources;
 use crate::registry::{Address, Registry};
@@ -43,6 +43,7 @@ pub fn parts(
                     network: Arc::default(),
                     member: None,
                     labels: Arc::clone(&labels),
+                    labels_from: LabelSource::default(),
                     node: None,
                     tls: EndpointTls::OfCluster,
                     hop: None,

@@ -38,6 +38,8 @@ pub struct Common {
     pub member: Option<Arc<str>>,
     /// Labels that subsets select by.
     pub labels: Arc<BTreeMap<String, String>>,
+    /// Source of the labels.
+    pub labels_from: LabelSource,
     /// The node that they run on, if that is known.
     pub node: Option<Arc<str>>,
     /// Their TLS settings.
@@ -55,6 +57,29 @@ impl Deref for Endpoint {
 
     fn deref(&self) -> &Common {
         &self.common
+    }
+}
+
+/// Source of the labels of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LabelSource {
+    /// The pod behind it.
+    Pod,
+    /// The resource that names it, or nothing.
+    #[default]
+    Resource,
+    /// The EndpointSlice that names it, whose labels stand in for those of a pod that is not known.
+    Slice,
+}
+
+impl LabelSource {
+    /// The word for answers; none for the resource that names the endpoint.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            LabelSource::Pod => Some("pod"),
+            LabelSource::Resource => None,
+            LabelSource::Slice => Some("slice"),
+        }
     }
 }
 

@@ -378,6 +378,12 @@ pub struct EndpointUsed {
     pub locality: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// Source of the labels: `pod`, or `slice` where the pod is not known; none for the resource that names the endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels_from: Option<String>,
+    /// The node that it runs on, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Key of the Kubernetes cluster that it is in, where several serve the destination.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_key: Option<String>,

@@ -31,6 +31,8 @@ pub(super) fn endpoints(
             weight: endpoint.weight,
             locality: endpoint.locality.to_string(),
             labels: (*endpoint.labels).clone(),
+            labels_from: endpoint.labels_from.word().map(str::to_owned),
+            node: endpoint.node.as_deref().map(str::to_owned),
             cluster_key: None,
             path_prefix: endpoint.hop.as_ref().and_then(|hop| {
                 let prefix = &hop.path_prefix;

@@ -501,6 +501,12 @@ fn endpoint_line(endpoint: &EndpointUsed, width: usize) -> String {
     if !endpoint.labels.is_empty() {
         let labels = endpoint.labels.iter().map(|(k, v)| format!("{k}={v}"));
         let _ = write!(line, "  {}", labels.collect::<Vec<_>>().join(","));
+        if let Some(from) = &endpoint.labels_from {
+            let _ = write!(line, " (labels of the {from})");
+        }
+    }
+    if let Some(node) = &endpoint.node {
+        let _ = write!(line, "  node {node}");
     }
     line
 }

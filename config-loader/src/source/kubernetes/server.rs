@@ -392,23 +392,8 @@ impl Server {
 
     /// The watch that an object belongs to; none if it is not watched with these settings.
     fn key_of(&self, name: &str) -> Option<Key> {
-        let path = name
-            .strip_prefix(&self.server().name())?
-            .strip_prefix('/')?;
-        let mut parts = path.rsplitn(3, '/').skip(1);
-        let (resource, namespace) = (parts.next()?, parts.next());
-        let named = &self.settings.namespaces;
-        let is_single = resource == "secrets" || !named.is_empty();
-        let is_wanted = |namespace: &str| match resource {
-            "secrets" => namespace == self.settings.secrets_namespace,
-            _ => named.iter().any(|named| named == namespace),
-        };
-        match namespace {
-            Some(namespace) if is_single => {
-                is_wanted(namespace).then(|| format!("{resource} in {namespace}").into())
-            }
-            _ => Some(resource.into()),
-        }
+        let path = name.strip_prefix(&self.server().name())?;
+        self.settings.watch_of(path.strip_prefix('/')?)
     }
 
     /// Takes what was saved for what it says.

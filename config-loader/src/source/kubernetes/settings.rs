@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::kind::Kind;
 use crate::resource::flomesh::ClusterKey;
 use crate::source::state::StateFile;
-use crate::source::stream::report::Origin;
+use crate::source::stream::report::{Key, Origin};
 
 /// What an API server's name begins with.
 const SCHEME: &str = "kubernetes://";
@@ -31,7 +31,7 @@ pub struct KubernetesSettings {
     pub secrets_namespace: String,
     /// Whether pods, nodes and namespaces are read, which say what workload an endpoint is (`--control-workloads`).
     pub reads_workloads: bool,
-    /// How long an endpoint waits for its pod (`--workload-wait`).
+    /// Time that an endpoint waits for its pod (`--workload-wait`).
     pub workload_wait: Duration,
     /// How long the endpoints of another cluster stay in effect while its API server cannot be reached; none for ever.
     pub endpoint_ttl: Option<Duration>,
@@ -78,6 +78,24 @@ impl KubernetesSettings {
             title: "API server",
             is_remote: server.cluster.is_some(),
         })
+    }
+
+    /// The watch that an object belongs to, by its path `[NAMESPACE/]RESOURCE/NAME`; none if it is not watched.
+    pub(super) fn watch_of(&self, path: &str) -> Option<Key> {
+        let mut parts = path.rsplitn(3, '/').skip(1);
+        let (resource, namespace) = (parts.next()?, parts.next());
+        let named = &self.namespaces;
+        let is_single = resource == "secrets" || !named.is_empty();
+        let is_wanted = |namespace: &str| match resource {
+            "secrets" => namespace == self.secrets_namespace,
+            _ => named.iter().any(|named| named == namespace),
+        };
+        match namespace {
+            Some(namespace) if is_single => {
+                is_wanted(namespace).then(|| format!("{resource} in {namespace}").into())
+            }
+            _ => Some(resource.into()),
+        }
     }
 
     /// The files in which what the servers say is saved.

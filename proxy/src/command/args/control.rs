@@ -97,7 +97,8 @@ pub struct ControlArgs {
         requires = "control"
     )]
     pub control_workloads: OnOff,
-    /// How long an endpoint waits for its pod, if its EndpointSlice comes first; then it is used without labels and identity
+    /// Time that an endpoint waits for its pod, if its EndpointSlice comes first; after it the endpoint is used without labels and
+    /// identity
     #[arg(
         long,
         value_name = "DURATION",

@@ -120,6 +120,7 @@ impl Clusters<'_> {
                 network: Arc::clone(&facts.network),
                 member: member.map(|member| Arc::clone(&member.name)),
                 labels: Labels::clone(&facts.labels),
+                labels_from: facts.labels_from,
                 node: facts.node.clone(),
                 tls: known.tls.get(&key).cloned().unwrap_or_default(),
                 hop: facts.hop.clone(),

@@ -11,7 +11,7 @@ use crate::cluster::federation::{Pool, Turns};
 use crate::cluster::locality::{self, TopologyLabels};
 use crate::cluster::{
     Absence, Balance, Cluster, Common, Dialed, Endpoint, EndpointTls, Federation, HealthCheck,
-    Locality, Parts, Plan, Probe,
+    LabelSource, Locality, Parts, Plan, Probe,
 };
 use crate::compile::clusters::Clusters;
 use crate::compile::clusters::Making;
@@ -83,6 +83,7 @@ impl Clusters<'_> {
                     network: Arc::default(),
                     member: None,
                     labels: Arc::default(),
+                    labels_from: LabelSource::default(),
                     node: None,
                     tls: EndpointTls::OfCluster,
                     hop: None,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use config_loader::resource::istio::ClientTlsMode;
 
-use crate::cluster::EndpointTls;
+use crate::cluster::{EndpointTls, LabelSource};
 use crate::compile::certificates::Scope;
 use crate::compile::certificates::mesh;
 use crate::compile::service::Service;
@@ -285,7 +285,7 @@ impl Facts {
     pub(in crate::compile) fn speaks_mesh_tls(&self) -> bool {
         match self.labels.get(TLS_MODE_LABEL).map(String::as_str) {
             Some(mode) => mode == "istio",
-            None => self.account.is_some() && !self.is_pod,
+            None => self.account.is_some() && self.labels_from != LabelSource::Pod,
         }
     }
 }

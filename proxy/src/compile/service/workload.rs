@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use config_loader::resource::core::PodOwner;
 
-use crate::cluster::{Hop, Locality};
+use crate::cluster::{Hop, LabelSource, Locality};
 use crate::compile::members::Member;
 use crate::compile::service::port::Labels;
 use crate::compile::service::port::Port;
@@ -52,8 +52,8 @@ pub(in crate::compile) struct Facts {
     pub network: Arc<str>,
     /// Its identity within the mesh, `ns/NAMESPACE/sa/ACCOUNT`, if it says one.
     pub account: Option<Arc<str>>,
-    /// Whether it is a known pod, each of which has an identity, whether it speaks the mesh's TLS or not.
-    pub is_pod: bool,
+    /// Source of its labels. A known pod has an identity, whether it speaks the mesh's TLS or not.
+    pub labels_from: LabelSource,
     /// The member that it belongs to; none for the proxy's own.
     pub member: Option<Arc<Member>>,
     /// What kind of resource it is from.

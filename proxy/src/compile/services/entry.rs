@@ -11,7 +11,7 @@ use config_loader::resource::istio::{
     WorkloadEntry,
 };
 
-use crate::cluster::Locality;
+use crate::cluster::{LabelSource, Locality};
 use crate::compile::service::port::Carries;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Facts;
@@ -192,7 +192,7 @@ fn select_pods(
                     .network()
                     .map_or_else(|| Arc::clone(&network), Arc::from),
                 account: Some(account(pod)),
-                is_pod: true,
+                labels_from: LabelSource::Pod,
                 ..Facts::default()
             });
             listing.push(Workload::new(WorkloadHost::Ip(address), facts));

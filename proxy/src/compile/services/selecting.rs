@@ -1,4 +1,4 @@
-//! Which services select the WorkloadEntries and pods that a change touches.
+//! Services that select the WorkloadEntries and pods that a change touches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(in crate::compile) struct Selecting<'a> {
 }
 
 impl<'a> Selecting<'a> {
-    /// Those of the WorkloadEntries and pods that differ between both. A change of a service itself is not looked at. Pods are
+    /// Services that select the WorkloadEntries and pods that differ between both. A change of a service itself is not looked at. Pods are
     /// selected by ServiceEntries only: those of a Service are in its EndpointSlices.
     pub(in crate::compile) fn of_changed(before: &'a ResourceSet, now: &'a ResourceSet) -> Self {
         let mut changed: BTreeMap<&str, Vec<&Object<WorkloadEntry>>> = BTreeMap::new();

@@ -9,7 +9,7 @@ use config_loader::resource::core::{
     AddressType, EndpointSlice, Host, LabelText, Pod, PodOwner, SliceEndpoint,
 };
 
-use crate::cluster::Locality;
+use crate::cluster::{LabelSource, Locality};
 use crate::compile::members::Member;
 use crate::compile::service::port::Labels;
 use crate::compile::service::workload::{Facts, Listing, Origin, Workload, WorkloadHost};
@@ -76,14 +76,14 @@ pub(in crate::compile) fn member(
     Some((member.key != collector.members.own.key).then(|| Arc::clone(member)))
 }
 
-/// Where the proxy's own endpoints are that do not say.
+/// Locality and network of the local cluster, for endpoints that do not say theirs.
 pub(in crate::compile) struct Whereabouts {
     locality: Locality,
     network: Arc<str>,
 }
 
 impl Whereabouts {
-    /// Where the proxy is.
+    /// Locality and network of the proxy.
     pub(in crate::compile) fn own(collector: &Collector<'_>) -> Self {
         Self {
             locality: Locality::from(collector.identity.locality()),
@@ -96,7 +96,7 @@ impl Whereabouts {
 pub(in crate::compile) struct SliceOf<'a> {
     slice: &'a Object<EndpointSlice>,
     member: Option<&'a Arc<Member>>,
-    /// Where its cluster is.
+    /// Locality of its cluster.
     locality: &'a Locality,
     /// The network of its cluster.
     network: &'a Arc<str>,
@@ -104,7 +104,7 @@ pub(in crate::compile) struct SliceOf<'a> {
     labels: Labels,
 }
 
-/// What endpoints of a slice have in common that share their facts. Few differ: an equal one is looked for among all.
+/// Key of the facts that endpoints of a slice share. Few differ: an equal one is looked for among all.
 #[derive(PartialEq)]
 struct Alike<'a> {
     zone: Option<&'a str>,
@@ -114,7 +114,7 @@ struct Alike<'a> {
 }
 
 impl<'a> SliceOf<'a> {
-    /// That of a member; of the proxy's own if none is given.
+    /// A slice of a member; of the local cluster if none is given.
     pub(in crate::compile) fn new(
         slice: &'a Object<EndpointSlice>,
         member: Option<&'a Arc<Member>>,
@@ -164,7 +164,7 @@ impl<'a> SliceOf<'a> {
         }
     }
 
-    /// What is known of an endpoint whose pod has these labels.
+    /// Facts of an endpoint whose pod has these labels.
     pub(in crate::compile) fn facts(
         &self,
         endpoint: &SliceEndpoint,
@@ -191,7 +191,10 @@ impl<'a> SliceOf<'a> {
             node: endpoint.node_name.clone(),
             locality: locality(endpoint.zone.as_deref(), info, self.locality),
             account: info.pod.as_deref().map(account),
-            is_pod: info.pod.is_some(),
+            labels_from: match info.pod {
+                Some(_) => LabelSource::Pod,
+                None => LabelSource::Slice,
+            },
             origin: self.member.map_or(Origin::Native, |_| Origin::Slice),
             member: self.member.cloned(),
             network: info
@@ -207,7 +210,7 @@ pub(in crate::compile) fn account(pod: &Object<Pod>) -> Arc<str> {
     format!("ns/{}/sa/{}", pod.id.namespace, pod.spec.account).into()
 }
 
-/// Where an endpoint of a cluster is: where its pod says; else in the region and zone of its pod's or node's labels, the zone of
+/// Locality of an endpoint of a cluster: the one that its pod says; else the region and zone of its pod's or node's labels, the zone of
 /// its slice, and the region, and if that is the same the zone, of its cluster.
 pub(in crate::compile) fn locality(
     of_slice: Option<&str>,

@@ -1,4 +1,4 @@
-//! Where endpoints are, by what their pods, nodes and slices say.
+//! Localities of endpoints, by their pods, nodes and slices.
 
 use config_loader::{Diagnostics, Name, load_bytes};
 

@@ -266,7 +266,7 @@ async fn connect(
             at_all: moves < MOVES_MAX,
             readdressed: true,
         };
-        let watch = EndpointWatch::new(worker, &picked, may);
+        let watch = EndpointWatch::new(worker, may);
         let watched = (&picked, Some(&tried));
         match watch.over(watched, || true, connecting).await {
             Ok(Ok(made)) => {

@@ -10,7 +10,7 @@ use hyper::body::Body;
 
 use super::deadline::Deadline;
 use super::send::{self, Outgoing};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::exchange::message::headers::AttemptHeaders;
 use crate::exchange::record::{Record, health};
 use crate::exchange::select::context::RequestContext;
@@ -72,7 +72,7 @@ impl ForwardedRequest<'_> {
                         at_all: self.moves < MOVES_MAX,
                         readdressed: outgoing.is_saved(),
                     };
-                    let mut watch = EndpointWatch::new(context.worker, picked, may);
+                    let mut watch = EndpointWatch::new(context.worker, may);
                     let mut attempt = pin!(send::run(context, picked, outgoing, &phase));
                     let phase = &phase;
                     // moved: what is borrowed would be stored as well
@@ -100,28 +100,28 @@ impl ForwardedRequest<'_> {
                         }
                         return attempted;
                     }
-                    Err(instead) => self.go_instead(context, *instead, record),
+                    Err(instead) => {
+                        if !self.go_instead(context, *instead, record) {
+                            return Err(Error::new(Kind::DownstreamBody));
+                        }
+                    }
                 }
             }
         }
     }
 
-    /// Directs an attempt that has no connection to another endpoint.
+    /// Directs an attempt that has no connection to another endpoint; false if the request cannot be remade for it.
     #[cold]
     fn go_instead(
         &mut self,
         context: &RequestContext<'_>,
         picked: PickedEndpoint,
         record: &mut Record,
-    ) {
+    ) -> bool {
         self.moves += 1;
         record.goes_to(picked.clone());
         let before = std::mem::replace(&mut self.picked, picked);
-        if !self.picked.is_reached_as(&before) {
-            let headers = self.headers(record);
-            let hop = self.picked.endpoint().hop.as_ref();
-            self.outgoing.rewind(context, hop, &headers);
-        }
+        self.picked.is_reached_as(&before) || self.remake(context, record)
     }
 
     /// Directs the request to another endpoint; false if it cannot be sent again.
@@ -136,17 +136,17 @@ impl ForwardedRequest<'_> {
         if let Some(deadline) = &mut self.deadline {
             deadline.next_attempt();
         }
-        let headers = self.headers(record);
-        let hop = self.picked.endpoint().hop.as_ref();
-        self.outgoing.rewind(context, hop, &headers)
+        self.remake(context, record)
     }
 
-    fn headers(&self, record: &Record) -> AttemptHeaders {
-        AttemptHeaders {
+    fn remake(&mut self, context: &RequestContext<'_>, record: &Record) -> bool {
+        let headers = AttemptHeaders {
             number: record.attempts(),
             time: self.deadline.as_ref().and_then(|deadline| deadline.left()),
             grpc: record.is_grpc(),
-        }
+        };
+        let hop = self.picked.endpoint().hop.as_ref();
+        self.outgoing.rewind(context, hop, &headers)
     }
 }
 

@@ -194,7 +194,7 @@ impl Copying {
                 at_all: moves < MOVES_MAX,
                 readdressed: false,
             };
-            let watch = EndpointWatch::new(&worker, &self.picked, may);
+            let watch = EndpointWatch::new(&worker, may);
             match watch.over((&self.picked, None), is_pending, sent).await {
                 Ok(response) => break response,
                 Err(instead) => {

@@ -23,6 +23,13 @@ pub struct PendingConnect {
     seen: u32,
 }
 
+impl PendingConnect {
+    /// Whether it had its first look.
+    pub(super) fn is_pending(&self) -> bool {
+        self.serial != 0
+    }
+}
+
 impl PendingConnects {
     /// Has all of them look at their endpoints again.
     pub(super) fn endpoints_changed(&self) {
@@ -34,7 +41,7 @@ impl PendingConnects {
     /// first, since its request may have had a connection before.
     pub(super) fn look(&self, connect: &mut PendingConnect, waker: &Waker) -> bool {
         let changes = self.changes.get();
-        let is_first = connect.serial == 0;
+        let is_first = !connect.is_pending();
         if is_first {
             connect.serial = self.serial.get() + 1;
             self.serial.set(connect.serial);
@@ -50,7 +57,7 @@ impl PendingConnects {
 
     /// The connect has come to its end.
     pub(super) fn remove(&self, connect: &PendingConnect) {
-        if connect.serial != 0 {
+        if connect.is_pending() {
             self.wakers.borrow_mut().remove(&connect.serial);
         }
     }

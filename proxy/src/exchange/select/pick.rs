@@ -200,7 +200,7 @@ impl PickedEndpoint {
     }
 
     /// Picks the endpoint that a pending connect goes to instead of this one, if this one has left or may not be used any
-    /// more; `reasons` are those against it when it was picked. `None` if nothing has changed, or there is no other.
+    /// more; `reasons` are those against it when the connect began. `None` if nothing has changed, or there is no other.
     pub fn instead(&self, worker: &Worker, reasons: u32, tried: Option<&Tried>) -> Option<Self> {
         let target = self.target().newest(worker)?;
         let state = &self.endpoint().state;

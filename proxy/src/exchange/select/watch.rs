@@ -43,18 +43,18 @@ pub struct Moves {
 pub struct EndpointWatch<'a> {
     worker: &'a Worker,
     connect: PendingConnect,
-    /// Reasons against the endpoint when it was picked: in panic mode, it may be used all the same.
+    /// Reasons against the endpoint when the connect began: in panic mode, it may be used all the same.
     reasons: u8,
     may: Moves,
 }
 
 impl<'a> EndpointWatch<'a> {
-    /// A watch over an endpoint that was just picked.
-    pub fn new(worker: &'a Worker, picked: &PickedEndpoint, may: Moves) -> Self {
+    /// A watch that begins with its first poll.
+    pub fn new(worker: &'a Worker, may: Moves) -> Self {
         Self {
             worker,
             connect: PendingConnect::default(),
-            reasons: picked.endpoint().state.health.reasons() as u8,
+            reasons: 0,
             may,
         }
     }
@@ -67,6 +67,9 @@ impl<'a> EndpointWatch<'a> {
         picked: &PickedEndpoint,
         tried: Option<&Tried>,
     ) -> Poll<Box<PickedEndpoint>> {
+        if !self.connect.is_pending() {
+            self.reasons = picked.endpoint().state.health.reasons() as u8;
+        }
         let pending = &self.worker.connects;
         if !self.may.at_all || !pending.look(&mut self.connect, cx.waker()) {
             return Poll::Pending;

@@ -235,20 +235,20 @@ async fn rejected_object_without_a_last_good_version_keeps_a_proxy_unready_if_as
 }
 
 #[tokio::test]
-async fn another_cluster_that_is_silent_is_waited_for_until_the_wait_is_over() {
+async fn another_cluster_that_says_nothing_is_waited_for_until_the_wait_is_over() {
     let (here, there) = (ApiServer::start().await, ApiServer::start().await);
-    there.stall(true);
+    there.refuse("services", Some(500));
     here.apply("virtualservices", answers("one"));
+    let servers = [("here", &here), ("there", &there)];
     let controls = "kubernetes://here,kubernetes://there=eu/eu-1/default/east";
-    let arguments = ["--control", controls, "--control-wait", "2s"];
-    let proxy = start(&[("here", &here), ("there", &there)], &arguments);
-    until_waits_for(
-        &proxy,
-        "of another cluster, for at most 2 s (--control-wait)",
-    )
-    .await;
-    until_says(&proxy, "one").await;
+    let arguments = ["--control", controls, "--control-wait"];
+    let patient = start(&servers, &[&arguments[..], &["1000s"]].concat());
+    let awaited = "of another cluster, for at most 1000 s (--control-wait)";
+    until_waits_for(&patient, awaited).await;
+    drop(patient);
+    let proxy = start(&servers, &[&arguments[..], &["1s"]].concat());
     until_logged(&proxy, "--control-wait is over").await;
+    until_says(&proxy, "one").await;
     until("it is ready", async || proxy.is_ready()).await;
 }
 

@@ -163,7 +163,7 @@ impl Server {
             let was_back = std::mem::replace(&mut is_back, found.is_ok());
             let pause = match found {
                 Ok(found) => {
-                    if was_back && self.lost.is_some() {
+                    if was_back && self.lost.is_some() && self.unserved.is_known() {
                         let found = problems::silent(self.server(), &connected.signs.silent());
                         self.report(Report::ServerTrouble(Some(found))).await;
                     }

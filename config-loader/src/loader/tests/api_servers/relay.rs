@@ -66,10 +66,7 @@ async fn forward(
 ) {
     let own = generation.load(Ordering::Relaxed);
     let mut buffer = vec![0; 16 << 10];
-    loop {
-        let Ok(count @ 1..) = from.read(&mut buffer).await else {
-            break;
-        };
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let is_dropped = generation.load(Ordering::Relaxed) != own;
         if !is_dropped && to.write_all(&buffer[..count]).await.is_err() {
             break;

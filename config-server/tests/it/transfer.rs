@@ -187,7 +187,7 @@ async fn exported_objects_are_read_back(server: TestServer) {
         .filter(|d| d.severity == Severity::Error)
         .collect();
     assert!(errors.is_empty(), "{errors:?}");
-    assert_eq!(loaded.set.len(), 3);
+    assert_eq!(loaded.set.len(), expected.len());
 
     let again = export(&opened, &target).await.unwrap_err();
     assert!(again.contains("not empty"), "{again}");

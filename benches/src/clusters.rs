@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proxy::balance::{EndpointIdx, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
 use proxy::cluster::locality::{self, TopologyLabels};
 use proxy::cluster::{
-    Balance, Cluster, Common, Endpoint, EndpointTls, Locality, Outcome, OutlierPolicy, Parts,
-    RetryLimit,
+    Balance, Cluster, Common, Endpoint, EndpointTls, LabelSource, Locality, Outcome, OutlierPolicy,
+    Parts, RetryLimit,
 };
 use proxy::pool::PoolSettings;
 use proxy::provenance::Sources;
@@ -74,6 +74,8 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
                     network: Arc::default(),
                     member: None,
                     labels: Arc::clone(&labels),
+                    labels_from: LabelSource::default(),
+                    node: None,
                     tls: EndpointTls::OfCluster,
                     hop: None,
                     scope: Arc::clone(&state.name),
@@ -88,6 +90,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         labels: &own,
         network: "",
         member: "",
+        node: "",
     };
     let places: Vec<(TopologyLabels<'_>, u32)> = endpoints
         .iter()

@@ -1,6 +1,5 @@
 //! One object on its way from a tree to its checked form.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -258,19 +257,17 @@ impl<'a> Draft<'a> {
         if self.failed() || self.id.is_none() {
             return None;
         }
-        let metadata = &self.metadata;
+        let metadata = &mut self.metadata;
         let spec = spec.marked(&metadata.labels, &metadata.annotations);
+        if !T::KEEPS_MARKS {
+            metadata.labels.clear();
+            metadata.annotations.clear();
+        }
         Some(Arc::new(Object {
             id,
-            labels: match T::KEEPS_MARKS {
-                true => std::mem::take(&mut self.metadata.labels),
-                false => BTreeMap::new(),
-            },
-            annotations: match T::KEEPS_MARKS {
-                true => std::mem::take(&mut self.metadata.annotations),
-                false => BTreeMap::new(),
-            },
-            created: self.metadata.created,
+            labels: std::mem::take(&mut metadata.labels),
+            annotations: std::mem::take(&mut metadata.annotations),
+            created: metadata.created,
             order: self.order,
             provenance: Provenance {
                 file: Arc::clone(self.locator.file),

@@ -15,42 +15,50 @@ const LISTS: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 /// State of a socket that listens (`TCP_LISTEN`).
 const LISTEN: &str = "0A";
 
-/// The ports that the workload had when they were looked for.
-#[derive(Debug, Default)]
-pub(super) struct WorkloadPorts(BTreeSet<u16>);
+/// The ports whose end is that of the workload. None where nothing can be said.
+#[derive(Debug)]
+pub(super) struct WorkloadPorts(Option<BTreeSet<u16>>);
 
 impl WorkloadPorts {
     /// The ports of the workload that listen now, as far as the configuration knows them.
     pub(super) fn find(snapshot: &Snapshot) -> Self {
-        let listening = listening();
-        Self(of(snapshot).intersection(&listening).copied().collect())
+        Self(watched(&of(snapshot), &listening()))
     }
 
-    /// Whether there were some.
+    /// Whether something can be said.
     pub(super) fn are_known(&self) -> bool {
-        !self.0.is_empty()
+        self.0.is_some()
     }
 
-    /// Whether there were some, and none of them listens any more.
+    /// Whether the workload has ports, and none of them listens any more.
     pub(super) fn are_gone(&self) -> bool {
-        self.are_known() && self.0.is_disjoint(&listening())
+        let ports = self.0.as_ref();
+        ports.is_some_and(|ports| ports.is_disjoint(&listening()))
     }
 }
 
-/// Where inbound connections go: the port that was dialed, or the endpoint of a listener that has one.
+/// Those of the workload's ports that listen: no port, if all of them are closed already. None if the workload has no port,
+/// or the kernel no list, which would have the proxy's own.
+fn watched(ports: &BTreeSet<u16>, listening: &BTreeSet<u16>) -> Option<BTreeSet<u16>> {
+    let is_known = !ports.is_empty() && !listening.is_empty();
+    is_known.then(|| ports.intersection(listening).copied().collect())
+}
+
+/// Where inbound connections go: the port that was dialed, or the endpoint of a listener that has one. No port if one of
+/// them is a Unix socket, which is in no list.
 fn of(snapshot: &Snapshot) -> BTreeSet<u16> {
-    let inbound = snapshot
-        .listeners
-        .values()
-        .filter(|listener| listener.direction == Direction::Inbound && !listener.key.has_socket());
-    let dialed = inbound.map(|listener| listener.key.address.port());
+    let inbound = (snapshot.listeners.values())
+        .filter(|one| one.direction == Direction::Inbound && !one.key.has_socket());
+    let dialed = inbound.map(|listener| Some(listener.key.address.port()));
     let clusters = snapshot.clusters.iter().flatten();
     let inbound = clusters.filter(|cluster| cluster.name().starts_with("inbound|"));
     let endpoints = inbound.flat_map(|cluster| cluster.endpoints().iter());
-    let endpoints = endpoints.filter_map(|endpoint| endpoint.address.socket());
-    dialed
-        .chain(endpoints.map(|address| address.port()))
-        .collect()
+    let endpoints = endpoints.map(|endpoint| Some(endpoint.address.socket()?.port()));
+    let ports: Option<BTreeSet<u16>> = dialed.chain(endpoints).collect();
+    let mut ports = ports.unwrap_or_default();
+    // that of the listener for all ports that no service has
+    ports.remove(&0);
+    ports
 }
 
 /// The TCP ports of this network namespace that listen. None where the kernel has no list.
@@ -82,7 +90,7 @@ mod tests {
 
     impl<const N: usize> From<[u16; N]> for WorkloadPorts {
         fn from(ports: [u16; N]) -> Self {
-            Self(ports.into())
+            Self(Some(ports.into()))
         }
     }
 
@@ -99,18 +107,30 @@ mod tests {
     #[test]
     fn ports_are_gone_once_all_of_them_are_closed() {
         let sockets = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let found = WorkloadPorts(
-            sockets
-                .iter()
-                .map(|one| one.local_addr().unwrap().port())
-                .collect(),
-        );
+        let ports = sockets
+            .each_ref()
+            .map(|one| one.local_addr().unwrap().port());
+        let found = WorkloadPorts::from(ports);
         assert!(!found.are_gone());
         let [first, second] = sockets;
         drop(first);
         assert!(!found.are_gone());
         drop(second);
         assert!(found.are_gone());
-        assert!(!WorkloadPorts::default().are_gone(), "nothing is known");
+    }
+
+    #[test]
+    fn workload_without_ports_is_not_gone_and_one_that_was_quicker_is() {
+        let set = |ports: &[u16]| ports.iter().copied().collect::<BTreeSet<u16>>();
+        for (ports, listening, expected) in [
+            (&[80, 81][..], &[15_001, 80][..], Some(&[80][..])),
+            (&[81], &[15_001, 80], Some(&[])),
+            (&[], &[15_001, 80], None),
+            (&[80], &[], None),
+        ] {
+            assert_eq!(watched(&set(ports), &set(listening)), expected.map(set));
+        }
+        assert!(WorkloadPorts::from([]).are_gone());
+        assert!(!WorkloadPorts(None).are_gone());
     }
 }

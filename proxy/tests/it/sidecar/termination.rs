@@ -162,6 +162,20 @@ fn native_sidecar_is_told_by_its_hook_and_ends_once_its_workload_has_ended() {
 }
 
 #[test]
+fn sidecar_whose_workload_ended_first_ends_at_once() {
+    let (web, api) = (answering(), answering());
+    let arguments = [&["--pre-drain", "1h"][..], &NO_MINIMUM].concat();
+    let at = web.address.to_string();
+    let mut sidecar = sidecar(&arguments, &web, &api);
+    let mut idle = sidecar.arrives(&at);
+    assert_eq!(get(&mut idle, "web").status, 200);
+    drop(web);
+    sidecar.proxy.signal("TERM");
+    assert!(idle.is_closed());
+    assert!(sidecar.proxy.wait().success());
+}
+
+#[test]
 fn used_connection_ends_without_a_reply_when_the_workload_takes_no_connections() {
     let (web, api) = (answering(), answering());
     let at = web.address.to_string();

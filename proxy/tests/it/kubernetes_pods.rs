@@ -107,7 +107,7 @@ async fn endpoint_waits_for_its_pod() {
     api.apply("endpointslices", slice_of("two", second.address));
     api.apply("virtualservices", to_web(Some("v1")));
     until("the subset is used", async || {
-        proxy.page("/config_dump").contains("\"subset\"")
+        proxy.page("/clusters").contains("|v1|")
     })
     .await;
     let endpoints = || {
@@ -155,7 +155,6 @@ async fn automatic_mutual_tls_follows_the_label_of_each_pod() {
     api.apply("virtualservices", to_web(Some("v1")));
     let mut arguments = workload.flags();
     arguments.extend(["--control".to_owned(), "kubernetes://home".to_owned()]);
-    arguments.extend(["--namespace".to_owned(), "shop".to_owned()]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let proxy = start(&[("home", &api)], &arguments);
     until("the pod that speaks it gets the mesh's TLS", async || {

@@ -101,6 +101,9 @@ fn flags() -> Vec<(String, String, clap::Arg)> {
 /// `check` reads the variable of its paths itself: the variable counts only without paths on the command line.
 const READ_BY_HAND: [&str; 1] = ["check --config"];
 
+/// Variables by which manifests of Kubernetes tell a container its pod, whatever the container runs.
+const OF_PODS: [&str; 2] = ["POD_NAME", "POD_NAMESPACE"];
+
 #[test]
 fn each_flag_has_an_environment_variable() {
     let mut without = Vec::new();
@@ -110,6 +113,7 @@ fn each_flag_has_an_environment_variable() {
         let variable = argument.get_env().and_then(|variable| variable.to_str());
         match variable {
             Some(variable) if variable.starts_with("STRAIT_") => variables += 1,
+            Some(variable) if OF_PODS.contains(&variable) => (),
             None if READ_BY_HAND.contains(&name.as_str()) => (),
             _ => without.push(name),
         }

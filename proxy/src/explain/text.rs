@@ -501,8 +501,8 @@ fn endpoint_line(endpoint: &EndpointUsed, width: usize) -> String {
     if !endpoint.labels.is_empty() {
         let labels = endpoint.labels.iter().map(|(k, v)| format!("{k}={v}"));
         let _ = write!(line, "  {}", labels.collect::<Vec<_>>().join(","));
-        if let Some(from) = &endpoint.labels_from {
-            let _ = write!(line, " (labels of the {from})");
+        if endpoint.labels_from.as_deref() == Some("pod") {
+            line.push_str(" (labels of the pod)");
         }
     }
     if let Some(node) = &endpoint.node {

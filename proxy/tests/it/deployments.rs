@@ -109,8 +109,9 @@ fn image_is_built_by_a_compiler_that_is_new_enough() {
 }
 
 /// Directories of `deploy/kubernetes`, each with a kustomization; its namespace, and the kinds that it has.
-const KUSTOMIZATIONS: [(&str, &str, &[&str]); 12] = [
+const KUSTOMIZATIONS: [(&str, &str, &[&str]); 13] = [
     ("control", "edge", &["clusterrole"]),
+    ("demo", "demo", &["deployment"]),
     (
         "gateway",
         "edge",

@@ -14,7 +14,7 @@ use crate::source::errors::SourceError;
 use crate::source::stream::causes::{certificate_help, with_causes};
 use crate::source::stream::stall::{Stalled, is_caused_by};
 
-/// That there are no credentials, and what to do about it.
+/// Reason of a server that cannot be asked for want of credentials, and the fix.
 pub(super) const NO_ACCESS: &str =
     "no kubeconfig can be used, and there is no service account token";
 pub(super) const MOUNT_ACCESS: &str = "in a pod, mount the token of its service account (automountServiceAccountToken: true), or mount \

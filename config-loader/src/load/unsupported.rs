@@ -147,4 +147,17 @@ mod tests {
         assert_eq!(without_effect(&entry("udp")), field());
         assert_eq!(without_effect(&entry("TCP")), []);
     }
+
+    #[test]
+    fn traffic_policies_of_a_service_are_reported_where_they_are_those_of_a_proxy() {
+        let service = |policy: &str| {
+            format!(
+                "apiVersion: v1\nkind: Service\nmetadata: {{name: web}}\nspec:\n  type: LoadBalancer\n  {policy}: Local\n  \
+                 ports: [{{name: http, port: 80}}]\n"
+            )
+        };
+        assert_eq!(without_effect(&service("externalTrafficPolicy")), []);
+        let field = || vec![(6, "spec.internalTrafficPolicy".to_owned())];
+        assert_eq!(without_effect(&service("internalTrafficPolicy")), field());
+    }
 }

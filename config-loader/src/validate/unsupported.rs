@@ -120,6 +120,7 @@ pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
             "spec.allocateLoadBalancerNodePorts",
             "spec.clusterIP",
             "spec.clusterIPs",
+            "spec.externalTrafficPolicy",
             "spec.healthCheckNodePort",
             "spec.ipFamilies",
             "spec.ipFamily",
@@ -154,11 +155,6 @@ const SOME_VALUES: &[(Kind, &str, When)] = &[
         Kind::ServiceEntry,
         "spec.resolution",
         When::Is(&["DYNAMIC_DNS"]),
-    ),
-    (
-        Kind::Service,
-        "spec.externalTrafficPolicy",
-        When::Is(&["Local"]),
     ),
     (
         Kind::Service,

@@ -357,7 +357,6 @@ spec.type effects::external_name_of_a_service_is_resolved
 spec.sessionAffinity stickiness::service_with_session_affinity_keeps_a_client_at_one_endpoint
 spec.sessionAffinityConfig effects::session_affinity_ends_after_its_timeout
 spec.externalName effects::external_name_of_a_service_is_resolved
-spec.externalTrafficPolicy accepted
 spec.internalTrafficPolicy accepted
 spec.trafficDistribution balancing::traffic_distribution_prefer_same_zone_keeps_traffic_in_the_zone
 ";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use config_loader::kinds;
+use config_loader::{Kind, KubernetesSettings, kinds};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, happens, unique_name, until};
@@ -224,6 +224,25 @@ async fn resource_without_permission_is_reported_and_read_once_it_is_granted() {
     followed.until_says("10.3.0.9").await;
     followed.until_not_found("SRC008").await;
     assert!(says(&followed.set(), "one.example"));
+}
+
+#[tokio::test]
+async fn secrets_without_permission_are_reported_unless_the_proxy_does_without() {
+    let Some(cluster) = Cluster::shared().await else {
+        return;
+    };
+    let token = cluster.reader("proxy", &rules("secrets")).await;
+    cluster.create(&entry("web", "one.example")).await;
+    let settings = cluster.settings_with(&token);
+    let followed = Followed::ready(settings.clone()).await;
+    followed.until_found("SRC008 Secrets in").await;
+    let without = KubernetesSettings {
+        optional: vec![Kind::Secret],
+        ..settings
+    };
+    let followed = Followed::ready(without).await;
+    followed.until_says("one.example").await;
+    followed.until_not_found("SRC008").await;
 }
 
 #[tokio::test]

@@ -109,8 +109,9 @@ fn image_is_built_by_a_compiler_that_is_new_enough() {
 }
 
 /// Directories of `deploy/kubernetes`, each with a kustomization; its namespace, and the kinds that it has.
-const KUSTOMIZATIONS: [(&str, &str, &[&str]); 5] = [
-    ("control", "edge", &["clusterrole", "role.rbac"]),
+const KUSTOMIZATIONS: [(&str, &str, &[&str]); 13] = [
+    ("control", "edge", &["clusterrole"]),
+    ("demo", "demo", &["deployment"]),
     (
         "gateway",
         "edge",
@@ -122,12 +123,43 @@ const KUSTOMIZATIONS: [(&str, &str, &[&str]); 5] = [
         ],
     ),
     (
-        "imports",
+        "gateway-control",
         "edge",
+        &["deployment", "service/", "clusterrolebinding", "role.rbac"],
+    ),
+    ("gateway-pair", "edge", &["deployment", "service/"]),
+    (
+        "imports",
+        "strait-imports",
         &["serviceaccount", "clusterrole", "role.rbac"],
     ),
+    (
+        "imports-between",
+        "strait-imports",
+        &["deployment", "configmap", "clusterrole"],
+    ),
+    (
+        "remote",
+        "strait-remote",
+        &["serviceaccount", "clusterrole"],
+    ),
     ("sidecar", "shop", &["deployment", "service/"]),
+    (
+        "sidecar-control",
+        "shop",
+        &["deployment", "service/", "serviceaccount"],
+    ),
     ("sidecar-native", "shop", &["deployment", "service/"]),
+    (
+        "sidecar-native-control",
+        "shop",
+        &["deployment", "service/", "serviceaccount"],
+    ),
+    (
+        "status",
+        "strait-status",
+        &["deployment", "clusterrole", "role.rbac"],
+    ),
 ];
 
 /// What an API server that is older than a group calls it.
@@ -158,7 +190,7 @@ fn manifests_are_accepted_by_a_kubernetes_api_server() {
     let field = "deployment.spec.template.spec.initContainers.restartPolicy";
     let has_native_sidecars = kubectl(&kubeconfig, &["explain", field]).status.success();
     for (name, own, kinds) in KUSTOMIZATIONS {
-        if name == "sidecar-native" && !has_native_sidecars {
+        if name.starts_with("sidecar-native") && !has_native_sidecars {
             eprintln!("skipped {name}: the API server is older than native sidecars");
             continue;
         }
@@ -210,19 +242,61 @@ fn native_sidecar_is_an_init_container_that_goes_on() {
         eprintln!("skipped: there is no kubectl");
         return;
     }
-    let directory = root().join("deploy/kubernetes/sidecar-native");
-    let mut command = Command::new("kubectl");
-    let built = command.arg("kustomize").arg(directory).output().unwrap();
-    let error = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "{error}");
-    let text = String::from_utf8(built.stdout).unwrap();
-    let (_, pod) = text.split_once("initContainers:").expect("init containers");
-    let capture = pod.find("name: capture").expect("the capture step");
-    let sidecar = pod.find("name: sidecar\n").expect("the sidecar");
-    let goes_on = pod.find("restartPolicy: Always").expect("a restart policy");
-    assert!(capture < sidecar && sidecar < goes_on, "{pod}");
+    for name in ["sidecar-native", "sidecar-native-control"] {
+        let directory = root().join("deploy/kubernetes").join(name);
+        let mut command = Command::new("kubectl");
+        let built = command.arg("kustomize").arg(directory).output().unwrap();
+        let error = String::from_utf8_lossy(&built.stderr);
+        assert!(built.status.success(), "{error}");
+        let text = String::from_utf8(built.stdout).unwrap();
+        let (_, pod) = text.split_once("initContainers:").expect("init containers");
+        let capture = pod.find("name: capture").expect("the capture step");
+        let sidecar = pod.find("name: sidecar\n").expect("the sidecar");
+        let goes_on = pod.find("restartPolicy: Always").expect("a restart policy");
+        assert!(capture < sidecar && sidecar < goes_on, "{pod}");
+        assert!(
+            pod.contains("postStart") && pod.contains("preStop"),
+            "{pod}"
+        );
+    }
+}
+
+/// Secrets are granted by namespace.
+#[test]
+fn proxies_and_the_writer_of_conditions_may_read_every_kind() {
+    let none: [&str; 0] = [];
+    let of_cluster = ["namespaces", "nodes", "pods"];
+    for (file, lacks) in [
+        ("deploy/kubernetes/control/cluster-role.yaml", &none[..]),
+        ("deploy/kubernetes/status/access.yaml", &of_cluster[..]),
+    ] {
+        let text = read(file);
+        let (_, rules) = text.split_once("rules:").unwrap();
+        let words = rules.split(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '-');
+        let words: BTreeSet<&str> = words.collect();
+        for row in config_loader::kinds::rows() {
+            let plural = row.api.plural;
+            if plural != "secrets" && !lacks.contains(&plural) {
+                assert!(words.contains(plural), "{file}: {plural}");
+            }
+        }
+    }
+}
+
+#[test]
+fn error_without_credentials_says_what_to_mount() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+    command
+        .env_clear()
+        .env("HOME", home.path())
+        .current_dir(home.path())
+        .args(["control", "--status-for", "kubernetes://"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
     assert!(
-        pod.contains("postStart") && pod.contains("preStop"),
-        "{pod}"
+        said.contains("automountServiceAccountToken: true"),
+        "{said}"
     );
 }

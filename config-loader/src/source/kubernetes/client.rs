@@ -13,6 +13,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use tower::ServiceBuilder;
 
 use super::bounded::BoundedLayer;
+use super::problems::{MOUNT_ACCESS, NO_ACCESS};
 use super::settings::{ApiServer, ApiServerTimes, KubernetesSettings};
 use super::throttle::Throttle;
 use crate::source::stream::causes;
@@ -100,7 +101,11 @@ pub(in crate::source) async fn connect(
     server: &ApiServer,
     kubeconfig: Option<&Path>,
 ) -> Result<Client, String> {
-    let config = configure(server, kubeconfig).await?;
+    let config = configure(server, kubeconfig).await;
+    let config = config.map_err(|reason| match reason.starts_with(NO_ACCESS) {
+        true => format!("{reason}; {MOUNT_ACCESS}"),
+        false => reason,
+    })?;
     Ok(open(config, ApiServerTimes::default())?.client)
 }
 
@@ -167,6 +172,9 @@ async fn configure(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Conf
             let config = Config::from_kubeconfig(&options).await;
             config.map_err(|error| of(&error))
         }
-        None => Config::infer().await.map_err(|error| of(&error)),
+        None => {
+            let config = Config::infer().await;
+            config.map_err(|error| format!("{NO_ACCESS}: {}", of(&error)))
+        }
     }
 }

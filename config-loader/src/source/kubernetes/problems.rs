@@ -14,6 +14,12 @@ use crate::source::errors::SourceError;
 use crate::source::stream::causes::{certificate_help, with_causes};
 use crate::source::stream::stall::{Stalled, is_caused_by};
 
+/// Reason of a server that cannot be asked for want of credentials, and the fix.
+pub(super) const NO_ACCESS: &str =
+    "no kubeconfig can be used, and there is no service account token";
+pub(super) const MOUNT_ACCESS: &str = "in a pod, mount the token of its service account (automountServiceAccountToken: true), or mount \
+     a kubeconfig and name it by --kubeconfig or KUBECONFIG";
+
 /// What an answer of a server means for what asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -86,6 +92,7 @@ pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) ->
     let message = format!("the API server cannot be asked: {reason}");
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
     let fallback = match is_settled {
+        false if reason.starts_with(NO_ACCESS) => MOUNT_ACCESS,
         true => "what it said last stays in effect; it is asked again, at least every 5 s",
         false => {
             "check --kubeconfig, the context and the network; it is asked again, at least every 5 s"
@@ -230,6 +237,21 @@ fn name(server: &ApiServer) -> Arc<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_credentials_say_what_to_mount() {
+        let server: ApiServer = "kubernetes://".parse().unwrap();
+        let help = |reason: &str| {
+            let found = unreachable(&server, reason, false);
+            found.help.unwrap().to_string()
+        };
+        let said = help(&format!("{NO_ACCESS}: no such file"));
+        assert!(
+            said.contains("automountServiceAccountToken: true"),
+            "{said}"
+        );
+        assert!(help("connection refused").contains("the network"));
+    }
 
     #[test]
     fn refused_secrets_are_a_warning_that_names_the_role() {

@@ -328,6 +328,7 @@ impl Server {
             is_config_server: self.is_config_server,
             is_optional: OPTIONAL.contains(&resource.kind)
                 || self.settings.optional.contains(&resource.kind),
+            is_missed: self.settings.misses(resource.kind),
             seconds: self.settings.times.watch_seconds,
             selector: self.settings.selector.clone().filter(|_| is_selected),
             resource,

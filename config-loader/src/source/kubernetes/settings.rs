@@ -21,7 +21,8 @@ pub struct KubernetesSettings {
     pub kubeconfig: Option<PathBuf>,
     /// The resources that are read, each as kind and API group; none for all. Other clusters have fewer.
     pub resources: Vec<(Kind, &'static str)>,
-    /// Kinds that the proxy does without if the credentials do not allow them (`--control-optional`).
+    /// Kinds that the proxy does without if the credentials do not allow them (`--control-optional`); Secrets are not even missed
+    /// then.
     pub optional: Vec<Kind>,
     /// The namespaces that are read; none for all.
     pub namespaces: Vec<String>,
@@ -71,6 +72,11 @@ impl Default for ApiServerTimes {
 }
 
 impl KubernetesSettings {
+    /// Whether it is reported that the credentials do not allow a kind.
+    pub(super) fn misses(&self, kind: Kind) -> bool {
+        kind != Kind::Secret || !self.optional.contains(&kind)
+    }
+
     /// What messages call the servers.
     pub(in crate::source) fn origins(&self) -> impl Iterator<Item = Origin> {
         self.servers.iter().map(|server| Origin {

@@ -85,6 +85,8 @@ pub(super) struct Watch {
     pub(super) is_config_server: bool,
     /// Whether the proxy does without it if the credentials do not allow it.
     pub(super) is_optional: bool,
+    /// Whether that it is not allowed is reported.
+    pub(super) is_missed: bool,
     /// Seconds after which the server is asked to end it.
     pub(super) seconds: u32,
     pub(super) resource: Resource,
@@ -130,7 +132,9 @@ impl Watch {
             let found = self.refused(refusal);
             if refusal == Refusal::Unauthorized {
                 self.alarms.unauthorized.notify_one();
-            } else if !self.report(Report::Trouble(self.key(), Some(found))).await {
+            } else if (self.is_missed || refusal != Refusal::Forbidden)
+                && !self.report(Report::Trouble(self.key(), Some(found))).await
+            {
                 return;
             }
             match refusal {

@@ -177,10 +177,13 @@ impl ControlArgs {
             return Ok(None);
         }
         let secrets_namespace = node.namespace.clone();
+        // A sidecar uses those that a DestinationRule names, and reports one that it does not have.
+        let renounced = node.is_sidecar.then_some(Kind::Secret);
+        let optional = self.control_optional.iter().flatten().copied();
         Ok(Some(ControlSettings {
             kubernetes: KubernetesSettings {
                 resources: Vec::new(),
-                optional: self.control_optional.iter().flatten().copied().collect(),
+                optional: optional.chain(renounced).collect(),
                 times: ApiServerTimes::default(),
                 servers: self.api_servers()?,
                 kubeconfig: self.kubeconfig.clone(),

@@ -167,14 +167,7 @@ pub fn slices_of_changed<'a>(
 ) -> Vec<&'a Arc<Object<EndpointSlice>>> {
     let mut changed = Changed::default();
     for pod in both(differences(&before.pods, &now.pods)) {
-        let (source, namespace) = (pod.spec.source_cluster.as_deref(), &*pod.id.namespace);
-        changed
-            .pods
-            .insert((source, namespace, own_name(source, &pod.id.name)));
-        let addresses = pod.spec.addresses.iter();
-        changed
-            .addresses
-            .extend(addresses.map(|address| (namespace, *address)));
+        changed.add(pod);
     }
     for node in both(differences(&before.nodes, &now.nodes)) {
         let source = node.spec.source_cluster.as_deref();
@@ -187,6 +180,12 @@ pub fn slices_of_changed<'a>(
         changed
             .namespaces
             .insert((source, own_name(source, &namespace.id.name)));
+    }
+    if !changed.nodes.is_empty() || !changed.namespaces.is_empty() {
+        // slices need not say where their pods are
+        let moved = now.pods.values().filter(|pod| changed.moves(pod));
+        let moved: Vec<&Object<Pod>> = moved.map(|pod| &**pod).collect();
+        moved.into_iter().for_each(|pod| changed.add(pod));
     }
     let slices = now.endpoint_slices.values();
     match changed.is_empty() {
@@ -214,7 +213,24 @@ struct Changed<'a> {
     namespaces: HashSet<(Option<&'a str>, &'a str)>,
 }
 
-impl Changed<'_> {
+impl<'a> Changed<'a> {
+    fn add(&mut self, pod: &'a Object<Pod>) {
+        let (source, namespace) = (pod.spec.source_cluster.as_deref(), &*pod.id.namespace);
+        let name = own_name(source, &pod.id.name);
+        self.pods.insert((source, namespace, name));
+        let addresses = pod.spec.addresses.iter();
+        self.addresses
+            .extend(addresses.map(|address| (namespace, *address)));
+    }
+
+    /// Whether the node or the namespace of a pod changed.
+    fn moves(&self, pod: &Object<Pod>) -> bool {
+        let source = pod.spec.source_cluster.as_deref();
+        let node = pod.spec.node.as_deref();
+        node.is_some_and(|node| self.nodes.contains(&(source, node)))
+            || self.namespaces.contains(&(source, &*pod.id.namespace))
+    }
+
     fn is_empty(&self) -> bool {
         self.pods.is_empty() && self.nodes.is_empty() && self.namespaces.is_empty()
     }

@@ -116,6 +116,12 @@ impl ClusterState {
         }
         if let Some(status) = &mut self.content.status {
             status.conditions.retain(|of| of.condition == "Ready");
+            // it takes no new requests, though its containers may be ready until they end
+            if self.metadata.deletion_timestamp.is_some() {
+                for ready in &mut status.conditions {
+                    "False".clone_into(&mut ready.status);
+                }
+            }
         }
         let content = (kind == Kind::Pod).then_some(self.content);
         DynamicObject {

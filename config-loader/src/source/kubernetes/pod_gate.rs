@@ -26,8 +26,8 @@ type Document = Arc<str>;
 pub(super) struct PodGate {
     /// How long an endpoint waits for its pod.
     wait: Duration,
-    /// Whether there is a list of the pods: without one, no endpoint waits.
-    has_list: bool,
+    /// The namespaces whose pods are listed, none for all of them: without a list, no endpoint waits.
+    lists: HashSet<Option<String>>,
     /// The pods that are known.
     known: HashSet<PodKey>,
     /// The pods that slices name, with how many do.
@@ -62,7 +62,7 @@ impl PodGate {
     pub(super) fn new(wait: Duration) -> PodGate {
         PodGate {
             wait,
-            has_list: false,
+            lists: HashSet::new(),
             known: HashSet::new(),
             named: HashMap::new(),
             gone: HashMap::new(),
@@ -71,9 +71,20 @@ impl PodGate {
         }
     }
 
-    /// There is a list of the pods.
-    pub(super) fn listed(&mut self) {
-        self.has_list = true;
+    /// There is a list of the pods of a namespace, or of all if none is given.
+    pub(super) fn listed(&mut self, namespace: Option<&str>) {
+        self.lists.insert(namespace.map(str::to_owned));
+    }
+
+    /// The pods of a namespace, or all if none is given, cannot be read any more. The endpoints that wait go on to their deadline.
+    pub(super) fn unreadable(&mut self, namespace: Option<&str>) {
+        self.lists.remove(&namespace.map(str::to_owned));
+    }
+
+    /// Whether the pods of the namespace of a pod are listed.
+    fn has_list_of(&self, pod: &str) -> bool {
+        let namespace = pod.split('/').next().unwrap_or_default();
+        self.lists.contains(&None) || self.lists.contains(&Some(namespace.to_owned()))
     }
 
     /// A pod is known, which has been reported.
@@ -119,8 +130,11 @@ impl PodGate {
         let pods: Vec<PodKey> = named.map(|key| self.share(&key)).collect();
         for pod in &pods {
             *self.named.entry(Arc::clone(pod)).or_default() += 1;
-            let is_there = self.known.contains(pod) || self.gone.contains_key(pod);
-            if self.has_list && !is_there {
+            // a pod that is gone is behind the endpoints that the slice had before, not behind new ones
+            let before = self.slices.get(document);
+            let was_named = before.is_some_and(|before| before.pods.contains(pod));
+            let is_there = self.known.contains(pod) || was_named && self.gone.contains_key(pod);
+            if self.has_list_of(pod) && !is_there {
                 let until = Some(now + self.wait);
                 self.awaited.entry(Arc::clone(pod)).or_insert(until);
             }

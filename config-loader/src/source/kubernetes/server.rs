@@ -1,7 +1,7 @@
 //! Follows one server: connects, asks what it serves, and has each resource watched.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use kube::Client;
@@ -471,15 +471,23 @@ impl Server {
                 gone.extend(self.forget(key).into_iter().map(|name| (name, None)));
             }
         }
-        let count = gone.len();
+        let slices = gone.iter().filter(|(name, _)| !name.contains("/pods/"));
+        let count = slices.count();
         self.report(Report::Changes(gone)).await;
         (count > 0).then_some(count)
     }
 
-    /// Forgets the objects of a resource; returns which there were.
+    /// Forgets the objects of a resource; returns which there were, with the pods that are gone and were kept for slices.
     fn forget(&self, key: &Key) -> Vec<Arc<str>> {
         let known = self.known.get(key);
-        known.map_or_else(Vec::new, |known| lock(known).forget())
+        let mut gone = known.map_or_else(Vec::new, |known| lock(known).forget());
+        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_slices = gone.iter().filter(|_| key.starts_with("endpointslices."));
+        let pods: Vec<_> = of_slices
+            .flat_map(|name| gate.slice_gone(name).gone)
+            .collect();
+        gone.extend(pods);
+        gone
     }
 
     /// Reports; returns whether somebody listens.

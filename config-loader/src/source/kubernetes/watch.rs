@@ -40,6 +40,9 @@ const OBJECTS_MAX: usize = if cfg!(test) { 2_000 } else { 200_000 };
 /// The pods that are read: those that have not ended.
 const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
+/// Time that a proxy waits for the first list of pods, nodes or namespaces, without which it works nevertheless.
+const STATE_WAIT: Duration = Duration::from_secs(10);
+
 /// How long a list may take.
 const LIST_TIME_MAX: Duration = Duration::from_secs(300);
 
@@ -129,6 +132,9 @@ impl Watch {
             let Some(refusal) = self.follow(&client).await else {
                 return;
             };
+            if self.resource.kind == Kind::Pod {
+                self.gate().unreadable(self.namespace.as_deref());
+            }
             let found = self.refused(refusal);
             if refusal == Refusal::Unauthorized {
                 self.alarms.unauthorized.notify_one();
@@ -143,8 +149,13 @@ impl Watch {
                 Refusal::Forbidden if !self.is_optional => {
                     self.report(Report::Forbidden(self.key())).await;
                 }
-                // What cannot be listed is not waited for.
-                _ => _ = self.report(Report::Settled(self.key())).await,
+                // What cannot be listed is not waited for; what was saved is better than nothing.
+                _ => {
+                    if let Some(at) = self.saved_at.filter(|_| lock(&self.known).has_saved()) {
+                        self.restore(at).await;
+                    }
+                    self.report(Report::Settled(self.key())).await;
+                }
             }
             let pause = pauses.next().unwrap_or(REFUSED_PAUSE);
             tokio::time::sleep(pause.max(self.throttle.left())).await;
@@ -169,6 +180,8 @@ impl Watch {
     async fn follow(&self, client: &Client) -> Option<Refusal> {
         let mut events = self.events(client);
         let mut saved_at = self.saved_at;
+        let is_state = self.resource.kind.is_state();
+        let mut settle_at = is_state.then(|| self.restore_at.max(Instant::now() + STATE_WAIT));
         let mut seen = Seen::default();
         let mut listing = Listing::default();
         let mut failures: u32 = 0;
@@ -182,6 +195,13 @@ impl Watch {
                     if !self.hand_on(self.released(released)).await {
                         return None;
                     }
+                    continue;
+                }
+                () = tokio::time::sleep_until(settle_at.unwrap_or(self.restore_at)), if settle_at.is_some() => {
+                    settle_at = None;
+                    let (server, resource) = (self.server.name(), &*self.key());
+                    tracing::warn!(server, resource, "not listed yet: endpoints are used without what it says of them");
+                    self.report(Report::Settled(self.key())).await;
                     continue;
                 }
                 () = tokio::time::sleep_until(listing.deadline), if listing.is_begun => return Some(Refusal::Endless),
@@ -212,7 +232,7 @@ impl Watch {
                         return None;
                     }
                     if is_complete {
-                        saved_at = None;
+                        (saved_at, settle_at) = (None, None);
                         self.report(Report::Trouble(self.key(), None)).await;
                         self.report(Report::Listed(self.key())).await;
                         self.report(Report::Settled(self.key())).await;
@@ -332,7 +352,7 @@ impl Watch {
         let changes = changes.into_iter().flat_map(|became| self.change(became));
         let is_heard = self.hand_on(changes).await;
         if is_list && self.resource.kind == Kind::Pod {
-            self.gate().listed();
+            self.gate().listed(self.namespace.as_deref());
         }
         is_heard
     }

@@ -89,6 +89,11 @@ impl<O> Mirror<O> {
         self.saved.push((name, text));
     }
 
+    /// Whether objects were saved of which there is no list yet.
+    pub(in crate::source) fn has_saved(&self) -> bool {
+        !self.saved.is_empty()
+    }
+
     /// Takes what was saved for what is known. The next list replaces it: its versions count as unknown. Returns it; nothing if
     /// there was a list.
     pub(in crate::source) fn restore(&mut self) -> Vec<(Arc<str>, String)> {

@@ -253,7 +253,7 @@ impl Purpose<'_> {
     }
 
     /// Accepted names in server certificates if the rule has none: the names of the service, and
-    /// in the mesh the identities of its endpoints, if all of them are known.
+    /// in the mesh the identities of its endpoints, if all of them are known but for pods that are not known yet.
     fn names(&self, mode: ClientMode) -> Vec<Arc<str>> {
         let said = &self.service.subject_alt_names;
         if !said.is_empty() || !mode.is_mesh() {
@@ -266,8 +266,11 @@ impl Purpose<'_> {
             .filter(|member| member.remoteness() == 0);
         let speaking =
             speaking.filter(|member| mode == ClientMode::IstioMutual || member.speaks_mesh_tls());
+        // an endpoint whose pod is not known yet is expected to be one of the others' accounts
+        let known = speaking
+            .filter(|member| member.account.is_some() || member.labels_from != LabelSource::Slice);
         let accounts: Option<BTreeSet<Arc<str>>> =
-            speaking.map(|member| member.account.clone()).collect();
+            known.map(|member| member.account.clone()).collect();
         let accounts = accounts.unwrap_or_default().into_iter();
         accounts
             .map(|account| self.mesh_identity(&account))

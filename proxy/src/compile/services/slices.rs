@@ -144,7 +144,7 @@ impl<'a> SliceOf<'a> {
             let pod = info.pod.as_ref().map(|pod| &pod.spec);
             let alike = Alike {
                 zone: endpoint.zone.as_deref(),
-                node: endpoint.node_name.as_deref(),
+                node: node(endpoint, info).map(|node| &**node),
                 owner: endpoint.owner_from(&self.slice.id.namespace),
                 pod: pod.map(|pod| (&pod.labels, &*pod.account)),
             };
@@ -188,7 +188,7 @@ impl<'a> SliceOf<'a> {
                     namespace: namespace.into(),
                 })
             }),
-            node: endpoint.node_name.clone(),
+            node: node(endpoint, info).cloned(),
             locality: locality(endpoint.zone.as_deref(), info, self.locality),
             account: info.pod.as_deref().map(account),
             labels_from: match info.pod {
@@ -203,6 +203,12 @@ impl<'a> SliceOf<'a> {
             ..Facts::default()
         }
     }
+}
+
+/// The node that an endpoint runs on, if its slice or its pod says so.
+fn node<'a>(endpoint: &'a SliceEndpoint, info: &'a PodInfo) -> Option<&'a Arc<str>> {
+    let of_pod = info.pod.as_ref().and_then(|pod| pod.spec.node.as_ref());
+    endpoint.node_name.as_ref().or(of_pod)
 }
 
 /// The identity of a pod within the mesh: that of its service account.

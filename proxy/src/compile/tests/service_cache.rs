@@ -176,6 +176,8 @@ fn slice(number: u8, service: char, at: u8, away: bool) -> Arc<Object<EndpointSl
         true => "multicluster.kubernetes.io/source-cluster: c2, ",
         false => "",
     };
+    // the node of others is that of their pods
+    let node = if at < 3 { ", nodeName: n1" } else { "" };
     // one that names no pod is known by its address
     let pod = match at {
         1 => String::new(),
@@ -184,8 +186,7 @@ fn slice(number: u8, service: char, at: u8, away: bool) -> Arc<Object<EndpointSl
     let text = format!(
         "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: ns1, name: s{number}, \
          labels: {{{labels}kubernetes.io/service-name: {service}}}}}\naddressType: IPv4\n\
-         ports: [{{name: http, port: 8080}}]\nendpoints: [{{addresses: [10.0.0.{at}], hostname: h{at}, \
-         nodeName: n1{pod}}}]\n"
+         ports: [{{name: http, port: 8080}}]\nendpoints: [{{addresses: [10.0.0.{at}], hostname: h{at}{node}{pod}}}]\n"
     );
     let mut found = config_loader::Diagnostics::default();
     let set = config_loader::load_bytes("slice.yaml", text.as_bytes(), &mut found);

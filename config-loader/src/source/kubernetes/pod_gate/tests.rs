@@ -69,7 +69,7 @@ fn released(released: &Released) -> Vec<Vec<u8>> {
 #[test]
 fn endpoint_waits_for_its_pod_and_its_neighbors_do_not() {
     let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
-    gate.listed();
+    gate.listed(None);
     gate.pod(&pod(1));
     let first = gate.slice(&"s".into(), slice(&[1, 2]), &slices(), now);
     assert_eq!(released(&first), [[1]]);
@@ -81,7 +81,7 @@ fn endpoint_waits_for_its_pod_and_its_neighbors_do_not() {
 #[test]
 fn endpoint_is_used_without_its_pod_after_the_wait() {
     let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
-    gate.listed();
+    gate.listed(None);
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
     assert!(gate.expire(now + WAIT / 2).slices.is_empty());
     // the wait does not begin anew with another version
@@ -103,9 +103,35 @@ fn nothing_waits_where_pods_are_not_read() {
 }
 
 #[test]
+fn endpoint_waits_only_where_pods_of_its_namespace_are_listed() {
+    let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
+    gate.listed(Some("other"));
+    let passed = gate.slice(&"s".into(), slice(&[1]), &slices(), now);
+    assert_eq!(released(&passed), [[1]]);
+    gate.listed(Some("prod"));
+    let waits = gate.slice(&"s".into(), slice(&[2]), &slices(), now);
+    assert_eq!(released(&waits), vec![Vec::<u8>::new()]);
+    gate.unreadable(Some("prod"));
+    let passed = gate.slice(&"t".into(), slice(&[3]), &slices(), now);
+    assert_eq!(released(&passed), [[3]]);
+}
+
+#[test]
+fn new_endpoint_waits_for_the_successor_of_a_pod_that_is_gone() {
+    let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
+    gate.listed(None);
+    gate.pod(&pod(1));
+    gate.slice(&"s".into(), slice(&[1]), &slices(), now);
+    assert!(!gate.pod_gone(&document(1)));
+    let other = gate.slice(&"t".into(), slice(&[1]), &slices(), now);
+    assert_eq!(released(&other), vec![Vec::<u8>::new()]);
+    assert_eq!(released(&gate.pod(&pod(1))), [[1]]);
+}
+
+#[test]
 fn pod_that_is_gone_stays_until_its_slice_drops_it() {
     let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
-    gate.listed();
+    gate.listed(None);
     gate.pod(&pod(1));
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
     assert!(!gate.pod_gone(&document(1)));
@@ -119,7 +145,7 @@ fn pod_that_is_gone_stays_until_its_slice_drops_it() {
 #[test]
 fn pod_that_comes_back_does_not_go() {
     let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
-    gate.listed();
+    gate.listed(None);
     gate.pod(&pod(1));
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
     assert!(!gate.pod_gone(&document(1)));
@@ -154,7 +180,7 @@ proptest! {
     #[test]
     fn every_order_ends_in_the_same(steps in steps()) {
         let (mut gate, mut now) = (PodGate::new(WAIT), Instant::now());
-        gate.listed();
+        gate.listed(None);
         let mut wanted: BTreeMap<u8, Vec<u8>> = BTreeMap::new();
         let mut pods: HashSet<u8> = HashSet::new();
         let mut shown: BTreeMap<Document, Vec<u8>> = BTreeMap::new();

@@ -9,6 +9,7 @@ mod client;
 mod cluster_state;
 mod discovery;
 mod document;
+mod listing;
 mod pod_gate;
 mod problems;
 mod reporting;

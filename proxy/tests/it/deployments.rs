@@ -203,7 +203,8 @@ fn manifests_are_accepted_by_a_kubernetes_api_server() {
                 manifests = manifests.replace(&line(group), &line(older));
             }
         }
-        let namespace = format!("strait-test-{name}");
+        // a namespace that was deleted may not be gone yet
+        let namespace = format!("strait-test-{name}-{}", std::process::id());
         manifests = manifests.replace(
             &format!("namespace: {own}\n"),
             &format!("namespace: {namespace}\n"),

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::cluster_state::ClusterState;
 use super::discovery::Resource;
 use super::document;
+use super::listing::Listing;
 use super::pod_gate::{PodGate, Released};
 use super::problems::{self, Refusal};
 use super::seen::Seen;
@@ -34,17 +35,11 @@ use crate::source::stream::report::{Change, Key, Message, Report, Restored};
 /// Objects of one page of a list.
 const PAGE: u32 = 500;
 
-/// Objects that a resource may have. A list that is longer is taken for one without an end.
-const OBJECTS_MAX: usize = if cfg!(test) { 2_000 } else { 200_000 };
-
 /// The pods that are read: those that have not ended.
 const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// Time that a proxy waits for the first list of pods, nodes or namespaces, without which it works nevertheless.
 const STATE_WAIT: Duration = Duration::from_secs(10);
-
-/// How long a list may take.
-const LIST_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// How many errors follow each other before they are reported. A server that restarts, or has forgotten its history, causes
 /// fewer.
@@ -191,17 +186,14 @@ impl Watch {
             let event = tokio::select! {
                 event = events.next() => event?,
                 () = tokio::time::sleep_until(deadline.unwrap_or(self.restore_at)), if deadline.is_some() => {
-                    let released = self.gate().expire(Instant::now());
-                    if !self.hand_on(self.released(released)).await {
-                        return None;
+                    match self.expire().await {
+                        true => continue,
+                        false => return None,
                     }
-                    continue;
                 }
                 () = tokio::time::sleep_until(settle_at.unwrap_or(self.restore_at)), if settle_at.is_some() => {
                     settle_at = None;
-                    let (server, resource) = (self.server.name(), &*self.key());
-                    tracing::warn!(server, resource, "not listed yet: endpoints are used without what it says of them");
-                    self.report(Report::Settled(self.key())).await;
+                    self.settle_unlisted().await;
                     continue;
                 }
                 () = tokio::time::sleep_until(listing.deadline), if listing.is_begun => return Some(Refusal::Endless),
@@ -233,21 +225,15 @@ impl Watch {
                     }
                     if is_complete {
                         (saved_at, settle_at) = (None, None);
-                        self.report(Report::Trouble(self.key(), None)).await;
-                        self.report(Report::Listed(self.key())).await;
-                        self.report(Report::Settled(self.key())).await;
+                        self.report_list().await;
                     } else if has_failed {
                         self.report(Report::Trouble(self.key(), None)).await;
                     }
                 }
                 Err(error) => {
-                    if let Some(refusal) = self.failed(&error).await {
-                        return Some(refusal);
-                    }
                     failures += 1;
-                    if failures == FAILURES_MAX {
-                        let found = problems::interrupted(&self.server, &self.key(), &error);
-                        self.report(Report::Trouble(self.key(), Some(found))).await;
+                    if let Some(refusal) = self.failed(&error, failures).await {
+                        return Some(refusal);
                     }
                     let pause = pauses.next().unwrap_or(REFUSED_PAUSE);
                     tokio::time::sleep(pause.max(self.throttle.left())).await;
@@ -256,8 +242,32 @@ impl Watch {
         }
     }
 
-    /// Counts an error. Returns the server's refusal, if it is one.
-    async fn failed(&self, error: &watcher::Error) -> Option<Refusal> {
+    /// Lets endpoints pass that have waited long enough for their pods. Returns whether somebody listens.
+    async fn expire(&self) -> bool {
+        let released = self.gate().expire(Instant::now());
+        self.hand_on(self.released(released)).await
+    }
+
+    /// Has the proxy start without a list that it can do without.
+    async fn settle_unlisted(&self) {
+        let (server, resource) = (self.server.name(), &*self.key());
+        tracing::warn!(
+            server,
+            resource,
+            "not listed yet: endpoints are used without what it says of them"
+        );
+        self.report(Report::Settled(self.key())).await;
+    }
+
+    /// Reports a complete list.
+    async fn report_list(&self) {
+        self.report(Report::Trouble(self.key(), None)).await;
+        self.report(Report::Listed(self.key())).await;
+        self.report(Report::Settled(self.key())).await;
+    }
+
+    /// Counts an error, the last of so many in a row. Returns the server's refusal, if it is one.
+    async fn failed(&self, error: &watcher::Error, failures: u32) -> Option<Refusal> {
         let (server, resource) = (self.server.name(), self.key());
         let reason = problems::watch_reason(error);
         match reason {
@@ -270,7 +280,12 @@ impl Watch {
         if matches!(reason, SourceError::Other | SourceError::Unreachable) {
             self.alarms.interrupted.notify_one();
         }
-        problems::watch_refusal(error)
+        let refusal = problems::watch_refusal(error);
+        if refusal.is_none() && failures == FAILURES_MAX {
+            let found = problems::interrupted(&self.server, &self.key(), error);
+            self.report(Report::Trouble(self.key(), Some(found))).await;
+        }
+        refusal
     }
 
     /// Reports how far the watch is, unless it is in the middle of a list.
@@ -451,40 +466,5 @@ impl Watch {
     /// Reports; returns whether somebody listens.
     async fn report(&self, report: Report) -> bool {
         self.reports.send((self.number, report)).await.is_ok()
-    }
-}
-
-/// A list that comes in.
-struct Listing {
-    is_begun: bool,
-    deadline: Instant,
-    objects: usize,
-}
-
-impl Default for Listing {
-    fn default() -> Listing {
-        Listing {
-            is_begun: false,
-            deadline: Instant::now(),
-            objects: 0,
-        }
-    }
-}
-
-impl Listing {
-    /// Notes an event. Returns whether the list has more objects than are read.
-    fn is_too_long(&mut self, event: &Event<DynamicObject>) -> bool {
-        match event {
-            Event::Init => {
-                *self = Listing {
-                    is_begun: true,
-                    deadline: Instant::now() + LIST_TIME_MAX,
-                    objects: 0,
-                }
-            }
-            Event::InitApply(_) => self.objects += 1,
-            Event::InitDone | Event::Apply(_) | Event::Delete(_) => self.is_begun = false,
-        }
-        self.objects > OBJECTS_MAX
     }
 }

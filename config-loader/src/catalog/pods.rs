@@ -1,6 +1,6 @@
 //! The pod behind an endpoint, with the node that it runs on.
 //!
-//! An EndpointSlice names pods and nodes of its own cluster. Objects of remote clusters are kept under other names, and say
+//! An EndpointSlice names pods and nodes of the cluster that it was read from. Objects of remote clusters are kept under other names, and say
 //! which cluster they are of.
 
 use std::collections::HashSet;
@@ -26,7 +26,7 @@ pub struct PodInfo {
 }
 
 impl PodInfo {
-    /// What is known of the workload behind an endpoint of a slice.
+    /// The workload behind an endpoint of a slice.
     pub fn of_endpoint(
         set: &ResourceSet,
         slice: &Object<EndpointSlice>,
@@ -47,7 +47,7 @@ impl PodInfo {
         info
     }
 
-    /// What is known of a pod.
+    /// The workload of a pod.
     pub fn of_pod(set: &ResourceSet, pod: &Arc<Object<Pod>>) -> PodInfo {
         let source = pod.spec.source_cluster.as_deref();
         let node = pod.spec.node.as_deref();

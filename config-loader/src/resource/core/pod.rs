@@ -59,14 +59,14 @@ pub(crate) fn name_in(source: Option<&str>, name: &str) -> String {
     }
 }
 
-/// The name that an object has in its own cluster, by the name under which it is kept.
+/// The name that an object has in the cluster that it was read from, by the name under which it is kept.
 pub(crate) fn own_name<'a>(source: Option<&str>, name: &'a str) -> &'a str {
     let own = source.and_then(|source| name.strip_prefix(source)?.strip_prefix('-'));
     own.unwrap_or(name)
 }
 
 impl Object<Pod> {
-    /// The name that the pod has in its own cluster.
+    /// The name that the pod has in the cluster that it was read from.
     pub fn own_name(&self) -> &str {
         own_name(self.spec.source_cluster.as_deref(), &self.id.name)
     }

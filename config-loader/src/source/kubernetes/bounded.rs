@@ -139,7 +139,7 @@ struct Watched {
 #[derive(Debug)]
 pub(super) struct BoundedBody<B> {
     inner: B,
-    /// Of a watch only.
+    /// The state of a watch; none for other responses.
     watched: Option<Watched>,
     /// The bytes of the line so far, or of the body.
     length: usize,

@@ -21,13 +21,13 @@ pub(super) struct ClusterState {
     content: Content,
 }
 
-/// The fields that are read.
+/// The fields that are read. They stand here one by one: with `flatten`, serde would keep all others until the object ends.
 #[derive(Deserialize)]
 struct Fields {
     #[serde(default)]
     metadata: Metadata,
-    #[serde(flatten)]
-    content: Content,
+    spec: Option<Spec>,
+    status: Option<Status>,
 }
 
 #[derive(Default, Deserialize)]
@@ -41,11 +41,11 @@ struct Metadata {
 }
 
 /// The fields beside the metadata.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Content {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     spec: Option<Spec>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status>,
 }
 
@@ -101,7 +101,10 @@ impl From<Fields> for ClusterState {
                 deletion_timestamp,
                 ..ObjectMeta::default()
             },
-            content: fields.content,
+            content: Content {
+                spec: fields.spec,
+                status: fields.status,
+            },
         }
     }
 }
@@ -205,6 +208,18 @@ mod tests {
                 },
             })
         );
+    }
+
+    #[test]
+    fn pod_that_is_being_deleted_is_not_ready() {
+        let pod = json!({
+            "metadata": {"name": "web-1", "namespace": "prod", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        let read: ClusterState = serde_json::from_value(pod).unwrap();
+        let object = read.into_object(Kind::Pod);
+        let ready = json!([{"type": "Ready", "status": "False"}]);
+        assert_eq!(object.data["status"]["conditions"], ready);
     }
 
     #[test]

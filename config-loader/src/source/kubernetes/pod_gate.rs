@@ -20,11 +20,11 @@ type PodKey = Arc<str>;
 /// The name of a document.
 type Document = Arc<str>;
 
-/// What is known of pods, and of the slices that name them. The most that it holds is a pointer for each endpoint, a name for each
+/// Pods that are known, and slices that name them. The most that it holds is a pointer for each endpoint, a name for each
 /// pod, and the slices whose endpoints wait.
 #[derive(Debug)]
 pub(super) struct PodGate {
-    /// How long an endpoint waits for its pod.
+    /// Time that an endpoint waits for its pod.
     wait: Duration,
     /// The namespaces whose pods are listed, none for all of them: without a list, no endpoint waits.
     lists: HashSet<Option<String>>,
@@ -131,10 +131,12 @@ impl PodGate {
         for pod in &pods {
             *self.named.entry(Arc::clone(pod)).or_default() += 1;
             // a pod that is gone is behind the endpoints that the slice had before, not behind new ones
-            let before = self.slices.get(document);
-            let was_named = before.is_some_and(|before| before.pods.contains(pod));
-            let is_there = self.known.contains(pod) || was_named && self.gone.contains_key(pod);
-            if self.has_list_of(pod) && !is_there {
+            let was_named = || {
+                let before = self.slices.get(document);
+                before.is_some_and(|before| before.pods.contains(pod))
+            };
+            let is_there = self.known.contains(pod) || self.gone.contains_key(pod) && was_named();
+            if !is_there && self.has_list_of(pod) {
                 let until = Some(now + self.wait);
                 self.awaited.entry(Arc::clone(pod)).or_insert(until);
             }

@@ -223,20 +223,7 @@ pub fn apply(
     }
     let is_new = current.is_null();
     let mut object = if is_new { applied } else { current }.clone();
-    let own = entries
-        .iter()
-        .find(|entry| is_own(entry))
-        .map(|entry| entry.fields.clone());
-    for path in own.unwrap_or_default() {
-        // An item stays as long as anything in it is another manager's.
-        let whole = path.strip_suffix(&[".".to_owned()]).unwrap_or(&path);
-        let is_shared = entries
-            .iter()
-            .any(|entry| !is_own(entry) && has_any_in(&entry.fields, whole));
-        if !wanted.contains_key(&path) && !is_shared && !is_key(&path) {
-            unset(&mut object, &path);
-        }
-    }
+    unset_dropped(&mut object, &entries, &wanted, writer);
     if !is_new {
         for (path, value) in &wanted {
             set(&mut object, path, value);
@@ -258,6 +245,26 @@ pub fn apply(
     }
     store(&mut object, entries);
     Ok(object)
+}
+
+/// Removes what a writer applied before and does not want any more, unless it is another manager's, too.
+fn unset_dropped(
+    object: &mut Value,
+    entries: &[Entry],
+    wanted: &BTreeMap<Path, &Value>,
+    writer: &Writer,
+) {
+    let (own, others): (Vec<&Entry>, Vec<&Entry>) = entries
+        .iter()
+        .partition(|entry| entry.is_of(writer, "Apply"));
+    for path in own.iter().flat_map(|entry| &entry.fields) {
+        // An item stays as long as anything in it is another manager's.
+        let whole = path.strip_suffix(&[".".to_owned()]).unwrap_or(path);
+        let is_shared = others.iter().any(|entry| has_any_in(&entry.fields, whole));
+        if !wanted.contains_key(path) && !is_shared && !is_key(path) {
+            unset(object, path);
+        }
+    }
 }
 
 /// The fields that `kubectl apply` without `--server-side` set and that are still as it set them: they are those of kubectl,

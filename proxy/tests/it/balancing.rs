@@ -114,9 +114,11 @@ fn requests_with_the_same_key_go_to_the_same_endpoint() {
         );
         let proxy = proxy(&origins, &policy, &[]);
         let mut seen = std::collections::BTreeSet::new();
-        for user in 0..24 {
+        // The hash covers ports, which differ in each run: with 24 users, an
+        // endpoint would be left without one in 1 of 200 runs.
+        for user in 0..120 {
             let header = format!("x-user: user-{user}\r\n");
-            let all = names(&proxy, &header, 4);
+            let all = names(&proxy, &header, 2);
             assert!(all.iter().all(|name| *name == all[0]), "{all:?}");
             seen.insert(all[0].clone());
         }

@@ -197,6 +197,41 @@ async fn server_with_the_identity_of_another_pod_is_not_believed() {
 }
 
 #[tokio::test]
+async fn endpoint_of_an_unknown_pod_is_believed_as_one_of_the_known_accounts_only() {
+    let api = server().await;
+    let workload = Workload::of("spiffe://cluster.local/ns/shop/sa/edge");
+    let known = workload.endpoint("spiffe://cluster.local/ns/default/sa/web");
+    let unknown = workload.endpoint("spiffe://cluster.local/ns/default/sa/other");
+    api.apply("pods", pod("one", json!({})));
+    api.apply("endpointslices", slice_of("one", known.address));
+    api.apply("endpointslices", slice_of("two", unknown.address));
+    let policy = json!({"trafficPolicy": {"tls": {"mode": "ISTIO_MUTUAL"}}});
+    api.apply("destinationrules", rule(policy));
+    api.apply("virtualservices", to_web(None));
+    let mut arguments = workload.flags();
+    let more = ["--control", "kubernetes://home", "--workload-wait", "10ms"];
+    arguments.extend(more.map(str::to_owned));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let proxy = start(&[("home", &api)], &arguments);
+    until("the certificate of the unknown pod is refused", async || {
+        says(&proxy).await;
+        unknown.failed() > 0 && !known.callers().is_empty()
+    })
+    .await;
+    assert!(unknown.callers().is_empty());
+    assert_eq!(known.failed(), 0);
+    // the same server is believed once its pod is known
+    let mut other = pod("two", json!({}));
+    other["spec"]["serviceAccountName"] = json!("other");
+    api.apply("pods", other);
+    until("the certificate is accepted", async || {
+        says(&proxy).await;
+        !unknown.callers().is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn labels_of_nodes_say_which_endpoints_are_near() {
     let api = server().await;
     let (first, second) = (named("first"), named("second"));
@@ -207,7 +242,13 @@ async fn labels_of_nodes_say_which_endpoints_are_near() {
     };
     for (name, address, region) in [("one", first.address, "r1"), ("two", second.address, "r2")] {
         api.apply("pods", pod(name, json!({})));
-        api.apply("endpointslices", slice_of(name, address));
+        let mut slice = slice_of(name, address);
+        if name == "two" {
+            // then its pod says which node it is on
+            let endpoint = slice["endpoints"][0].as_object_mut().unwrap();
+            endpoint.remove("nodeName");
+        }
+        api.apply("endpointslices", slice);
         api.apply("nodes", node(name, region));
     }
     api.apply(

@@ -68,6 +68,9 @@ impl Follow for Looks {
                 version(&object.annotations)
             ));
         }
+        for (name, _) in &set.pods {
+            objects.push(format!("Pod/{name}"));
+        }
         let seen = Seen {
             waits_for,
             problems,
@@ -245,13 +248,21 @@ async fn saved(state: &Path) -> Api {
     scale(&api, "1");
     let following = Following::start(&[(OWN, &api)], with_state(state));
     following.until_has("VirtualService/shop/web=1").await;
+    until_saved(state, "").await;
+    api
+}
+
+/// Waits until a saved file has this text.
+async fn until_saved(state: &Path, text: &str) {
+    let has_text = |file: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(file.unwrap().path()).is_ok_and(|saved| saved.contains(text))
+    };
+    let is_saved = || std::fs::read_dir(state).is_ok_and(|mut files| files.any(has_text));
     // Saved on a thread, whose time the clock does not know.
-    let is_saved = || std::fs::read_dir(state).is_ok_and(|files| files.count() > 0);
     while !is_saved() {
         sleep(Duration::from_millis(100)).await;
         std::thread::yield_now();
     }
-    api
 }
 
 #[tokio::test(start_paused = true)]
@@ -349,6 +360,81 @@ async fn missing_right_keeps_a_proxy_that_starts_waiting_and_names_it() {
     scale(&api, "2");
     following.until_has("EndpointSlice/shop/web=2").await;
     assert!(following.always_had("VirtualService/shop/web"));
+}
+
+fn with_pods(state: Option<&Path>) -> ControlSettings {
+    ControlSettings {
+        kubernetes: KubernetesSettings {
+            reads_workloads: true,
+            ..KubernetesSettings::default()
+        },
+        state: state.map(Path::to_owned),
+        ..ControlSettings::default()
+    }
+}
+
+/// A server with an endpoint and its pod.
+fn server_with_a_pod() -> Api {
+    let api = server();
+    api.serve("pods", true);
+    let mut of_pod = slice("1");
+    of_pod["endpoints"][0]["targetRef"] =
+        json!({"kind": "Pod", "namespace": "shop", "name": "one"});
+    api.write("endpointslices", "shop/web", Some(of_pod));
+    let pod = json!({
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"nodeName": "a", "containers": [{"name": "app"}]},
+        "status": {"phase": "Running", "podIP": "10.0.0.1"},
+    });
+    api.write("pods", "shop/one", Some(pod));
+    api
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_of_pods_that_does_not_come_is_waited_for_ten_seconds() {
+    let api = server_with_a_pod();
+    api.stop_listing("pods");
+    let following = Following::start(&[(OWN, &api)], with_pods(None));
+    let took = following.until_complete().await;
+    assert!((10..12).contains(&took.as_secs()), "{took:?}");
+    following.until_has("EndpointSlice/shop/web=1").await;
+    assert!(!following.always_had("Pod/shop/one"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn saved_pods_are_used_while_the_right_to_read_pods_is_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let api = server_with_a_pod();
+    let following = Following::start(&[(OWN, &api)], with_pods(Some(directory.path())));
+    following.until_has("Pod/shop/one").await;
+    until_saved(directory.path(), "/pods/").await;
+    drop(following);
+    api.allow("pods", false);
+    let following = Following::start(&[(OWN, &api)], with_pods(Some(directory.path())));
+    following.until_complete().await;
+    following.until_has("Pod/shop/one").await;
+    following.until_has("EndpointSlice/shop/web=1").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_that_is_kept_for_a_slice_goes_with_it_when_its_cluster_is_lost() {
+    let (own, east) = (server(), server_with_a_pod());
+    let mut settings = with_pods(None);
+    settings.kubernetes.endpoint_ttl = Some(Duration::from_secs(20));
+    let following = Following::start(&[(OWN, &own), (EAST, &east)], settings);
+    following.until_has("Pod/shop/east-one").await;
+    // The pod has ended before its slice says so.
+    east.write("pods", "shop/one", None);
+    sleep(Duration::from_secs(5)).await;
+    assert!(
+        following
+            .last()
+            .objects
+            .contains(&"Pod/shop/east-one".to_owned())
+    );
+    east.set_out(true);
+    let took = following.until(|seen| seen.objects.is_empty()).await;
+    assert!(took > Duration::from_secs(20), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,6 +31,12 @@ pub(in crate::loader::tests) const RESOURCES: [(&str, &str, &str); 4] = [
     ("serviceentries", "ServiceEntry", "networking.istio.io/v1"),
 ];
 
+/// Every resource that can be served: those of `RESOURCES` are served from the start.
+const KINDS: [(&str, &str, &str); 5] = {
+    let [first, second, third, fourth] = RESOURCES;
+    [first, second, third, fourth, ("pods", "Pod", "v1")]
+};
+
 /// Objects of a page of a list, although more are asked for.
 const PAGE: usize = 3;
 
@@ -69,6 +75,10 @@ struct State {
     readiness: u16,
     /// What the credentials do not allow.
     forbidden: BTreeSet<&'static str>,
+    /// Resources that the server does not have.
+    unserved: BTreeSet<&'static str>,
+    /// Resources whose lists get no answer.
+    unlisted: BTreeSet<&'static str>,
 }
 
 struct Entry {
@@ -95,6 +105,8 @@ impl Api {
             is_partial: false,
             readiness: 200,
             forbidden: BTreeSet::new(),
+            unserved: BTreeSet::from(["pods"]),
+            unlisted: BTreeSet::new(),
         };
         Api(Arc::new(Shared {
             state: Mutex::new(state),
@@ -208,6 +220,21 @@ impl Api {
         });
     }
 
+    /// Has a resource from now on, or does not.
+    pub(in crate::loader::tests) fn serve(&self, plural: &'static str, is_served: bool) {
+        self.change(|state| {
+            match is_served {
+                true => state.unserved.remove(plural),
+                false => state.unserved.insert(plural),
+            };
+        });
+    }
+
+    /// Answers no list of a resource from now on.
+    pub(in crate::loader::tests) fn stop_listing(&self, plural: &'static str) {
+        self.change(|state| _ = state.unlisted.insert(plural));
+    }
+
     /// What it has, as plural and key.
     pub(in crate::loader::tests) fn truth(&self, plural: &'static str) -> BTreeMap<String, Value> {
         let state = self.state();
@@ -223,7 +250,9 @@ impl Api {
         let connections = self.state().connections;
         let pause = self.state().pause(40);
         tokio::time::sleep(pause).await;
-        if self.state().is_lost(connections, query.is_watch) {
+        let plural = request.uri().path().rsplit('/').next().unwrap_or("");
+        let is_unlisted = !query.is_watch && self.state().unlisted.contains(plural);
+        if is_unlisted || self.state().is_lost(connections, query.is_watch) {
             std::future::pending::<()>().await;
         }
         let mut state = self.state();
@@ -247,11 +276,13 @@ impl Api {
                 }
                 Ok(document(&found))
             }
-            ["api", version] => Ok(document(&resources(version))),
-            ["apis", group, version] => Ok(document(&resources(&format!("{group}/{version}")))),
+            ["api", version] => Ok(document(&state.resources(version))),
+            ["apis", group, version] => {
+                Ok(document(&state.resources(&format!("{group}/{version}"))))
+            }
             [.., plural] => {
-                let served = RESOURCES.iter().find(|(known, _, _)| *known == plural);
-                let Some((plural, _, _)) = served else {
+                let Some((plural, _, _)) = state.served().find(|(known, _, _)| *known == plural)
+                else {
                     return Ok(failed(404));
                 };
                 if state.forbidden.contains(plural) {
@@ -349,6 +380,17 @@ impl State {
         is_unanswered || self.connections != connections
     }
 
+    /// The resources that it has.
+    fn served(&self) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+        let kinds = KINDS.into_iter();
+        kinds.filter(|(plural, _, _)| !self.unserved.contains(plural))
+    }
+
+    /// The resources of an API version that it has.
+    fn resources(&self, api_version: &str) -> Value {
+        resource_list(api_version, self.served())
+    }
+
     fn pause(&mut self, longest_ms: u64) -> Duration {
         Duration::from_millis(self.rng.random_range(0..longest_ms))
     }
@@ -427,9 +469,7 @@ impl State {
             from.version = version;
         }
         if self.happens(5.0) {
-            let kind = RESOURCES
-                .iter()
-                .find(|(plural, _, _)| *plural == from.plural);
+            let kind = KINDS.iter().find(|(plural, _, _)| *plural == from.plural);
             let (_, kind, api_version) = kind.unwrap();
             from.version = self.version;
             let object = json!({
@@ -454,9 +494,14 @@ pub(in crate::loader::tests) fn groups() -> Value {
 }
 
 pub(in crate::loader::tests) fn resources(api_version: &str) -> Value {
-    let of = RESOURCES
-        .iter()
-        .filter(|(_, _, version)| *version == api_version);
+    resource_list(api_version, RESOURCES.into_iter())
+}
+
+fn resource_list(
+    api_version: &str,
+    served: impl Iterator<Item = (&'static str, &'static str, &'static str)>,
+) -> Value {
+    let of = served.filter(|(_, _, version)| *version == api_version);
     let resources: Vec<Value> = of
         .map(|(plural, kind, _)| {
             json!({"name": plural, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["list", "watch"]})

@@ -1,9 +1,9 @@
 // Command churn replaces pods of a Kubernetes API server without pause while clients send requests through a proxy, and fails if a
 // request fails or is answered by a pod of another version than was asked for.
 //
-// Pods are objects without a kubelet; their addresses are loopback addresses that this program serves while they live. A pod ends
-// as in a cluster: its endpoint is terminating, and after the grace period its address resets connections. A crashed pod
-// resets connections first, and its endpoint is removed after that.
+// Pods are objects without a kubelet; their addresses, in 10.123.0.0/16, are served by this program while they live. A pod ends
+// as in a cluster: its endpoint is terminating, and after the grace period it is gone. A pod that crashes is gone before its
+// endpoint says so.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,12 +43,14 @@ var (
 const (
 	serviceSize = 100
 	namespace   = "churn"
+	port        = 9080
 )
 
-// pod is one life of a pod.
+// pod is one life of a pod. When its server is closed, connections to it are refused, and those that it has are reset.
 type pod struct {
 	name, address, version string
 	terminating            bool
+	server                 *http.Server
 }
 
 // service is a Service with one EndpointSlice of all its pods.
@@ -55,14 +58,12 @@ type service struct {
 	mu    sync.Mutex
 	name  string
 	pods  []*pod
-	port  int
 	saved bool
 }
 
-// world is what the API server is told, and what addresses answer.
+// world is what the API server is told.
 type world struct {
 	client   *http.Client
-	live     sync.Map // from address to version
 	next     atomic.Int64
 	services []*service
 	errors   atomic.Int64
@@ -73,12 +74,15 @@ func main() {
 	w := &world{client: &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 32, ForceAttemptHTTP2: true,
 	}}}
-	port := w.serve()
-	w.create(port)
-	fmt.Println("created")
+	w.create()
+	if w.errors.Load() > 0 {
+		log.Fatal("not created")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	w.untilServed(ctx)
+	starting, served := context.WithTimeout(ctx, time.Minute)
+	w.untilServed(starting)
+	served()
 	ctx, cancel := context.WithTimeout(ctx, *lasts)
 	defer cancel()
 	var lives atomic.Int64
@@ -108,62 +112,42 @@ func every(ctx context.Context, inSecond int, do func()) {
 	}
 }
 
-// serve answers on a port of all loopback addresses, for the pods that live.
-func (w *world) serve() int {
-	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+// serve answers at the address of a pod.
+func (p *pod) serve() {
+	listener, err := net.Listen("tcp4", fmt.Sprintf("%s:%d", p.address, port))
 	if err != nil {
 		log.Fatal(err)
 	}
-	go http.Serve(&pods4{listener, w}, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		address := r.Context().Value(http.LocalAddrContextKey).(net.Addr).(*net.TCPAddr).IP.String()
-		version, lives := w.live.Load(address)
-		if !lives {
-			panic(http.ErrAbortHandler)
-		}
-		fmt.Fprint(out, version)
-	}))
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
-// pods4 resets the connections to addresses of no pod.
-type pods4 struct {
-	net.Listener
-	world *world
-}
-
-func (l *pods4) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if _, lives := l.world.live.Load(conn.LocalAddr().(*net.TCPAddr).IP.String()); lives {
-			return conn, nil
-		}
-		_ = conn.(*net.TCPConn).SetLinger(0)
-		conn.Close()
+	p.server = &http.Server{
+		Handler: http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { fmt.Fprint(out, p.version) }),
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				_ = conn.(*net.TCPConn).SetLinger(0)
+			}
+		},
 	}
+	go p.server.Serve(listener)
 }
 
-func (w *world) create(port int) {
+func (w *world) create() {
 	w.call("POST", "/api/v1/namespaces", object{"metadata": object{"name": namespace}})
 	host, number, err := net.SplitHostPort(*edge)
 	if err != nil {
 		log.Fatal(err)
 	}
-	w.istio("gateways", "edge", object{
+	w.istio("Gateway", "edge", object{
 		"selector": object{"istio": "ingressgateway"},
 		"servers":  []any{object{"bind": host, "hosts": []any{"*"}, "port": object{"name": "http", "protocol": "HTTP", "number": json.Number(number)}}},
 	})
 	var created sync.WaitGroup
 	for at := range (*pods + serviceSize - 1) / serviceSize {
-		s := &service{name: fmt.Sprintf("web-%d", at), port: port}
+		s := &service{name: fmt.Sprintf("web-%d", at)}
 		w.services = append(w.services, s)
 		w.call("POST", "/api/v1/namespaces/"+namespace+"/services", object{
 			"metadata": object{"name": s.name},
 			"spec":     object{"clusterIP": "None", "ports": []any{object{"name": "http", "port": 80, "targetPort": port}}},
 		})
-		w.istio("destinationrules", s.name, object{"host": s.name, "subsets": []any{
+		w.istio("DestinationRule", s.name, object{"host": s.name, "subsets": []any{
 			object{"name": "v1", "labels": object{"version": "v1"}}, object{"name": "v2", "labels": object{"version": "v2"}},
 		}})
 		to := func(version string) object {
@@ -172,7 +156,7 @@ func (w *world) create(port int) {
 				"route": []any{object{"destination": object{"host": s.name, "subset": version}}},
 			}
 		}
-		w.istio("virtualservices", s.name, object{
+		w.istio("VirtualService", s.name, object{
 			"hosts": []any{s.name + ".example"}, "gateways": []any{"edge"}, "http": []any{to("v1"), to("v2")},
 		})
 		created.Go(func() {
@@ -185,9 +169,10 @@ func (w *world) create(port int) {
 	created.Wait()
 }
 
-func (w *world) istio(plural, name string, spec object) {
-	w.call("POST", "/apis/networking.istio.io/v1/namespaces/"+namespace+"/"+plural,
-		object{"metadata": object{"name": name}, "spec": spec})
+func (w *world) istio(kind, name string, spec object) {
+	w.call("POST", "/apis/networking.istio.io/v1/namespaces/"+namespace+"/"+strings.ToLower(kind)+"s", object{
+		"apiVersion": "networking.istio.io/v1", "kind": kind, "metadata": object{"name": name}, "spec": spec,
+	})
 }
 
 // start makes a pod that lives.
@@ -195,10 +180,10 @@ func (w *world) start() *pod {
 	number := w.next.Add(1)
 	p := &pod{
 		name:    fmt.Sprintf("pod-%d", number),
-		address: fmt.Sprintf("127.%d.%d.%d", 100+number/62500, number/250%250, number%250+1),
+		address: fmt.Sprintf("10.123.%d.%d", number/250%250, number%250+1),
 		version: fmt.Sprintf("v%d", 1+number%2),
 	}
-	w.live.Store(p.address, p.version)
+	p.serve()
 	w.call("POST", "/api/v1/namespaces/"+namespace+"/pods", object{
 		"metadata": object{"name": p.name, "labels": object{"app": "web", "version": p.version}},
 		"spec": object{
@@ -231,7 +216,7 @@ func (w *world) save(s *service) {
 	}
 	w.call(method, path, object{
 		"metadata":    object{"name": s.name, "labels": object{"kubernetes.io/service-name": s.name}},
-		"addressType": "IPv4", "endpoints": endpoints, "ports": []any{object{"name": "http", "port": s.port, "protocol": "TCP"}},
+		"addressType": "IPv4", "endpoints": endpoints, "ports": []any{object{"name": "http", "port": port, "protocol": "TCP"}},
 	})
 }
 
@@ -247,14 +232,14 @@ func (w *world) replace() {
 	last.terminating = true
 	crashes := rand.Float64() < *crashed
 	if crashes {
-		w.live.Delete(last.address)
+		last.server.Close()
 	}
 	s.pods = append(s.pods, next)
 	w.save(s)
 	s.mu.Unlock()
 	if !crashes {
 		time.Sleep(*grace)
-		w.live.Delete(last.address)
+		last.server.Close()
 	}
 	w.call("DELETE", "/api/v1/namespaces/"+namespace+"/pods/"+last.name, object{"gracePeriodSeconds": 0})
 	s.mu.Lock()

@@ -57,6 +57,7 @@ pub fn rows() -> &'static [Row] {
 
 /// Kinds and fields that have no effect at all.
 const WRITTEN: &[(Kind, &[&str])] = &[
+    (Kind::AuthorizationPolicy, &[""]),
     (
         Kind::Destination,
         &[
@@ -65,6 +66,7 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::EndpointSlice, &["endpoints[].hints"]),
+    (Kind::RequestAuthentication, &[""]),
     (Kind::Service, &["spec.externalIPs"]),
 ];
 

@@ -40,6 +40,10 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         return without_listener(answer, question, snapshot, survey);
     };
     answer.listener = Some(choice);
+    if listener.direction != Direction::Outbound {
+        let policies = survey.unenforced_policies();
+        answer.unenforced_policies = policies.iter().map(Source::from).collect();
+    }
     let client = question.client;
     if connection::explain(&mut answer, (listener, &name), client, snapshot, survey) {
         return answer;
@@ -153,6 +157,7 @@ fn begin(request: &Request<()>) -> Explanation {
         unreachable: Vec::new(),
         action: None,
         destinations: Vec::new(),
+        unenforced_policies: Vec::new(),
         hints: Vec::new(),
     }
 }

@@ -8,8 +8,9 @@ use super::draft::{DocumentObject, Draft};
 use super::layout::Layout;
 use super::long_list;
 use crate::ReadOptions;
-use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, YAML006};
+use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, CM036, CM037, YAML006};
 use crate::diagnostic::{Diagnostic, Locator, Severity, suggest};
+use crate::kinds::unsupported::{self, Unsupported};
 use crate::kinds::{self, Found, Row, distinct_group};
 use crate::parse::{self, Chunk, Node, Value, place_all};
 use crate::resource::{AnyObject, Order};
@@ -281,6 +282,11 @@ impl Document<'_> {
             .read_with(self.source.options);
         self.reading.unreadable |= !draft.has_good_name();
         let (slot, mut diagnostics) = draft.finish(row.read, self.fingerprint(node));
+        if let Some(unsupported) = unsupported::of_read(row.kind) {
+            let mut found = unsupported_kind(unsupported, claim);
+            found.object = slot.as_ref().map(|slot| slot.id.clone());
+            self.report(node, found);
+        }
         self.reading.diagnostics.append(&mut diagnostics);
         self.reading.slots.extend(slot);
     }
@@ -312,9 +318,8 @@ impl Document<'_> {
     }
 
     fn skip(&mut self, node: &Node, claim: &Claim<'_>) {
-        let (kind, api_version) = (claim.kind, claim.api_version);
-        if let Some(found) = super::unsupported::of_kind(kind, api_version, claim.kind_span) {
-            return self.report(node, found);
+        if let Some(row) = unsupported::find(claim.kind, claim.api_version) {
+            return self.report(node, unsupported_kind(row, claim));
         }
         let lists = kinds::rows().map(|row| format!("{}List", row.kind));
         let lists: Vec<String> = lists.collect();
@@ -355,6 +360,26 @@ impl Document<'_> {
         place_all(std::slice::from_mut(&mut found), Some(root), &self.locator);
         self.reading.diagnostics.push(found);
     }
+}
+
+/// What is found at a kind that is known and not supported.
+fn unsupported_kind(row: &Unsupported, claim: &Claim<'_>) -> Diagnostic {
+    let kind = claim.kind;
+    let (code, message, help) = match row.unenforced {
+        Some(unenforced) => {
+            let message = format!("{kind} is not supported yet: {unenforced}");
+            (
+                CM036,
+                message,
+                format!("do not rely on it: {}", row.instead),
+            )
+        }
+        None => {
+            let message = format!("{kind} of {} is not supported", claim.api_version);
+            (CM037, message, format!("use {}", row.instead))
+        }
+    };
+    Diagnostic::at(Severity::Warning, code, claim.kind_span, message).with_help(Some(help))
 }
 
 /// The fingerprint of the only object of a document whose root begins there.

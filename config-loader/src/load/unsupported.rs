@@ -1,9 +1,8 @@
 //! Finds in a document what has no effect in this version.
 
-use crate::diagnostic::codes::common::{CM024, CM036, CM037};
+use crate::diagnostic::codes::common::CM024;
 use crate::diagnostic::{Diagnostic, FINDINGS_MAX, Severity};
 use crate::kind::Kind;
-use crate::kinds::{self, unsupported};
 use crate::parse::{Entry, Node, Value};
 use crate::span::Span;
 use crate::validate::unsupported::{Row, When, rows};
@@ -15,31 +14,14 @@ pub(super) fn report(kind: Kind, root: &Node, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Finding for a kind that is known and not supported, whether its objects are read or not.
-pub(super) fn of_kind(kind: &str, api_version: &str, span: Span) -> Option<Diagnostic> {
-    let row = unsupported::find(kind, api_version)?;
-    let instead = row.instead;
-    let (code, message, help) = match row.unenforced {
-        Some(unenforced) => {
-            let message = format!("{kind} is not supported yet: {unenforced}");
-            (CM036, message, format!("do not rely on it: {instead}"))
-        }
-        None => {
-            let message = format!("{kind} of {api_version} is not supported");
-            (CM037, message, format!("use {instead}"))
-        }
-    };
-    Some(Diagnostic::at(Severity::Warning, code, span, message).with_help(Some(help)))
-}
-
 fn report_row(row: &Row, root: &Node, found: &mut Vec<Diagnostic>) {
     let kind = row.kind;
     if row.path.is_empty() {
-        // An item of a list need not say what it is.
-        let span = root.get("kind").map_or(root.span, |kind| kind.span);
-        let mut versions = kinds::rows().filter(|row| row.kind == kind);
-        let version = versions.next().and_then(|row| row.api_versions.first());
-        found.extend(version.and_then(|version| of_kind(kind.as_str(), version, span)));
+        warn(
+            found,
+            root.key_span("kind"),
+            format!("not supported yet: {kind} has no effect"),
+        );
         return;
     }
     let (_, name) = row.path.rsplit_once('.').unwrap_or(("", &row.path));

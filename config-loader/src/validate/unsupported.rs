@@ -57,7 +57,6 @@ pub fn rows() -> &'static [Row] {
 
 /// Kinds and fields that have no effect at all.
 const WRITTEN: &[(Kind, &[&str])] = &[
-    (Kind::AuthorizationPolicy, &[""]),
     (
         Kind::Destination,
         &[
@@ -66,7 +65,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::EndpointSlice, &["endpoints[].hints"]),
-    (Kind::RequestAuthentication, &[""]),
     (Kind::Service, &["spec.externalIPs"]),
 ];
 

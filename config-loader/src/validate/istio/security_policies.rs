@@ -1,5 +1,4 @@
-//! AuthorizationPolicy and RequestAuthentication: raw to checked. What says that they are not enforced is data of
-//! [`crate::validate::unsupported`].
+//! AuthorizationPolicy and RequestAuthentication: raw to checked. The table of unsupported kinds says that they are not enforced.
 
 use serde::de::IgnoredAny;
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 /// A kind of resource that a data plane reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
+    /// security.istio.io
+    AuthorizationPolicy,
     /// flomesh.io
     Cluster,
     /// discovery.mesh.gloo.solo.io
@@ -28,6 +30,8 @@ pub enum Kind {
     PeerAuthentication,
     /// core
     Pod,
+    /// security.istio.io
+    RequestAuthentication,
     /// core
     Secret,
     /// core
@@ -63,7 +67,8 @@ impl Kind {
     }
 
     /// Every kind.
-    pub const ALL: [Kind; 19] = [
+    pub const ALL: [Kind; 21] = [
+        Kind::AuthorizationPolicy,
         Kind::Cluster,
         Kind::Destination,
         Kind::DestinationRule,
@@ -75,6 +80,7 @@ impl Kind {
         Kind::Node,
         Kind::PeerAuthentication,
         Kind::Pod,
+        Kind::RequestAuthentication,
         Kind::Secret,
         Kind::Service,
         Kind::ServiceEntry,
@@ -88,6 +94,7 @@ impl Kind {
     /// The kind's name, as `kind:` has it.
     pub fn as_str(self) -> &'static str {
         match self {
+            Kind::AuthorizationPolicy => "AuthorizationPolicy",
             Kind::Cluster => "Cluster",
             Kind::Destination => "Destination",
             Kind::DestinationRule => "DestinationRule",
@@ -99,6 +106,7 @@ impl Kind {
             Kind::Node => "Node",
             Kind::PeerAuthentication => "PeerAuthentication",
             Kind::Pod => "Pod",
+            Kind::RequestAuthentication => "RequestAuthentication",
             Kind::Secret => "Secret",
             Kind::Service => "Service",
             Kind::ServiceEntry => "ServiceEntry",

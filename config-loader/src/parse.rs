@@ -35,6 +35,12 @@ pub const DOCUMENT_NODES_MAX: usize = 1_000_000;
 /// How many nodes the aliases and merge keys of one document may represent.
 pub const ALIAS_NODES_MAX: usize = 100_000;
 
+/// Most bytes of texts and keys that the aliases and merge keys of one document may expand to: readers of the tree copy them.
+pub const ALIAS_BYTES_MAX: usize = 4 << 20;
+
+/// Most bytes that they may expand to, as a multiple of the document's own: a file can have many documents.
+pub const ALIAS_BYTES_RATIO: usize = 100;
+
 /// How deep lists and mappings may be nested.
 pub const DEPTH_MAX: usize = 64;
 

@@ -65,11 +65,18 @@ fn is_part(path: &str, whole: &str) -> bool {
     rest.is_some_and(|rest| whole.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
+fn is_unsupported(kind: Kind) -> bool {
+    config_loader::kinds::unsupported::of_read(kind).is_some()
+}
+
 /// What of a field has no effect yet.
 fn effect(kind: Kind, path: &str) -> String {
     let mut others = unsupported::FOR_OTHERS.iter();
     if others.any(|(of, paths)| *of == kind && paths.iter().any(|whole| is_part(path, whole))) {
         return FOR_OTHERS.to_owned();
+    }
+    if is_unsupported(kind) {
+        return "not yet".to_owned();
     }
     let covers = |row: &&unsupported::Row| row.kind == kind && is_part(path, &row.path);
     let rows: Vec<&unsupported::Row> = unsupported::rows().iter().filter(covers).collect();
@@ -256,6 +263,9 @@ fn every_field_is_in_the_reference() {
 
 /// The fields of a kind without effect, for people: what holds for a traffic policy is not repeated for its parts.
 fn missing(of: &kinds::Row) -> String {
+    if is_unsupported(of.kind) {
+        return "everything".to_owned();
+    }
     let fields = fields(of);
     let rows = unsupported::rows().iter().filter(|row| row.kind == of.kind);
     // versions of a kind need not have the same fields

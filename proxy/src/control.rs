@@ -52,8 +52,10 @@ use remote_clusters::FoundMembers;
 use reported_state::ReportedState;
 
 /// Kinds that name no certificates.
-const WITHOUT_CERTIFICATES: [Kind; 4] = [
+const WITHOUT_CERTIFICATES: [Kind; 6] = [
+    Kind::AuthorizationPolicy,
     Kind::EndpointSlice,
+    Kind::RequestAuthentication,
     Kind::ServiceEntry,
     Kind::VirtualService,
     Kind::WorkloadEntry,

@@ -17,8 +17,21 @@ const NETWORKING: &[&str] = &["istio-io", "networking-istio-io"];
 
 const SECURITY: &[&str] = &["security.istio.io/v1", "security.istio.io/v1beta1"];
 
+const IN_SECURITY: &[&str] = &["istio-io", "security-istio-io"];
+
 /// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
+    Row {
+        kind: Kind::AuthorizationPolicy,
+        api_versions: SECURITY,
+        api: Api::of("authorizationpolicies")
+            .short(&["ap"])
+            .categories(IN_SECURITY)
+            .columns(&[text("Action", ".spec.action"), AGE]),
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::authorization_policy),
+        fields: fields_of::<raw::istio::AuthorizationPolicy>,
+    },
     Row {
         kind: Kind::DestinationRule,
         api_versions: API_VERSIONS,
@@ -43,11 +56,21 @@ pub(super) const ROWS: &[Row] = &[
         api_versions: SECURITY,
         api: Api::of("peerauthentications")
             .short(&["pa"])
-            .categories(&["istio-io", "security-istio-io"])
+            .categories(IN_SECURITY)
             .columns(&[text("Mode", ".spec.mtls.mode"), AGE]),
         body: Body::Spec,
         read: |draft| draft.check(validate::istio::peer_authentication),
         fields: fields_of::<raw::istio::PeerAuthentication>,
+    },
+    Row {
+        kind: Kind::RequestAuthentication,
+        api_versions: SECURITY,
+        api: Api::of("requestauthentications")
+            .short(&["ra"])
+            .categories(IN_SECURITY),
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::request_authentication),
+        fields: fields_of::<raw::istio::RequestAuthentication>,
     },
     Row {
         kind: Kind::ServiceEntry,

@@ -1,6 +1,7 @@
 //! Kinds that configure proxies elsewhere and that this one does not read, with what to use instead. Data only.
 
-use super::{group, is_near};
+use super::{group, groups, is_near};
+use crate::kind::Kind;
 
 /// A kind that is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,9 +135,28 @@ pub(crate) fn find(kind: &str, api_version: &str) -> Option<&'static Unsupported
     })
 }
 
+/// The row of a kind that is read, so that its objects are known, and not supported nevertheless.
+pub fn of_read(kind: Kind) -> Option<&'static Unsupported> {
+    let groups = groups(kind);
+    let named = |row: &&Unsupported| row.kind == kind.as_str() && groups.contains(&row.group);
+    UNSUPPORTED.iter().find(named)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_that_are_read_and_not_supported_are_known() {
+        let is_policy = |kind| of_read(kind).is_some_and(|row| row.unenforced.is_some());
+        assert!(is_policy(Kind::AuthorizationPolicy) && is_policy(Kind::RequestAuthentication));
+        assert_eq!(of_read(Kind::PeerAuthentication), None);
+        assert_eq!(
+            of_read(Kind::Gateway),
+            None,
+            "that of another group is not read"
+        );
+    }
 
     #[test]
     fn kinds_are_found_by_group_and_name() {

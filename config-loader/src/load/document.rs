@@ -282,6 +282,11 @@ impl Document<'_> {
             .read_with(self.source.options);
         self.reading.unreadable |= !draft.has_good_name();
         let (slot, mut diagnostics) = draft.finish(row.read, self.fingerprint(node));
+        if let Some(unsupported) = unsupported::of_read(row.kind) {
+            let mut found = unsupported_kind(unsupported, claim);
+            found.object = slot.as_ref().map(|slot| slot.id.clone());
+            self.report(node, found);
+        }
         self.reading.diagnostics.append(&mut diagnostics);
         self.reading.slots.extend(slot);
     }

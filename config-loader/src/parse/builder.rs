@@ -10,7 +10,7 @@ use super::node::{Entry, Key, Node, Value};
 use super::offsets::Offsets;
 use super::scalar::{number, resolve};
 use super::surrogates::join_surrogates;
-use super::{ALIAS_NODES_MAX, DEPTH_MAX, DOCUMENT_NODES_MAX};
+use super::{ALIAS_BYTES_MAX, ALIAS_BYTES_RATIO, ALIAS_NODES_MAX, DEPTH_MAX, DOCUMENT_NODES_MAX};
 use crate::diagnostic::codes::common::{YAML001, YAML003, YAML004, YAML007, YAML008, YAML011};
 use crate::diagnostic::{Code, Diagnostic, Locator, Severity};
 use crate::span::Span;
@@ -56,6 +56,7 @@ fn read(locator: &Locator<'_>, text: &str, brackets: &[usize]) -> Read {
         anchors: HashMap::new(),
         nodes: 0,
         alias_nodes: 0,
+        alias_bytes: 0,
         root: None,
         stopped_at: None,
         brackets,
@@ -88,6 +89,8 @@ struct Builder<'a> {
     anchors: HashMap<usize, Anchored>,
     nodes: usize,
     alias_nodes: usize,
+    /// Bytes of texts and keys that aliases expand to: a short document can expand to gigabytes.
+    alias_bytes: usize,
     root: Option<Node>,
     /// Where the parser found what is no YAML.
     stopped_at: Option<usize>,
@@ -99,6 +102,7 @@ struct Builder<'a> {
 struct Anchored {
     node: Node,
     count: usize,
+    text_bytes: usize,
     height: usize,
 }
 
@@ -259,12 +263,13 @@ impl Builder<'_> {
             // The copy that is kept counts, too.
             let copy = Anchored {
                 count: node.count(),
+                text_bytes: node.text_bytes(),
                 height: node.height(),
                 node: node.clone(),
             };
             self.alias_nodes += copy.count;
             self.anchors.insert(anchor, copy);
-            self.check_alias_nodes(node.span)?;
+            self.check_aliases(node.span)?;
         }
         if self.expects_key() {
             let pending = self.key(node);
@@ -363,9 +368,9 @@ impl Builder<'_> {
                 format!("nested more than {DEPTH_MAX} levels deep"),
             ));
         }
-        let Anchored { count, .. } = *found;
-        self.alias_nodes += count;
-        self.check_alias_nodes(span)?;
+        self.alias_nodes += found.count;
+        self.alias_bytes += found.text_bytes;
+        self.check_aliases(span)?;
         let node = self.anchors.get(&anchor).map(|found| found.node.clone());
         node.map_or(Ok(()), |node| self.complete(node, 0))
     }
@@ -379,12 +384,16 @@ impl Builder<'_> {
         Err(self.stop(YAML003, span, message))
     }
 
-    fn check_alias_nodes(&mut self, span: Span) -> Result<(), Stop> {
-        if self.alias_nodes <= ALIAS_NODES_MAX {
+    fn check_aliases(&mut self, span: Span) -> Result<(), Stop> {
+        let bytes_max = ALIAS_BYTES_MAX.min(self.locator.text.len() * ALIAS_BYTES_RATIO);
+        let excess = if self.alias_nodes > ALIAS_NODES_MAX {
+            format!("{ALIAS_NODES_MAX} values")
+        } else if self.alias_bytes > bytes_max {
+            format!("{bytes_max} bytes")
+        } else {
             return Ok(());
-        }
-        let message =
-            format!("the aliases of this document expand to more than {ALIAS_NODES_MAX} values");
+        };
+        let message = format!("the aliases of this document expand to more than {excess}");
         Err(self.stop(YAML003, span, message))
     }
 

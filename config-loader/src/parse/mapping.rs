@@ -1,6 +1,7 @@
 //! What becomes of the entries of a mapping when it is complete.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::node::{Entry, Key, Node, Value};
 use crate::diagnostic::codes::common::{YAML002, YAML009};
@@ -53,7 +54,7 @@ pub(super) fn merge(entries: &mut Vec<Entry>, merges: Vec<Node>, found: &mut Vec
     if merges.is_empty() {
         return;
     }
-    let mut known: HashSet<Box<str>> = entries.iter().map(|entry| entry.key.text.clone()).collect();
+    let mut known: HashSet<Arc<str>> = entries.iter().map(|entry| entry.key.text.clone()).collect();
     for merged in merges {
         let span = merged.span;
         let maps = match merged.value {

@@ -1,5 +1,7 @@
 //! The tree of one document.
 
+use std::sync::Arc;
+
 use crate::span::Span;
 
 /// A value and where it stands. An alias stands where its anchor does.
@@ -22,8 +24,8 @@ pub enum Value {
     Int(i64),
     /// Any other number.
     Float(f64),
-    /// A text.
-    Text(Box<str>),
+    /// A text, which aliases share.
+    Text(Arc<str>),
     /// A sequence.
     List(Vec<Node>),
     /// A mapping, in the order in which it was written, its keys unique.
@@ -45,7 +47,7 @@ pub struct Key {
     /// Where it stands.
     pub span: Span,
     /// What it says.
-    pub text: Box<str>,
+    pub text: Arc<str>,
 }
 
 impl Node {
@@ -98,6 +100,14 @@ impl Node {
             .chain(values)
             .map(Node::count)
             .sum::<usize>()
+    }
+
+    /// Sum of the lengths of the texts and keys of the tree, in bytes.
+    pub fn text_bytes(&self) -> usize {
+        let entries = self.entries().iter();
+        let entries = entries.map(|entry| entry.key.text.len() + entry.value.text_bytes());
+        let items = self.items().iter().map(Node::text_bytes);
+        self.text().map_or(0, str::len) + entries.chain(items).sum::<usize>()
     }
 
     /// How many levels the tree has.

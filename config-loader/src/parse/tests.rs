@@ -305,7 +305,7 @@ fn aliases_and_merge_keys_are_resolved() {
 
 #[test]
 fn an_alias_bomb_is_rejected() {
-    let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    let mut text = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_owned();
     for level in 1..12 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
         let _ = writeln!(text, "a{level}: &a{level} [{aliases}]");
@@ -314,6 +314,48 @@ fn an_alias_bomb_is_rejected() {
         &text,
         "YAML003 5:40 : the aliases of this document expand to more than 100000 values",
     );
+}
+
+#[test]
+fn aliases_of_long_texts_are_bounded_by_their_bytes() {
+    let bomb = |length: usize, anchor: &str, aliases: &str, count: usize| {
+        let text = "x".repeat(length);
+        format!(
+            "{}\nmany: [{}]\n",
+            anchor.replace('X', &text),
+            aliases.repeat(count)
+        )
+    };
+    let excess = |text: &str, column: usize, bytes: usize| {
+        let expected = format!(
+            "YAML003 2:{column} : the aliases of this document expand to more than {bytes} bytes"
+        );
+        check_tree(text, &expected);
+    };
+    // 64 of 64 KiB are as much as is allowed.
+    let (text, aliased) = ("one: &a X", "*a, ");
+    check_tree(&bomb(65_536, text, aliased, 64), "");
+    excess(&bomb(65_536, text, aliased, 20_000), 8 + 64 * 4, 4 << 20);
+    let key = "one: &a {X: 1}";
+    excess(&bomb(65_536, key, aliased, 65), 8 + 64 * 4, 4 << 20);
+    let as_keys = "{*a : 1}, ";
+    excess(&bomb(65_536, text, as_keys, 65), 8 + 64 * 10 + 1, 4 << 20);
+    // The bound of a short document is lower: a file can have many.
+    let short = bomb(1_000, text, aliased, 1_000);
+    excess(&short, 8 + 501 * 4, short.len() * 100);
+}
+
+#[test]
+fn aliases_share_texts() {
+    with_locator("one: &a {key: text}\ntwo: *a\n", |locator| {
+        let root = tree(locator, &mut Vec::new()).expect("a tree");
+        let [one, two] = ["one", "two"].map(|key| &root.get(key).expect("a mapping").entries()[0]);
+        assert!(Arc::ptr_eq(&one.key.text, &two.key.text));
+        match (&one.value.value, &two.value.value) {
+            (Value::Text(one), Value::Text(two)) => assert!(Arc::ptr_eq(one, two)),
+            other => panic!("{other:?}"),
+        }
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod gateway;
 mod http_route;
 mod load_balancer;
 mod peer_authentication;
+mod security_policies;
 mod service_entry;
 mod sidecar;
 mod string_match;
@@ -32,6 +33,7 @@ pub use load_balancer::{
     ZoneAwareLoadBalancerSetting,
 };
 pub use peer_authentication::{MutualTls, PeerAuthentication};
+pub use security_policies::{AuthorizationPolicy, RequestAuthentication};
 pub use service_entry::{ServiceEntry, ServicePort};
 pub use sidecar::{
     IstioEgressListener, IstioIngressListener, OutboundTrafficPolicy, Sidecar, WorkloadSelector,

@@ -18,6 +18,7 @@ mod moved;
 mod names;
 mod peer_authentication;
 mod protocol;
+mod security_policies;
 mod service_entry;
 mod sidecar;
 mod string_match;
@@ -54,6 +55,7 @@ pub use locality::{
 pub use names::{GatewayRef, Lined};
 pub use peer_authentication::{MutualTls, PeerAuthentication, PortMutualTls};
 pub use protocol::Protocol;
+pub use security_policies::{AuthorizationPolicy, PolicyScope, RequestAuthentication};
 pub use service_entry::{Location, Resolution, ServiceEntry, ServiceEntryPort};
 pub use sidecar::{
     CaptureMode, EgressHost, EgressListener, EgressNamespace, IngressListener, LocalEndpoint,

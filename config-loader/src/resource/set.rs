@@ -8,8 +8,8 @@ use super::core::{EndpointSlice, Namespace, Node, Pod, Secret, Service};
 use super::flomesh::{Cluster, GlobalTrafficPolicy, ServiceExport, ServiceImport};
 use super::gloo::Destination;
 use super::istio::{
-    DestinationRule, Gateway, PeerAuthentication, ServiceEntry, Sidecar, VirtualService,
-    WorkloadEntry,
+    AuthorizationPolicy, DestinationRule, Gateway, PeerAuthentication, RequestAuthentication,
+    ServiceEntry, Sidecar, VirtualService, WorkloadEntry,
 };
 use super::karmada::MultiClusterService;
 use super::object::Object;
@@ -121,6 +121,10 @@ pub struct ResourceSet {
     pub gateways: Objects<Gateway>,
     /// PeerAuthentication objects.
     pub peer_authentications: Objects<PeerAuthentication>,
+    /// AuthorizationPolicy objects, which are not enforced yet.
+    pub authorization_policies: Objects<AuthorizationPolicy>,
+    /// RequestAuthentication objects, which are not enforced yet.
+    pub request_authentications: Objects<RequestAuthentication>,
     /// Sidecar objects.
     pub sidecars: Objects<Sidecar>,
     /// ServiceEntry objects.
@@ -166,6 +170,7 @@ impl ResourceSet {
     pub fn remove(&mut self, object: &ObjectRef) {
         let name = object.to_name();
         match object.kind {
+            Kind::AuthorizationPolicy => self.authorization_policies.remove(&name),
             Kind::Cluster => self.clusters.remove(&name),
             Kind::Destination => self.destinations.remove(&name),
             Kind::DestinationRule => self.destination_rules.remove(&name),
@@ -177,6 +182,7 @@ impl ResourceSet {
             Kind::Node => self.nodes.remove(&name),
             Kind::PeerAuthentication => self.peer_authentications.remove(&name),
             Kind::Pod => self.pods.remove(&name),
+            Kind::RequestAuthentication => self.request_authentications.remove(&name),
             Kind::Secret => self.secrets.remove(&name),
             Kind::Service => self.services.remove(&name),
             Kind::ServiceEntry => self.service_entries.remove(&name),
@@ -191,6 +197,7 @@ impl ResourceSet {
     /// How many objects of a kind there are.
     pub fn count(&self, kind: Kind) -> usize {
         match kind {
+            Kind::AuthorizationPolicy => self.authorization_policies.len(),
             Kind::Cluster => self.clusters.len(),
             Kind::Destination => self.destinations.len(),
             Kind::DestinationRule => self.destination_rules.len(),
@@ -202,6 +209,7 @@ impl ResourceSet {
             Kind::Node => self.nodes.len(),
             Kind::PeerAuthentication => self.peer_authentications.len(),
             Kind::Pod => self.pods.len(),
+            Kind::RequestAuthentication => self.request_authentications.len(),
             Kind::Secret => self.secrets.len(),
             Kind::Service => self.services.len(),
             Kind::ServiceEntry => self.service_entries.len(),
@@ -216,6 +224,9 @@ impl ResourceSet {
     /// Whether this and `other` have the same objects of a kind, in the same versions.
     pub fn is_same(&self, other: &ResourceSet, kind: Kind) -> bool {
         match kind {
+            Kind::AuthorizationPolicy => self
+                .authorization_policies
+                .same(&other.authorization_policies),
             Kind::Cluster => self.clusters.same(&other.clusters),
             Kind::Destination => self.destinations.same(&other.destinations),
             Kind::DestinationRule => self.destination_rules.same(&other.destination_rules),
@@ -231,6 +242,9 @@ impl ResourceSet {
             Kind::Node => self.nodes.same(&other.nodes),
             Kind::PeerAuthentication => self.peer_authentications.same(&other.peer_authentications),
             Kind::Pod => self.pods.same(&other.pods),
+            Kind::RequestAuthentication => self
+                .request_authentications
+                .same(&other.request_authentications),
             Kind::Secret => self.secrets.same(&other.secrets),
             Kind::Service => self.services.same(&other.services),
             Kind::ServiceEntry => self.service_entries.same(&other.service_entries),

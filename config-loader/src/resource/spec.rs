@@ -9,8 +9,8 @@ use super::core::{EndpointSlice, Namespace, Node, Pod, Secret, Service};
 use super::flomesh::{Cluster, GlobalTrafficPolicy, ServiceExport, ServiceImport};
 use super::gloo::Destination;
 use super::istio::{
-    DestinationRule, Gateway, PeerAuthentication, ServiceEntry, Sidecar, VirtualService,
-    WorkloadEntry,
+    AuthorizationPolicy, DestinationRule, Gateway, PeerAuthentication, RequestAuthentication,
+    ServiceEntry, Sidecar, VirtualService, WorkloadEntry,
 };
 use super::karmada::MultiClusterService;
 use super::object::{Object, Order, Provenance};
@@ -142,6 +142,30 @@ impl Spec for PeerAuthentication {
 
     fn objects_mut(set: &mut ResourceSet) -> &mut Objects<PeerAuthentication> {
         &mut set.peer_authentications
+    }
+}
+
+impl Spec for AuthorizationPolicy {
+    const KIND: Kind = Kind::AuthorizationPolicy;
+
+    fn objects(set: &ResourceSet) -> &Objects<AuthorizationPolicy> {
+        &set.authorization_policies
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<AuthorizationPolicy> {
+        &mut set.authorization_policies
+    }
+}
+
+impl Spec for RequestAuthentication {
+    const KIND: Kind = Kind::RequestAuthentication;
+
+    fn objects(set: &ResourceSet) -> &Objects<RequestAuthentication> {
+        &set.request_authentications
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<RequestAuthentication> {
+        &mut set.request_authentications
     }
 }
 

@@ -110,10 +110,10 @@ impl Debounce {
         self.other(now);
     }
 
-    /// A file that is not known yet is gone again.
-    pub(super) fn forget(&mut self, path: &Path) {
+    /// A file that is not known yet is gone again. Returns whether it had come since the last look.
+    pub(super) fn forget(&mut self, path: &Path) -> bool {
         self.writing.remove(path);
-        self.paths.remove(path);
+        self.paths.remove(path)
     }
 
     /// Notes whether a file is being written.

@@ -1,6 +1,6 @@
 //! Files and directories: what changed in them since the last look.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -31,6 +31,8 @@ pub(crate) struct FileSource {
     /// How files are named that come to stand in a directory, by its path without links.
     walked: HashMap<PathBuf, PathBuf>,
     directories: BTreeMap<PathBuf, (u64, u64)>,
+    /// Links that lead to directories, by their own paths.
+    directory_links: HashSet<PathBuf>,
     problems: Vec<Diagnostic>,
     /// Whether files that changed a moment ago are left for later.
     patient: bool,
@@ -40,8 +42,20 @@ pub(crate) struct FileSource {
 struct KnownFile {
     /// None if the file could not be read at last.
     stamp: Option<Stamp>,
-    /// The file was read so soon after its last change that the stamp proves nothing.
-    recent: bool,
+    /// The stamp proves nothing: the file was read too soon after its last change, or is to be read again anyway.
+    is_uncertain: bool,
+    /// Other paths may lead to the same file.
+    is_linked: bool,
+}
+
+/// State of one path, without a walk.
+enum Seen {
+    /// A file that may have changed; without a stamp, one that cannot be looked at.
+    File(Option<Stamp>),
+    /// A path without a file, now as before.
+    Nothing,
+    /// Something that only a walk tells.
+    Unclear,
 }
 
 impl FileSource {
@@ -54,6 +68,7 @@ impl FileSource {
             names: HashMap::new(),
             walked: HashMap::new(),
             directories: BTreeMap::new(),
+            directory_links: HashSet::new(),
             problems: Vec::new(),
             patient: false,
         }
@@ -67,6 +82,20 @@ impl FileSource {
     /// The file that was seen before and that an event at `event`, within one of the directories, is about.
     pub(super) fn named(&self, event: &Path) -> Option<&Name> {
         self.names.get(event)
+    }
+
+    /// Whether an event at `event` is about a directory: one that was walked or linked to, or one that stands there now.
+    pub(super) fn is_directory(&self, event: &Path) -> bool {
+        self.directories.contains_key(event)
+            || self.directory_links.contains(event)
+            || event.is_dir()
+    }
+
+    /// Has every file read by the next walk, whatever its stamp.
+    pub(super) fn distrust_stamps(&mut self) {
+        for known in self.known.values_mut() {
+            known.is_uncertain = true;
+        }
     }
 
     /// The name of a file that was not seen before, from the path of an event in a directory that was walked.
@@ -99,10 +128,7 @@ impl FileSource {
             let failure = |above| scan.failed.get(above).or_else(|| scan.odd.get(above));
             match path.ancestors().find_map(failure) {
                 Some(failure) => self.fail(&path, failure.clone(), &mut look),
-                None => {
-                    self.known.remove(&path);
-                    look.events.push((name_of(&path), FileEvent::Gone));
-                }
+                None => self.note(&path, None, FileEvent::Gone, &mut look),
             }
         }
         for (path, stamp) in &scan.files {
@@ -115,6 +141,7 @@ impl FileSource {
         self.names.extend(scan.names);
         self.walked = scan.walked;
         self.directories = scan.directories;
+        self.directory_links = scan.directory_links;
         self.problems = scan.failed.into_values().chain(scan.empty).collect();
         look.problems.clone_from(&self.problems);
         look
@@ -131,28 +158,55 @@ impl FileSource {
     /// Looks at some files only: known ones, and new ones in directories that were walked. Walks everything where that is
     /// not enough to tell what changed.
     pub(crate) fn look_at(&mut self, paths: &BTreeSet<PathBuf>) -> Look {
+        // A walk replaces this look: no stamp may be noted before it is clear that none is needed.
+        let mut stamps = Vec::with_capacity(paths.len());
+        for path in paths {
+            match self.see(path) {
+                Seen::File(stamp) => stamps.push((path, stamp)),
+                Seen::Nothing => {}
+                Seen::Unclear => return self.look(),
+            }
+        }
         let mut look = Look {
             problems: self.problems.clone(),
             ..Look::default()
         };
-        for path in paths {
-            if !self.known.contains_key(path) {
-                match self.is_new_file(path) {
-                    Some(true) => {}
-                    Some(false) => continue,
-                    None => return self.look(),
-                }
-            }
-            match fs::metadata(path) {
-                Ok(metadata) if metadata.is_file() => {
-                    self.check(path, Some(Stamp::new(&metadata)), &mut look);
-                }
-                Ok(_) => return self.look(),
-                Err(error) if error.kind() == ErrorKind::NotFound => return self.look(),
-                Err(_) => self.check(path, None, &mut look),
-            }
+        for (path, stamp) in stamps {
+            self.check(path, stamp, &mut look);
         }
         look
+    }
+
+    fn see(&mut self, path: &Path) -> Seen {
+        if !self.known.contains_key(path) {
+            match self.is_new_file(path) {
+                Some(true) => {}
+                Some(false) => return Seen::Nothing,
+                None => return Seen::Unclear,
+            }
+        }
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => {
+                let stamp = Stamp::new(&metadata);
+                match self.may_move_names(path, &stamp) {
+                    true => Seen::Unclear,
+                    false => Seen::File(Some(stamp)),
+                }
+            }
+            Ok(_) => Seen::Unclear,
+            Err(error) if error.kind() == ErrorKind::NotFound => Seen::Unclear,
+            Err(_) => Seen::File(None),
+        }
+    }
+
+    /// Whether a known path leads to another file than before, and one of the two has, or had, more than one path: then a
+    /// file may have to be known by another of its paths.
+    fn may_move_names(&self, path: &Path, stamp: &Stamp) -> bool {
+        let Some(known) = self.known.get(path) else {
+            return false;
+        };
+        let is_same = known.stamp.is_some_and(|before| before.is_same_file(stamp));
+        !is_same && (known.is_linked || is_linked(path, stamp))
     }
 
     /// Whether a path that was not seen before is a file now, which is then known by its events. `None` if only a walk can
@@ -181,12 +235,17 @@ impl FileSource {
         let now_ns = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as i128);
-        let age_ns = stamp.map_or(0, |stamp| now_ns - stamp.modified_ns);
-        let younger = |limit: Duration| (0..limit.as_nanos() as i128).contains(&age_ns);
         let known = self.known.get(path);
-        if known.is_some_and(|known| stamp.is_some() && known.stamp == stamp && !known.recent) {
+        let is_known = |known: &KnownFile| stamp.is_some() && known.stamp == stamp;
+        if known.is_some_and(|known| is_known(known) && !known.is_uncertain) {
             return;
         }
+        // Writers can set the first time back, such as to that of the file they copy.
+        let times = stamp.map_or([0; 2], |stamp| [stamp.modified_ns, stamp.changed_ns]);
+        let younger = |limit: Duration| {
+            let limit = 0..limit.as_nanos() as i128;
+            times.iter().any(|time| limit.contains(&(now_ns - time)))
+        };
         let recent = younger(TICK);
         if self.patient && recent {
             look.unsettled.insert(path.to_owned());
@@ -198,16 +257,14 @@ impl FileSource {
             look.unsettled.insert(path.to_owned());
             return;
         }
-        if let Some(stamp) = stamp.filter(|stamp| stamp.size > self.bytes_max) {
-            look.events
-                .push((name_of(path), FileEvent::TooLarge(stamp.size)));
-            self.known.insert(
-                path.to_owned(),
-                KnownFile {
-                    stamp: Some(stamp),
-                    recent,
-                },
-            );
+        let known = KnownFile {
+            stamp,
+            is_uncertain: recent,
+            is_linked: stamp.is_some_and(|stamp| is_linked(path, &stamp)),
+        };
+        let size = stamp.map_or(0, |stamp| stamp.size);
+        if size > self.bytes_max {
+            self.note(path, Some(known), FileEvent::TooLarge(size), look);
             if recent {
                 look.unsettled.insert(path.to_owned());
             }
@@ -215,12 +272,10 @@ impl FileSource {
         }
         match self.read(path) {
             Ok(bytes) => {
+                self.note(path, Some(known), FileEvent::Bytes(bytes), look);
                 if recent {
                     look.unsettled.insert(path.to_owned());
                 }
-                look.events.push((name_of(path), FileEvent::Bytes(bytes)));
-                self.known
-                    .insert(path.to_owned(), KnownFile { stamp, recent });
             }
             // Gone since we looked: the next look finds it gone.
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -236,15 +291,23 @@ impl FileSource {
     }
 
     fn fail(&mut self, path: &Path, failure: Diagnostic, look: &mut Look) {
-        self.known.insert(
-            path.to_owned(),
-            KnownFile {
-                stamp: None,
-                recent: false,
-            },
-        );
-        look.events
-            .push((name_of(path), FileEvent::Unreadable(Box::new(failure))));
+        let known = KnownFile {
+            stamp: None,
+            is_uncertain: false,
+            is_linked: false,
+        };
+        let event = FileEvent::Unreadable(Box::new(failure));
+        self.note(path, Some(known), event, look);
+    }
+
+    /// Notes the state of a file together with its event. This is the only place that does: a stamp that is noted without its
+    /// event hides the change for good.
+    fn note(&mut self, path: &Path, known: Option<KnownFile>, event: FileEvent, look: &mut Look) {
+        match known {
+            Some(known) => _ = self.known.insert(path.to_owned(), known),
+            None => _ = self.known.remove(path),
+        }
+        look.events.push((name_of(path), event));
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -263,6 +326,11 @@ impl FileSource {
     }
 }
 
+/// Whether several paths may lead to the file at `path`.
+fn is_linked(path: &Path, stamp: &Stamp) -> bool {
+    stamp.links > 1 || path.is_symlink()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,27 +345,26 @@ mod tests {
             let set = file.and_then(|file| file.set_modified(modified));
             set.expect("a time can be set");
         };
-        let looked = |age: Duration| {
-            let mut source = FileSource::new(&[directory.path().to_owned()], 1_000);
-            let now = SystemTime::now();
-            write(now - age);
-            let unprompted = source.look_unprompted();
-            let took = now.elapsed().expect("a clock that goes on");
-            let found = (
-                !unprompted.events.is_empty(),
-                unprompted.unsettled == BTreeSet::from([path.clone()]),
-            );
-            (took, found, !source.look().events.is_empty())
-        };
-        let old = looked(Duration::from_secs(60));
-        assert_eq!((old.1, old.2), ((true, false), false));
-        loop {
-            let (took, found, later) = looked(Duration::ZERO);
-            // on a busy machine the moment may be over
-            if took < TICK {
-                assert_eq!((found, later), ((false, true), true));
-                return;
+        // Its time of change cannot be set back, and counts as well.
+        for age in [Duration::ZERO, Duration::from_secs(60)] {
+            loop {
+                let mut source = FileSource::new(&[directory.path().to_owned()], 1_000);
+                let now = SystemTime::now();
+                write(now - age);
+                let unprompted = source.look_unprompted();
+                let took = now.elapsed().expect("a clock that goes on");
+                // on a busy machine the moment may be over
+                if took < TICK {
+                    assert!(unprompted.events.is_empty());
+                    assert_eq!(unprompted.unsettled, BTreeSet::from([path.clone()]));
+                    assert!(!source.look().events.is_empty());
+                    break;
+                }
             }
+        }
+        let mut source = FileSource::new(&[directory.path().to_owned()], 1_000);
+        while source.look_unprompted().events.is_empty() {
+            std::thread::yield_now();
         }
     }
 
@@ -307,6 +374,35 @@ mod tests {
         names
             .map(|name| name.unwrap_or_default().to_owned())
             .collect()
+    }
+
+    #[test]
+    fn change_is_found_although_another_file_vanished() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        // Once the clock has gone on, the stamp of a file alone tells whether it changed.
+        let wait = || {
+            let now = SystemTime::now();
+            while now.elapsed().is_ok_and(|age| age <= TICK) {
+                std::thread::yield_now();
+            }
+        };
+        for name in ["a.yaml", "b.yaml", "c.yaml"] {
+            fs::write(at(name), name).expect("a file");
+        }
+        wait();
+        let mut source = FileSource::new(&[directory.path().to_owned()], 1_000);
+        assert_eq!(changed(&source.look()), ["a.yaml", "b.yaml", "c.yaml"]);
+        fs::write(at("a.yaml"), "new").expect("a file");
+        fs::rename(at("c.yaml"), at("b.yaml")).expect("a file");
+        wait();
+        let paths = ["a.yaml", "b.yaml", "c.yaml"].map(at);
+        let mut found = changed(&source.look_at(&BTreeSet::from(paths)));
+        found.sort_unstable();
+        assert_eq!(found, ["a.yaml", "b.yaml", "c.yaml"]);
+        assert_eq!(changed(&source.look()), [""; 0]);
+        source.distrust_stamps();
+        assert_eq!(changed(&source.look()), ["a.yaml", "b.yaml"]);
     }
 
     #[test]
@@ -337,5 +433,8 @@ mod tests {
         assert!(walks("d.yaml"), "what it leads to may be known");
         fs::remove_file(at("b.yaml")).expect("a file");
         assert!(walks("b.yaml"), "it may be elsewhere");
+        fs::remove_file(at("c.yaml")).expect("a file");
+        fs::rename(at("d.yaml"), at("c.yaml")).expect("a link");
+        assert!(walks("c.yaml"), "the file it leads to is known already");
     }
 }

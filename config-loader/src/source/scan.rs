@@ -27,8 +27,10 @@ pub(super) const NO_FILE: &str = "this is neither a file nor a directory";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) modified_ns: i128,
-    changed_ns: i128,
+    pub(super) changed_ns: i128,
     pub(super) size: u64,
+    /// Number of hard links to it.
+    pub(super) links: u64,
     device: u64,
     inode: u64,
 }
@@ -41,9 +43,15 @@ impl Stamp {
             modified_ns: nanos(metadata.mtime(), metadata.mtime_nsec()),
             changed_ns: nanos(metadata.ctime(), metadata.ctime_nsec()),
             size: metadata.size(),
+            links: metadata.nlink(),
             device: metadata.dev(),
             inode: metadata.ino(),
         }
+    }
+
+    /// Whether both are of one file.
+    pub(super) fn is_same_file(&self, other: &Stamp) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
     }
 }
 
@@ -56,6 +64,8 @@ pub(super) struct Scan {
     /// or linked to. By device and inode, since another directory may come to stand at a path. Their paths are absolute
     /// and without links, as those of watch events, so that none is watched by two names.
     pub(super) directories: BTreeMap<PathBuf, (u64, u64)>,
+    /// Links that lead to directories, by their own paths, of which only the last part is a link.
+    pub(super) directory_links: HashSet<PathBuf>,
     /// The directories that were walked, by their paths without links.
     pub(super) walked: HashMap<PathBuf, PathBuf>,
     /// The path of `files` for each path at which an event can be about it: that of its directory without links, and
@@ -105,8 +115,7 @@ impl Scan {
             Ok(metadata) if metadata.is_file() => {
                 self.watch_parent(root);
                 self.watch_link(root);
-                let real = real_path(parent_of(root)).join(root.file_name().unwrap_or_default());
-                self.file(root.to_owned(), real, &metadata);
+                self.file(root.to_owned(), own_path(root), &metadata);
             }
             Ok(_) => self.fail(root, SRC005, NO_FILE.to_owned()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -176,6 +185,9 @@ impl Scan {
         self.watch_parent(path);
         if let Ok(target) = path.canonicalize() {
             self.watch_parent(&target);
+            if target.is_dir() {
+                self.directory_links.insert(own_path(path));
+            }
         }
     }
 
@@ -261,6 +273,11 @@ fn parent_of(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
+}
+
+/// The absolute path of a file or of a link itself, without links in its directory.
+fn own_path(path: &Path) -> PathBuf {
+    real_path(parent_of(path)).join(path.file_name().unwrap_or_default())
 }
 
 /// The absolute path without links; without the second if it cannot be followed.

@@ -128,12 +128,9 @@ pub(crate) fn spawn(
     let thread = thread::Builder::new()
         .name("strait-control".to_owned())
         .spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = stopped => {}
-                    () = follow(settings, (Clients::Configured, context), follower) => {}
-                }
-            });
+            let stopped = async { _ = stopped.await };
+            let clients = Clients::Configured;
+            runtime.block_on(follow(settings, (clients, context), follower, stopped));
         })?;
     Ok(Following {
         stop: Some(stop),
@@ -141,11 +138,12 @@ pub(crate) fn spawn(
     })
 }
 
-/// Runs the tasks of all servers, and takes in what they report.
+/// Runs the tasks of all servers, and takes in what they report, until it is stopped. What waits to be saved is saved then.
 pub(crate) async fn follow(
     settings: ControlSettings,
     (clients, context): (Clients, ServerContext),
     follower: impl Follow,
+    stopped: impl Future<Output = ()>,
 ) {
     let ServerContext {
         check,
@@ -169,5 +167,11 @@ pub(crate) async fn follow(
     if let Some(saving) = &saving {
         tasks.spawn(Arc::clone(saving).run());
     }
-    collect((&origins, wait, errors), saving, messages, follower).await;
+    tokio::select! {
+        () = collect((&origins, wait, errors), saving.clone(), messages, follower) => {}
+        () = stopped => {}
+    }
+    if let Some(saving) = saving {
+        saving.finish();
+    }
 }

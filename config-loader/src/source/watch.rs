@@ -74,7 +74,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Has all files looked at now.
+    /// Has all files read now.
     pub(crate) fn look_now(&self) {
         // A thread that is gone looks at nothing any more.
         let _ = self.sender.send(Message::Look);
@@ -198,7 +198,7 @@ impl<F: Follow> Watching<F> {
             });
             match messages.recv_timeout(wait) {
                 Ok(Message::Event(event)) => self.note(event, Instant::now()),
-                Ok(Message::Look) => self.next_poll = Some(Instant::now()),
+                Ok(Message::Look) => self.read_all(Instant::now()),
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -206,7 +206,7 @@ impl<F: Follow> Watching<F> {
                 while let Ok(message) = messages.try_recv() {
                     match message {
                         Message::Event(event) => self.note(event, Instant::now()),
-                        Message::Look => self.next_poll = Some(Instant::now()),
+                        Message::Look => self.read_all(Instant::now()),
                         Message::Stop => return,
                     }
                 }
@@ -244,6 +244,12 @@ impl<F: Follow> Watching<F> {
         let more = more.filter(|_| !self.debounce.is_waiting());
         let deadlines = [self.debounce.deadline(), self.next_poll, more];
         deadlines.into_iter().flatten().min()
+    }
+
+    /// Has all files read by a look that is due now, whether they seem changed or not.
+    fn read_all(&mut self, now: Instant) {
+        self.source.distrust_stamps();
+        self.next_poll = Some(now);
     }
 
     /// Looks at files if it is time to. Returns whether it did.
@@ -289,6 +295,12 @@ impl<F: Follow> Watching<F> {
             self.debounce.other(now);
         }
         for path in &event.paths {
+            if what == Happened::Removed && self.watched.remove(path).is_some() {
+                // Its watch went with it, or went elsewhere. Another directory may come here, even with its inode.
+                if let Ok(watcher) = &mut self.watcher {
+                    let _ = watcher.unwatch(path);
+                }
+            }
             let hidden = path
                 .file_name()
                 .is_some_and(|name| name.as_encoded_bytes().starts_with(b".."));
@@ -297,18 +309,37 @@ impl<F: Follow> Watching<F> {
                 Some(name) if !name.is_target || what != Happened::Removed => {
                     self.debounce.file(&name.path, what, now);
                 }
-                None if !hidden && is_resource_file(path) => self.note_new(path, what, now),
-                None if !hidden && path.extension().is_some() => {}
+                None if !hidden && self.is_file_by_name(path) => self.note_new(path, what, now),
+                None if !hidden && self.is_of_unread_file(path, &event.kind) => {}
                 _ => self.debounce.other(now),
             }
         }
+    }
+
+    /// Whether an event that is about no known file is about one by its name: directories may have any name.
+    fn is_file_by_name(&self, path: &Path) -> bool {
+        is_resource_file(path) && !self.source.is_directory(path)
+    }
+
+    /// Whether an event is about a file that is never read, such as one that an editor keeps beside another. A directory of
+    /// any name brings files, or takes them, when it is created, removed or renamed.
+    fn is_of_unread_file(&self, path: &Path, kind: &EventKind) -> bool {
+        let comes_or_goes = matches!(
+            kind,
+            EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
+        );
+        path.extension().is_some() && !(comes_or_goes && self.source.is_directory(path))
     }
 
     /// Something happened to a file that is not known yet.
     fn note_new(&mut self, path: &Path, what: Happened, now: Instant) {
         match self.source.new_name(path) {
             // it was never read: what was written to it and moved over another file is that one's
-            Some(name) if what == Happened::Removed => self.debounce.forget(&name),
+            Some(name) if what == Happened::Removed => {
+                if !self.debounce.forget(&name) {
+                    self.debounce.other(now);
+                }
+            }
             Some(name) => self.debounce.file(&name, what, now),
             None => self.debounce.new_file(path, what, now),
         }
@@ -448,6 +479,9 @@ pub(crate) fn revision(received: Received) -> SourceRevision {
 }
 
 #[cfg(test)]
+mod simulation;
+
+#[cfg(test)]
 mod tests {
     use std::fs;
 
@@ -465,13 +499,13 @@ mod tests {
         events.chain(problems).collect::<Vec<_>>().join(" ")
     }
 
-    /// Writes a file that looks as if it were from long ago, so that one look at it is enough.
+    /// Writes a file, and waits until its times are old enough that one look at it is enough.
     fn write(path: &Path, text: &str) {
         fs::write(path, text).expect("a file");
-        let file = fs::File::options().append(true).open(path);
-        let old = std::time::UNIX_EPOCH + Duration::from_secs(text.len() as u64);
-        let set = file.and_then(|file| file.set_modified(old));
-        set.expect("a time can be set");
+        let changed = std::time::SystemTime::now();
+        while changed.elapsed().is_ok_and(|age| age < SETTLE) {
+            thread::yield_now();
+        }
     }
 
     #[test]

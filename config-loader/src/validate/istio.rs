@@ -6,6 +6,7 @@
 mod destination_rule;
 mod gateway;
 mod peer_authentication;
+mod security_policies;
 mod service_entry;
 mod shared;
 mod sidecar;
@@ -15,6 +16,7 @@ mod workload_entry;
 pub use destination_rule::destination_rule;
 pub use gateway::gateway;
 pub use peer_authentication::peer_authentication;
+pub use security_policies::{authorization_policy, request_authentication};
 pub use service_entry::service_entry;
 pub use sidecar::sidecar;
 pub use virtual_service::virtual_service;

@@ -29,9 +29,11 @@ const SAME_PACKAGES: [(&str, &str); 3] = [
 /// The message of a kind: the one that Istio serves it as.
 pub(super) fn type_name_of(kind: Kind) -> Option<&'static str> {
     match kind {
+        Kind::AuthorizationPolicy => Some("istio.security.v1beta1.AuthorizationPolicy"),
         Kind::DestinationRule => Some("istio.networking.v1alpha3.DestinationRule"),
         Kind::Gateway => Some("istio.networking.v1alpha3.Gateway"),
         Kind::PeerAuthentication => Some("istio.security.v1beta1.PeerAuthentication"),
+        Kind::RequestAuthentication => Some("istio.security.v1beta1.RequestAuthentication"),
         Kind::ServiceEntry => Some("istio.networking.v1alpha3.ServiceEntry"),
         Kind::Sidecar => Some("istio.networking.v1alpha3.Sidecar"),
         Kind::VirtualService => Some("istio.networking.v1alpha3.VirtualService"),

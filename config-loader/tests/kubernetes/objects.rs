@@ -195,7 +195,9 @@ fn rules(without: &str) -> Value {
         "services",
         "endpointslices",
         "secrets",
+        "authorizationpolicies",
         "peerauthentications",
+        "requestauthentications",
         "clusters",
     ];
     let resources: Vec<&str> = all.into_iter().filter(|name| *name != without).collect();

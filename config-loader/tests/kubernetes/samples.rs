@@ -130,6 +130,18 @@ fn istio() -> Vec<Sample> {
             json!({"spec": {"mtls": {"mode": "STRICT"}}}),
             json!({"spec": {"mtls": {"mode": "PERMISSIVE"}}}),
         ),
+        sample(
+            "security.istio.io/v1",
+            "AuthorizationPolicy",
+            json!({"spec": {"selector": {"matchLabels": {"app": "one"}}, "action": "DENY", "rules": [{}]}}),
+            json!({"spec": {"selector": {"matchLabels": {"app": "two"}}}}),
+        ),
+        sample(
+            "security.istio.io/v1",
+            "RequestAuthentication",
+            json!({"spec": {"selector": {"matchLabels": {"app": "one"}}, "jwtRules": [{"issuer": "a.example"}]}}),
+            json!({"spec": {"selector": {"matchLabels": {"app": "two"}}}}),
+        ),
     ]
 }
 

@@ -185,6 +185,16 @@ mod tests {
     }
 
     #[test]
+    fn aliases_that_expand_to_megabytes_are_400() {
+        let text = "x".repeat(40_000);
+        let body = format!("a: &a {text}\nb: [{}]\n", "*a, ".repeat(10_000));
+        let refused = yaml(body.as_bytes()).unwrap_err();
+        assert_eq!(refused.code, 400);
+        let message = "the aliases of this document expand to more than 4194304 bytes";
+        assert!(refused.message.contains(message), "{}", refused.message);
+    }
+
+    #[test]
     fn unknown_media_type_is_415() {
         assert_eq!(body("text/html", b"x").unwrap_err().code, 415);
     }

@@ -58,6 +58,25 @@ fn objects() -> Vec<(&'static str, Value)> {
             }),
         ),
         (
+            "/apis/security.istio.io/v1/namespaces/shop/authorizationpolicies",
+            json!({
+                "apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy",
+                "metadata": {"name": "web", "namespace": "shop"},
+                "spec": {
+                    "selector": {"matchLabels": {"app": "web"}}, "action": "DENY",
+                    "rules": [{"to": [{"operation": {"paths": ["/admin"]}}]}],
+                },
+            }),
+        ),
+        (
+            "/apis/security.istio.io/v1beta1/namespaces/shop/requestauthentications",
+            json!({
+                "apiVersion": "security.istio.io/v1beta1", "kind": "RequestAuthentication",
+                "metadata": {"name": "web", "namespace": "shop"},
+                "spec": {"jwtRules": [{"issuer": "a.example.com", "timeout": "2s"}]},
+            }),
+        ),
+        (
             "/api/v1/namespaces/shop/services",
             json!({
                 "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
@@ -115,6 +134,10 @@ async fn resources_arrive_change_and_leave(server: TestServer) {
         let services = set.services.values().map(|one| format!("{:?}", one.spec));
         let slices = set
             .endpoint_slices
+            .values()
+            .map(|one| format!("{:?}", one.spec));
+        let authorizations = set
+            .authorization_policies
             .values()
             .map(|one| format!("{:?}", one.spec));
         let policies = set

@@ -28,6 +28,8 @@ fn objects(set: &ResourceSet) -> Vec<String> {
         .chain(located::<istio::WorkloadEntry>(set))
         .chain(located::<istio::Sidecar>(set))
         .chain(located::<istio::PeerAuthentication>(set))
+        .chain(located::<istio::AuthorizationPolicy>(set))
+        .chain(located::<istio::RequestAuthentication>(set))
         .chain(located::<core::Service>(set))
         .chain(located::<core::EndpointSlice>(set))
         .chain(located::<core::Secret>(set))

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use config_loader::catalog::hostname;
 use config_loader::diagnostic::suggest;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{GatewayRef, HttpAction, VirtualService};
+use config_loader::resource::istio::{GatewayRef, HttpAction, PolicyScope, VirtualService};
 use config_loader::{Name, ResourceSet};
 
-use crate::compile::applies::{selects, visible};
+use crate::compile::applies::{selects, visible, workload};
 use crate::compile::listeners;
 use crate::compile::listeners::bound::{Bound, served_hosts};
 use crate::compile::listeners::hosts;
@@ -78,6 +78,24 @@ impl<'a> Survey<'a> {
                 ),
             })
             .collect()
+    }
+
+    /// Security policies that select this proxy. None of them is enforced yet.
+    pub fn unenforced_policies(&self) -> Vec<Provenance> {
+        let own = workload(self.identity);
+        let selects = |namespace: &str, scope: &PolicyScope| {
+            let is_near = namespace == own.namespace || namespace == own.root_namespace;
+            is_near && !scope.has_targets && own.is_selected_by(&scope.selector)
+        };
+        let of_requests = self.resources.authorization_policies.values();
+        let of_requests = of_requests
+            .filter(|policy| selects(&policy.id.namespace, &policy.spec.scope))
+            .map(|policy| provenance_of(policy.as_ref(), 0));
+        let of_tokens = self.resources.request_authentications.values();
+        let of_tokens = of_tokens
+            .filter(|policy| selects(&policy.id.namespace, &policy.spec.scope))
+            .map(|policy| provenance_of(policy.as_ref(), 0));
+        of_requests.chain(of_tokens).collect()
     }
 
     /// The servers that a part of a listener is made of.

@@ -29,6 +29,9 @@ pub struct Explanation {
     pub action: Option<Action>,
     /// Where it may go.
     pub destinations: Vec<DestinationChoice>,
+    /// Security policies for this proxy that are not enforced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unenforced_policies: Vec<Source>,
     /// What keeps the request from being served, and what to look at.
     pub hints: Vec<Note>,
 }

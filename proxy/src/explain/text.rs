@@ -37,6 +37,7 @@ pub fn render(answer: &Explanation, detail: Detail) -> String {
     page.choices(answer);
     page.rules(answer, detail);
     page.notes("left out", &answer.unreachable, detail);
+    page.unenforced(&answer.unenforced_policies);
     page.notes("hint", &answer.hints, Detail::All);
     if let Some(action) = &answer.action {
         page.action(action);
@@ -113,6 +114,17 @@ impl Page {
             } => format!("rejected with {status} {flags}: {reason}"),
         };
         self.row("outcome", &text);
+    }
+
+    fn unenforced(&mut self, policies: &[Source]) {
+        if !policies.is_empty() {
+            let count = policies.len();
+            self.row(
+                "not enforced",
+                &format!("security policies that select this proxy: {count}"),
+            );
+            self.sources(2, policies);
+        }
     }
 
     fn choices(&mut self, answer: &Explanation) {

@@ -40,6 +40,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         return without_listener(answer, question, snapshot, survey);
     };
     answer.listener = Some(choice);
+    answer.unenforced_policies = unenforced_policies(listener, survey);
     let client = question.client;
     if connection::explain(&mut answer, (listener, &name), client, snapshot, survey) {
         return answer;
@@ -99,6 +100,15 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     answer
 }
 
+/// Security policies that would count for requests to this listener, and are not enforced.
+fn unenforced_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Source> {
+    if listener.direction == Direction::Outbound {
+        return Vec::new();
+    }
+    let policies = survey.unenforced_policies();
+    policies.iter().map(Source::from).collect()
+}
+
 /// The connection that the request would come on: inside TLS for the server of this name where the listener wants that, and
 /// to this address where the listener takes any.
 fn downstream(listener: &Listener, name: &str, address: Option<IpAddr>) -> Connection {
@@ -153,6 +163,7 @@ fn begin(request: &Request<()>) -> Explanation {
         unreachable: Vec::new(),
         action: None,
         destinations: Vec::new(),
+        unenforced_policies: Vec::new(),
         hints: Vec::new(),
     }
 }

@@ -79,6 +79,62 @@ async fn unenforced_security_policies_give_warnings_and_a_count() {
 }
 
 #[test]
+fn explain_names_policies_that_select_the_proxy_and_are_not_enforced() {
+    let start = Start::new();
+    let rules = "- directResponse: {status: 204}";
+    let scoped = |name: &str, namespace: &str, spec: &str| {
+        let metadata = format!("{{name: {name}, namespace: {namespace}}}");
+        policy("AuthorizationPolicy")
+            .replace("{name: all}", &metadata)
+            .replace("spec: {}", &format!("spec: {spec}"))
+    };
+    let edge = "{selector: {matchLabels: {istio: ingressgateway}}, action: DENY, rules: [{}]}";
+    let other = "{selector: {matchLabels: {app: other}}}";
+    let waypoint = "{targetRefs: [{kind: Gateway, group: gateway.networking.k8s.io, name: w}]}";
+    let mesh = documents([
+        gateway(&[start.edge()]),
+        routes("all", "['*']", rules),
+        policy("RequestAuthentication"),
+        scoped("edge", "default", edge),
+        scoped("mesh", "istio-system", "{}"),
+        scoped("other", "default", other),
+        scoped("far", "elsewhere", "{}"),
+        scoped("waypoint", "default", waypoint),
+    ]);
+    let proxy = start.file("mesh.yaml", mesh).start();
+    let url = format!("http://{}/", proxy.edge);
+    let from = proxy.mesh();
+    let explain = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_strait"))
+            .arg("explain")
+            .args(arguments)
+            .args(["GET", &url])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let admin = proxy.admin.to_string();
+    let labels = ["--labels", "istio=ingressgateway"];
+    let files = ["--config", from.to_str().unwrap(), labels[0], labels[1]];
+    for source in [&files[..], &["--admin", &admin]] {
+        let text = explain(source);
+        for selected in [
+            "RequestAuthentication/default/all",
+            "AuthorizationPolicy/default/edge",
+            "AuthorizationPolicy/istio-system/mesh",
+        ] {
+            assert!(text.contains(selected), "{selected}: {text}");
+        }
+        assert!(text.contains("not enforced"), "{text}");
+        assert_eq!(text.matches("AuthorizationPolicy/").count(), 2, "{text}");
+        let json = explain(&[source, &["-o", "json"]].concat());
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let policies = json["unenforced_policies"].as_array().unwrap();
+        assert_eq!(policies.len(), 3, "{json}");
+    }
+}
+
+#[test]
 fn secrets_are_read_from_the_namespace_of_the_proxy() {
     let pair = Authority::new("ca").server(&["a.test"]);
     let secret = credential("cred", &pair).replace("{name: cred}", "{name: cred, namespace: edge}");

@@ -211,7 +211,8 @@ fn has_saved(directory: &Path, text: &str) -> bool {
     let saved = files
         .next()
         .map(|path| std::fs::read_to_string(path).unwrap());
-    saved.is_some_and(|saved| saved.contains(text))
+    // with its quotes: a word may be part of another, as `two` is of `networking`
+    saved.is_some_and(|saved| saved.contains(&format!("\\\"{text}\\\"")))
 }
 
 #[tokio::test]

@@ -399,3 +399,68 @@ async fn last_good_state_is_used_while_lists_are_not_answered() {
     assert!(restored["age_seconds"].is_number(), "{dump}");
     assert!(restored["saved"].as_str().unwrap().ends_with('Z'));
 }
+
+#[tokio::test]
+async fn change_in_effect_outlives_sigterm_and_a_start_without_the_server() {
+    let api = ApiServer::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    let state = state.to_str().unwrap();
+    let mut proxy = following(&api, &["--state", state]).await;
+    // Changes in quick succession are saved together, later: the last one is in effect before that.
+    for says in ["two", "three", "four"] {
+        api.apply("virtualservices", answers_with(200, says));
+        until_says(&proxy, says).await;
+    }
+    proxy.signal("TERM");
+    assert!(proxy.wait().success());
+
+    api.stall(true);
+    let again = Start::new().instead_of(&proxy);
+    drop(proxy);
+    let kubeconfig = ApiServer::kubeconfig(&[("home", &api)], "first");
+    let proxy = again
+        .file("kubeconfig", kubeconfig)
+        .args(["--kubeconfig", "mesh/kubeconfig"])
+        .args(["--control", "kubernetes://", "--state", state])
+        .spawn();
+    until_says(&proxy, "four").await;
+}
+
+#[tokio::test]
+async fn security_policies_of_an_api_server_are_reported_and_may_be_unreadable() {
+    let serving = async || {
+        let api = ApiServer::start().await;
+        for kind in ["AuthorizationPolicy", "RequestAuthentication"] {
+            let plural = kind.to_lowercase().replace("policy", "policie") + "s";
+            api.serve(&plural, kind, "security.istio.io/v1");
+        }
+        api
+    };
+    let api = serving().await;
+    let policy =
+        |spec: Value| json!({"metadata": {"name": "all", "namespace": "default"}, "spec": spec});
+    let deny = json!({"action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/admin"]}}]}]});
+    api.apply("authorizationpolicies", policy(deny));
+    let proxy = following(&api, &[]).await;
+    let counted = |count: f64| proxy.metric("strait_config_policies_unenforced", &[]) == count;
+    until("the policy is counted", async || counted(1.0)).await;
+    until_logged(&proxy, "AuthorizationPolicy is not supported yet").await;
+    api.apply("requestauthentications", policy(json!({"jwtRules": []})));
+    until("both are counted", async || counted(2.0)).await;
+    until_logged(&proxy, "RequestAuthentication is not supported yet").await;
+    api.delete("authorizationpolicies", "default", "all");
+    until("one is gone", async || counted(1.0)).await;
+
+    // A proxy that may not read them serves all the same.
+    let refusing = serving().await;
+    refusing.refuse("authorizationpolicies", Some(403));
+    let proxy = following(&refusing, &[]).await;
+    until_logged(
+        &proxy,
+        "authorizationpolicies.security.istio.io cannot be read",
+    )
+    .await;
+    until("it is ready", async || proxy.is_ready()).await;
+    assert_eq!(says(&proxy).await, "one");
+}

@@ -2,8 +2,15 @@
 //! `prometheus`).
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use crate::support::client::{Client, Front};
+use crate::support::eventually;
+use crate::support::mesh::{documents, gateway, routes};
+use crate::support::proxy::Proxy;
 
 fn deploy(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -28,9 +35,123 @@ fn promtool(arguments: &[&str], file: &Path) {
     }
 }
 
+/// The page of metrics in OpenMetrics, without the chunks of HTTP/1.1 around it.
+fn open_metrics(proxy: &Proxy) -> String {
+    let mut stream = TcpStream::connect(proxy.admin).unwrap();
+    let accept = "accept: application/openmetrics-text; version=1.0.0";
+    write!(stream, "GET /metrics HTTP/1.0\r\n{accept}\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("application/openmetrics-text"), "{head}");
+    body.to_owned()
+}
+
+/// Reads the page as the reference implementation of OpenMetrics does. Does nothing but print the reason where it is not
+/// installed (`pip install prometheus_client`).
+#[allow(
+    clippy::print_stderr,
+    reason = "the reason of a skipped test is printed"
+)]
+fn read_by_python(page: &str) {
+    let python = |program: &str| {
+        let mut child = Command::new("python3")
+            .args(["-c", program])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        // One that ends before it reads says why.
+        let _ = child
+            .stdin
+            .take()
+            .map(|mut input| input.write_all(page.as_bytes()));
+        child.wait_with_output()
+    };
+    let import =
+        "from prometheus_client.openmetrics.parser import text_string_to_metric_families as read";
+    match python(import) {
+        Ok(output) if output.status.success() => {}
+        Ok(_) => return eprintln!("skipped: python3 has no prometheus_client"),
+        Err(error) => return eprintln!("skipped: python3 cannot be run: {error}"),
+    }
+    let program = format!("import sys\n{import}\nprint(len(list(read(sys.stdin.read()))))");
+    let output = python(&program).unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}\n{page}");
+    let families: usize = String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(families > 40, "{families}");
+}
+
+#[tokio::test]
+async fn page_of_metrics_is_valid_in_both_formats() {
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            routes("all", "['*']", "- directResponse: {status: 204}"),
+        ])
+    });
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    assert_eq!(client.get("/").await.status, 204);
+    // a change, whose propagation is measured
+    proxy.write(
+        "mesh.yaml",
+        documents([
+            gateway(&[proxy.edge]),
+            routes("all", "['*']", "- directResponse: {status: 202}"),
+        ]),
+    );
+    let count = "strait_config_propagation_seconds_count{source=\"files\"} ";
+    let measured = || {
+        let page = open_metrics(&proxy);
+        page.lines()
+            .any(|line| line.strip_prefix(count).is_some_and(|count| count != "0"))
+    };
+    eventually("the change is measured", measured);
+    let page = open_metrics(&proxy);
+    for line in page.lines().filter(|line| line.contains("le=\"")) {
+        let (_, rest) = line.split_once("le=\"").unwrap();
+        let (bound, _) = rest.split_once('"').unwrap();
+        let is_number = bound
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        assert!(is_number || bound == "+Inf", "{line}");
+    }
+    read_by_python(&page);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("metrics");
+    fs::write(&file, proxy.page("/metrics")).unwrap();
+    promtool_reads(&file);
+}
+
 #[test]
 fn alert_rules_are_valid() {
     promtool(&["check", "rules"], &deploy("prometheus-alerts.yaml"));
+}
+
+/// As [`promtool`], for the metrics in a file, which it reads from its input.
+#[allow(
+    clippy::print_stderr,
+    reason = "the reason of a skipped test is printed"
+)]
+fn promtool_reads(file: &Path) {
+    let input = fs::File::open(file).unwrap();
+    match Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(input)
+        .output()
+    {
+        Err(error) => eprintln!("skipped: promtool cannot be run: {error}"),
+        Ok(output) => {
+            let text = [output.stdout, output.stderr].concat();
+            let text = String::from_utf8_lossy(&text);
+            // 3 is advice about names
+            assert!(matches!(output.status.code(), Some(0 | 3)), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -108,7 +108,12 @@ impl Following {
         };
         let looks = Arc::<Mutex<(Loader, Vec<Seen>)>>::default();
         let follower = Looks(Arc::clone(&looks));
-        let task = tokio::spawn(follow_servers_with(settings, (clients, context), follower));
+        let task = tokio::spawn(follow_servers_with(
+            settings,
+            (clients, context),
+            follower,
+            std::future::pending(),
+        ));
         Following { looks, ages, task }
     }
 

@@ -157,7 +157,12 @@ fn follow(
         errors: followed.lock().unwrap().errors.clone(),
         ages: SourceAges::default(),
     };
-    let following = follow_servers_with(settings, (clients, context), Arc::clone(&followed));
+    let following = follow_servers_with(
+        settings,
+        (clients, context),
+        Arc::clone(&followed),
+        std::future::pending(),
+    );
     (script, followed, following)
 }
 

@@ -353,7 +353,12 @@ fn start(
         errors: SourceErrors::default(),
         ages: SourceAges::default(),
     };
-    let following = follow_servers_with(settings, (clients, context), Shown(Arc::clone(&view)));
+    let following = follow_servers_with(
+        settings,
+        (clients, context),
+        Shown(Arc::clone(&view)),
+        std::future::pending(),
+    );
     (view, tokio::spawn(following))
 }
 

@@ -183,6 +183,19 @@ pub(super) fn refused_state(server: &ApiServer, resource: &str, kind: Kind) -> D
     found
 }
 
+/// Warning for a server that does not let security policies be read, which are not enforced.
+pub(super) fn refused_policies(server: &ApiServer, resource: &str) -> Diagnostic {
+    let message = format!(
+        "{resource} cannot be read: the credentials do not allow it (403): whether there are policies that this proxy does not \
+         enforce is not known"
+    );
+    let mut found = Diagnostic::about_file(Severity::Warning, SRC008, name(server), message);
+    found.help(
+        "grant `get`, `list` and `watch` on it, as deploy/ does; requests are served without",
+    );
+    found
+}
+
 /// That a server does not let a resource be read.
 pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> Diagnostic {
     let (code, message, help) = match refusal {

@@ -45,7 +45,15 @@ const REMOTE: [Kind; 5] = [
 const UNSELECTED: [Kind; 3] = [Kind::EndpointSlice, Kind::Secret, Kind::Service];
 
 /// Kinds that a proxy does without if the credentials do not allow them: a server without its certificate says so by itself.
-const OPTIONAL: [Kind; 4] = [Kind::Namespace, Kind::Node, Kind::Pod, Kind::Secret];
+/// Security policies that are not enforced yet change nothing but what is reported of them.
+const OPTIONAL: [Kind; 6] = [
+    Kind::AuthorizationPolicy,
+    Kind::Namespace,
+    Kind::Node,
+    Kind::Pod,
+    Kind::RequestAuthentication,
+    Kind::Secret,
+];
 
 /// A server that is followed.
 pub(super) struct Server {

@@ -1,4 +1,4 @@
-//! Saves what servers say (`--state`), at most once a second, and on threads that may block.
+//! Saves what servers say (`--state`): at once, though at most once a second, and on threads that may block.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::report::Change;
 use crate::source::state::{Changes, StateFile};
 
-/// How long changes wait to be saved together.
+/// Least time between two writes; changes meanwhile are saved together.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How many times as long as writing took the next one waits, so that it takes little of the time.
@@ -25,6 +25,8 @@ const FAILED_PAUSE: Duration = Duration::from_secs(10);
 pub(in crate::source) struct Saving {
     servers: Mutex<Vec<Unsaved>>,
     is_due: Notify,
+    /// Held while files are written: two writers at once would make an unreadable one.
+    writing: Mutex<()>,
 }
 
 /// What is not saved yet of a server.
@@ -59,6 +61,7 @@ impl Saving {
         Saving {
             servers: Mutex::new(servers.collect()),
             is_due: Notify::new(),
+            writing: Mutex::default(),
         }
     }
 
@@ -102,13 +105,13 @@ impl Saving {
         let mut has_failed = false;
         loop {
             self.is_due.notified().await;
-            tokio::time::sleep(INTERVAL).await;
             let started = Instant::now();
             let saving = Arc::clone(&self);
             let saved = tokio::task::spawn_blocking(move || saving.save(SystemTime::now())).await;
             let Err(problem) = saved.unwrap_or_else(|panic| Err(panic.to_string())) else {
                 has_failed = false;
-                tokio::time::sleep(started.elapsed().saturating_mul(REST)).await;
+                let rest = started.elapsed().saturating_mul(REST);
+                tokio::time::sleep(rest.max(INTERVAL)).await;
                 continue;
             };
             if !mem::replace(&mut has_failed, true) {
@@ -122,11 +125,19 @@ impl Saving {
         }
     }
 
+    /// Saves what waits for its turn, before the process ends.
+    pub(in crate::source) fn finish(&self) {
+        if let Err(problem) = self.save(SystemTime::now()) {
+            tracing::warn!(problem, "--state: the last changes are not saved");
+        }
+    }
+
     /// Writes the files of which something changed.
     ///
     /// # Errors
     /// The last file that cannot be written, and why. It is tried again with the next call.
     fn save(&self, now: SystemTime) -> Result<(), String> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut result = Ok(());
         for number in 0.. {
             let (file, changes, rejected) = {
@@ -227,6 +238,38 @@ mod tests {
         std::fs::create_dir(&inside).unwrap();
         saving.save(UNIX_EPOCH).unwrap();
         assert_eq!(saved(&file), ["a=1", "b=2"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn change_is_saved_at_once_and_the_next_one_after_an_interval() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = StateFile::new(directory.path(), "kubernetes://", String::new());
+        let saving = Arc::new(Saving::new(vec![file.clone()]));
+        let none = BTreeSet::new();
+        tokio::spawn(Arc::clone(&saving).run());
+        let until_saved = async |expected: &[&str]| {
+            let end = Instant::now() + Duration::from_secs(20);
+            while saved(&file) != expected {
+                assert!(Instant::now() < end, "{:?}", saved(&file));
+                // the clock of the timers stands still meanwhile
+                tokio::task::yield_now().await;
+            }
+        };
+        saving.note(0, &[set("a", "1")]);
+        saving.complete(0);
+        saving.confirm(&none);
+        until_saved(&["a=1"]).await;
+        saving.note(0, &[set("a", "2")]);
+        saving.confirm(&none);
+        tokio::time::sleep(INTERVAL / 2).await;
+        assert_eq!(saved(&file), ["a=1"], "at most once in an interval");
+        tokio::time::sleep(INTERVAL * REST).await;
+        until_saved(&["a=2"]).await;
+
+        saving.note(0, &[set("a", "3")]);
+        saving.confirm(&none);
+        saving.finish();
+        assert_eq!(saved(&file), ["a=3"], "at the end it does not wait");
     }
 
     #[test]

@@ -12,7 +12,10 @@ use crate::source::stream::stall::{Stalled, is_caused_by};
 /// That a stream ended, or that there is none.
 pub(super) fn ended(server: &str, status: &Status, is_settled: bool) -> Diagnostic {
     match status.code() {
-        Code::Unauthenticated | Code::PermissionDenied => unauthorized(server, status),
+        Code::Unauthenticated | Code::PermissionDenied => match is_closed_generator(status) {
+            true => closed_generator(server, status),
+            false => unauthorized(server, status),
+        },
         _ => unreachable(server, &in_words(status), is_settled),
     }
 }
@@ -70,6 +73,25 @@ fn unauthorized(server: &str, status: &Status) -> Diagnostic {
     found
 }
 
+/// Whether istiod refuses to serve resources to this workload: since Istio 1.32 only those of its root namespace get them.
+fn is_closed_generator(status: &Status) -> bool {
+    status.message().contains("the api generator")
+}
+
+fn closed_generator(server: &str, status: &Status) -> Diagnostic {
+    let message = format!(
+        "istiod serves its resources to workloads of its root namespace only, since Istio 1.32: {}",
+        in_words(status)
+    );
+    let mut found = Diagnostic::about_file(Severity::Error, SRC008, server.into(), message);
+    found.help(
+        "read them from the API server (--control kubernetes://); or run the proxy in the root namespace (istio-system), with TLS \
+         and the token of a service account there (--control-token); or let istiod serve them to everyone who reaches it \
+         (ENABLE_XDS_API_GENERATOR_AUTH=false)",
+    );
+    found
+}
+
 /// That resources of a response cannot be read.
 pub(super) fn unreadable(server: &str, resources: &[String]) -> Diagnostic {
     let message = format!(
@@ -95,4 +117,29 @@ pub(super) fn silent(server: &str, types: &[Key]) -> Diagnostic {
     let mut found = Diagnostic::about_file(Severity::Warning, SRC007, server.into(), message);
     found.help("they are not waited for any longer; what the server sends later takes effect");
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_istiod_say_what_to_do() {
+        let needs = "the api generator requires an authenticated control-plane identity";
+        let denied = "the api generator is restricted to the control-plane (root) namespace";
+        for status in [
+            Status::unauthenticated(needs),
+            Status::permission_denied(denied),
+        ] {
+            let found = ended("xds://istiod:15012", &status, false);
+            assert_eq!(found.code, SRC008);
+            assert!(found.message.contains("root namespace only"), "{found:?}");
+            let help = found.help.unwrap_or_default();
+            assert!(help.contains("--control kubernetes://"), "{help}");
+            assert!(help.contains("ENABLE_XDS_API_GENERATOR_AUTH"), "{help}");
+        }
+        let expired = Status::unauthenticated("token expired");
+        let found = ended("xds://istiod:15012", &expired, false);
+        assert!(found.message.contains("credentials"), "{found:?}");
+    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use prost_types::value::Kind;
-use prost_types::{ListValue, Struct, Value};
+use prost_types::{Struct, Value};
 
 use crate::grpc::ClientTlsFiles;
 use crate::source::state::StateFile;
@@ -174,9 +174,6 @@ impl XdsNode {
         let labels = Struct {
             fields: labels.collect(),
         };
-        let addresses = ListValue {
-            values: vec![text(&self.address)],
-        };
         let mut fields = HashMap::new();
         // With this generator Istio sends resources instead of Envoy's configuration.
         for (key, value) in [
@@ -186,16 +183,15 @@ impl XdsNode {
             ("CLUSTER_ID", &self.cluster),
             ("NETWORK", &self.network),
             ("SERVICE_ACCOUNT", &self.service_account),
+            // Several addresses are separated by commas: istiod ends the stream for a list.
+            ("INSTANCE_IPS", &self.address),
         ] {
             if !value.is_empty() {
                 fields.insert(key.to_owned(), text(value));
             }
         }
-        let structured = [
-            ("LABELS", Kind::StructValue(labels)),
-            ("INSTANCE_IPS", Kind::ListValue(addresses)),
-        ];
-        fields.extend(structured.map(|(key, kind)| (key.to_owned(), Value { kind: Some(kind) })));
+        let labels = Kind::StructValue(labels);
+        fields.insert("LABELS".to_owned(), Value { kind: Some(labels) });
         Struct {
             fields: fields.into_iter().collect(),
         }
@@ -269,6 +265,17 @@ mod tests {
         assert_eq!(message.cluster, "web");
         let metadata = message.metadata.unwrap().fields;
         let value = |key: &str| metadata.get(key).cloned();
+        // Istio's `NodeMetadata` has texts only, beside the labels, which are a map of texts.
+        for (key, value) in &metadata {
+            match value.kind.as_ref().expect("a value") {
+                Kind::StructValue(labels) if key == "LABELS" => {
+                    assert_eq!(labels.fields.get("app"), Some(&text("web")));
+                }
+                Kind::StringValue(_) => {}
+                other => panic!("{key} is {other:?}"),
+            }
+        }
+        assert_eq!(value("INSTANCE_IPS"), Some(text("10.0.0.7")));
         assert_eq!(value("GENERATOR"), Some(text("api")));
         assert_eq!(value("NAMESPACE"), Some(text("shop")));
         assert_eq!(value("CLUSTER_ID"), Some(text("east")));

@@ -158,6 +158,8 @@ fn is_renewable(before: &ResourceSet, now: &ResourceSet) -> bool {
         gateways: _,
         sidecars: _,
         peer_authentications: _,
+        authorization_policies: _,
+        request_authentications: _,
         service_entries: _,
         workload_entries: _,
         clusters,

@@ -48,7 +48,8 @@ fn labels(of: &Tracked) -> Vec<LabelPair> {
 fn histogram(of: &Tracked) -> Metric {
     let mut count = 0;
     let mut buckets = Vec::new();
-    for (bound, counted) in BOUNDS.iter().chain([&f64::INFINITY]).zip(of.buckets) {
+    // The encoder adds the last bucket, `+Inf`, itself: that has all of them.
+    for (bound, counted) in BOUNDS.iter().zip(of.buckets) {
         count += counted;
         let mut bucket = Bucket::default();
         bucket.set_upper_bound(*bound);
@@ -56,7 +57,7 @@ fn histogram(of: &Tracked) -> Metric {
         buckets.push(bucket);
     }
     let mut histogram = Histogram::default();
-    histogram.set_sample_count(count);
+    histogram.set_sample_count(of.buckets.iter().sum());
     histogram.set_sample_sum(of.sum.as_secs_f64());
     histogram.set_bucket(buckets);
     let mut metric = Metric::from_label(labels(of));

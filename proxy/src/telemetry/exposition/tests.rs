@@ -3,9 +3,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::super::{
-    AccessLog, BuildInfo, ConnectionProtocol, Counter, Gauge, Reload, Reporter, RequestLabels,
-    RequestProtocol, RequestRecord, ResponseFlags, Security, Service, Telemetry, VARIANTS_MAX,
-    WorkerId, Workload,
+    AccessLog, AppliedSource, BuildInfo, ConnectionProtocol, Counter, Gauge, Reload, Reporter,
+    RequestLabels, RequestProtocol, RequestRecord, ResponseFlags, Security, Service, Telemetry,
+    VARIANTS_MAX, WorkerId, Workload,
 };
 use super::*;
 
@@ -490,4 +490,27 @@ fn many_label_sets_are_written_in_chunks_of_one_text() {
         scrape.named("istio_response_bytes_count").len(),
         hosts.len()
     );
+}
+
+#[test]
+fn seconds_to_the_effect_of_a_change_are_a_histogram() {
+    let telemetry = Arc::new(Telemetry::new(1, build()));
+    for millis in [1, 400, 100_000_000] {
+        let source = AppliedSource {
+            source: "files".into(),
+            revision: None,
+            received: SystemTime::UNIX_EPOCH,
+            applied: SystemTime::UNIX_EPOCH,
+            took: Duration::from_millis(millis),
+            restored: None,
+        };
+        telemetry.propagation.applied(source, true);
+    }
+    // which the reader checks
+    let scrape = exposed(&telemetry);
+    let name = "strait_config_propagation_seconds";
+    assert_eq!(scrape.kinds[name], "histogram");
+    let all = scrape.with(&format!("{name}_bucket"), "le", "+Inf");
+    assert_eq!(all.value, 3.0);
+    assert_eq!(scrape.only(&format!("{name}_count")).value, 3.0);
 }

@@ -53,6 +53,7 @@ pub(super) fn scrape(text: &str) -> Scrape {
     };
     let mut family = String::new();
     let mut seen = BTreeSet::new();
+    let mut buckets = Vec::new();
     assert!(text.ends_with('\n'));
     for line in text.lines() {
         if let Some(comment) = line.strip_prefix("# ") {
@@ -76,7 +77,10 @@ pub(super) fn scrape(text: &str) -> Scrape {
             .strip_prefix(&family)
             .expect("samples follow their family");
         match scrape.kinds[&family].as_str() {
-            "histogram" => assert!(["_bucket", "_sum", "_count"].contains(&suffix), "{line}"),
+            "histogram" => {
+                assert!(["_bucket", "_sum", "_count"].contains(&suffix), "{line}");
+                check_buckets(suffix, &sample, &mut buckets);
+            }
             _ => assert_eq!(suffix, "", "{line}"),
         }
         assert!(
@@ -86,6 +90,30 @@ pub(super) fn scrape(text: &str) -> Scrape {
         scrape.samples.push(sample);
     }
     scrape
+}
+
+/// Checks the buckets of one series after the other: their bounds rise up to `+Inf`, which is written so, and counts all.
+fn check_buckets(suffix: &str, sample: &Sample, buckets: &mut Vec<(f64, f64)>) {
+    match suffix {
+        "_bucket" => {
+            let written = &*sample.labels["le"];
+            let bound: f64 = match written {
+                "+Inf" => f64::INFINITY,
+                number => number.parse().expect("a bound"),
+            };
+            assert!(bound.is_finite() || written == "+Inf", "{sample:?}");
+            let rises = buckets
+                .last()
+                .is_none_or(|last| last.0 < bound && last.1 <= sample.value);
+            assert!(rises, "{buckets:?} {sample:?}");
+            buckets.push((bound, sample.value));
+        }
+        "_count" => {
+            let all = Some((f64::INFINITY, sample.value));
+            assert_eq!(std::mem::take(buckets).pop(), all, "{sample:?}");
+        }
+        _ => {}
+    }
 }
 
 fn sample(line: &str) -> Sample {

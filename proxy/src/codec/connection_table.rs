@@ -245,14 +245,19 @@ impl ConnectionTable {
     fn sweep(&self) {
         let now = self.clock.advance();
         let first = self.swept.replace(now).0 + 1;
-        for tick in first.max((now.0 + 1).saturating_sub(SLOTS))..=now.0 {
-            let index = slot_index(Tick(tick));
-            let entries = std::mem::take(&mut self.wheel.borrow_mut()[index]);
-            for timer in entries.iter().filter_map(Weak::upgrade) {
-                let slot = timer.slot.get();
-                if slot <= now && slot_index(slot) == index {
-                    self.look_at(&timer, now);
-                }
+        let missed = first.max((now.0 + 1).saturating_sub(SLOTS))..=now.0;
+        // All at once, before any timer is filed again: its next slot may be one of a tick that was missed.
+        let entries: Vec<_> = {
+            let mut wheel = self.wheel.borrow_mut();
+            let slots = missed.map(|tick| slot_index(Tick(tick)));
+            slots
+                .map(|index| std::mem::take(&mut wheel[index]))
+                .collect()
+        };
+        for timer in entries.iter().flatten().filter_map(Weak::upgrade) {
+            // A later slot: this entry was replaced, or is a second one of a timer that was filed again just now.
+            if timer.slot.get() <= now {
+                self.look_at(&timer, now);
             }
         }
     }

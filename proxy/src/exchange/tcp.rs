@@ -184,7 +184,9 @@ fn target(
     let target = Target::find(snapshot, destination.cluster)
         .ok_or_else(|| Target::unknown(snapshot, destination.cluster))?;
     record.stats = Arc::clone(&target.cluster().stats);
+    let literal = named.and_then(|named| Some(SocketAddr::new(named.literal()?, named.port)));
     let target = target.dialed(asked.dialed, worker);
+    let target = target.of_pod(asked.dialed.or(literal), head.sni);
     Ok((target, route.tunnel.clone()))
 }
 

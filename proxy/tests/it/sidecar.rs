@@ -1,6 +1,7 @@
 //! A sidecar with live sockets. A PROXY header replaces the kernel: it says where a captured connection was going.
 
 mod app_health;
+mod headless;
 mod http_proxy;
 mod ingress_tls;
 mod job;

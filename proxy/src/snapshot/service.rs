@@ -8,7 +8,7 @@ use super::intake::Intake;
 use super::opaque_routes::OpaqueRoutes;
 use crate::provenance::Provenance;
 use crate::route::HostIndex;
-use crate::tls::ServerTls;
+use crate::tls::{Clients, ServerTls};
 
 /// What the connections of a listener are.
 #[derive(Clone, Debug)]
@@ -100,8 +100,22 @@ pub struct Chain {
     pub protocol: &'static str,
     /// The server that this was made from.
     pub provenance: Provenance,
+    /// What it asks of its clients' certificates; nothing if it asks for none.
+    pub clients: Option<Arc<Clients>>,
     /// What is done with its connections.
     pub handling: Handling,
+}
+
+impl Chain {
+    /// Whether it protects its hosts by what another server does not ask of clients: requests for them then must not come on
+    /// connections of that other server.
+    pub fn protects_beyond(&self, other: &Self) -> bool {
+        match self.handling {
+            Handling::AutoPassthrough(_) => false,
+            Handling::Passthrough(_) => true,
+            Handling::Terminate { .. } => self.clients.is_some() && self.clients != other.clients,
+        }
+    }
 }
 
 /// What is done with TLS connections.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::detected::Detected;
+use super::detected::{Detected, TlsBytes};
 use super::http_hosts::HttpHosts;
 use super::intake::Intake;
 use super::opaque_routes::OpaqueRoutes;
@@ -42,6 +42,31 @@ impl Service {
             _ => false,
         }
     }
+
+    /// Which connections of other workloads a listener of a sidecar takes.
+    pub fn admits(&self) -> Admits {
+        let (plain_text, tls) = match self {
+            Self::Detected(detected) => match &detected.tls {
+                TlsBytes::Mesh(mesh) => (!mesh.strict, true),
+                TlsBytes::ByName(_) | TlsBytes::Opaque => (true, false),
+            },
+            Self::Http(_) | Self::Opaque(_) => (true, false),
+            Self::Tls(_) => (false, true),
+            Self::Captured(_) | Self::HttpProxy => (true, true),
+        };
+        Admits { plain_text, tls }
+    }
+}
+
+/// Which connections of other workloads a listener takes.
+///
+/// Source: PeerAuthentication `spec.mtls` and `spec.portLevelMtls`; Sidecar `spec.ingress[].tls`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Admits {
+    /// Those that are not inside of TLS that ends here.
+    pub plain_text: bool,
+    /// Those inside of TLS that ends here.
+    pub tls: bool,
 }
 
 /// The TLS servers of a listener.

@@ -340,7 +340,7 @@ impl Pair {
     ) -> Poll<Outcome> {
         let Met {
             upstream, up, down, ..
-        } = &mut self.met;
+        } = &mut *self.met;
         let mut space = scratch.space();
         if let Some(guard) = &mut self.guard {
             match guard.poll(cx, &mut self.downstream) {

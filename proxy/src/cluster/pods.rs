@@ -25,7 +25,7 @@ impl Pods {
     }
 
     /// The endpoint at an address that a client dialed; if none has the port, one of the same IP address: the service's port
-    /// and that of its pods may differ. `endpoints` are those that this was made of.
+    /// and that of its pods may differ. `endpoints` are the ones given to [`Pods::of`].
     pub fn at(&self, endpoints: &[Endpoint], dialed: SocketAddr) -> Option<EndpointIdx> {
         let ip = dialed.ip().to_canonical();
         // endpoints are sorted by address

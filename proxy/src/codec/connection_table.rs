@@ -134,7 +134,7 @@ impl ConnectionHandle {
         }
     }
 
-    /// How long this connection may take to finish while it drains: this long, unless a security policy forbids it.
+    /// Time for this connection to finish while it drains: `usual`, or `forbidden` if a security policy forbids it.
     pub fn drain_time(&self, usual: Duration, forbidden: Duration) -> Duration {
         let governed = self.connection_table.governed.borrow();
         match governed.get(&self.key()) {

@@ -43,7 +43,7 @@ impl Service {
         }
     }
 
-    /// Which connections of other workloads a listener of a sidecar takes.
+    /// The connections of other workloads that a listener of a sidecar takes.
     pub fn admits(&self) -> Admits {
         let (plain_text, tls) = match self {
             Self::Detected(detected) => match &detected.tls {
@@ -58,14 +58,14 @@ impl Service {
     }
 }
 
-/// Which connections of other workloads a listener takes.
+/// Kinds of connections of other workloads, and whether a listener takes them.
 ///
 /// Source: PeerAuthentication `spec.mtls` and `spec.portLevelMtls`; Sidecar `spec.ingress[].tls`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Admits {
-    /// Those that are not inside of TLS that ends here.
+    /// Connections outside of TLS that ends here.
     pub plain_text: bool,
-    /// Those inside of TLS that ends here.
+    /// Connections inside of TLS that ends here.
     pub tls: bool,
 }
 
@@ -125,7 +125,7 @@ pub struct Chain {
     pub protocol: &'static str,
     /// The server that this was made from.
     pub provenance: Provenance,
-    /// What it asks of its clients' certificates; nothing if it asks for none.
+    /// Requirements for client certificates; none if it asks for no certificate.
     pub clients: Option<Arc<Clients>>,
     /// What is done with its connections.
     pub handling: Handling,

@@ -29,7 +29,7 @@ pub struct ClientSettings {
     pub authorities: Option<AuthoritySource>,
     /// Of these names the certificate must carry one; empty for what `naming` says.
     pub names: Vec<Arc<str>>,
-    /// Of these trust domains the certificate must have a SPIFFE id, where no name is known; empty for any certificate.
+    /// Trust domains of which the certificate must have a SPIFFE id, where no name is known; empty for any certificate.
     pub trust_domains: Vec<Arc<str>>,
     /// The name that the server is asked for.
     pub naming: Naming,

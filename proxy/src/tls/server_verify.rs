@@ -14,7 +14,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use super::chain::{self, Signatures, refused};
 use super::{Authorities, Facts, Name, spiffe};
 
-/// What the certificate of a server must say.
+/// Requirements for the names in the certificate of a server.
 #[derive(Clone, Copy, Default)]
 pub(super) struct AcceptedNames<'a> {
     /// Names of which it must carry one.
@@ -30,7 +30,7 @@ pub(super) struct ServerVerifier {
     signatures: Signatures,
     /// Of these the certificate must carry one.
     names: Vec<Arc<str>>,
-    /// Where there are no such names: it must have a SPIFFE id of one of these; none if any certificate is good.
+    /// Trust domains, of one of which it must have a SPIFFE id if there are no such names; empty for any certificate.
     trust_domains: Vec<Arc<str>>,
     /// Whether the certificate must be for the name that was asked for.
     by_host: bool,

@@ -15,7 +15,7 @@ use crate::codec::socket::Socket;
 pub(super) struct GovernedSocket {
     pub(super) socket: Socket,
     pub(super) member: ConnectionHandle,
-    /// How long the connection may go on once it is forbidden.
+    /// Time that the connection may go on once it is forbidden.
     pub(super) policy_drain: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What clients spoke before: the mesh's TLS or plain text, by their addresses.
+//! Addresses of clients, with what they spoke before: the mesh's TLS or plain text.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::runtime::clock::Tick;
 
-/// How long the first bytes of an endpoint are held back from a client of which nothing is known, for the first message of
+/// Time that the first bytes of an endpoint are held back from a client of which nothing is known, for the first message of
 /// the mesh's TLS that may be on its way.
 const HELD: Duration = Duration::from_millis(100);
 
@@ -15,14 +15,14 @@ const HELD: Duration = Duration::from_millis(100);
 /// after 200 ms, then after 400 ms.
 const HELD_FOR_MESH: Duration = Duration::from_secs(2);
 
-/// What was last seen of clients with one address: until when it counts.
+/// Times until which it counts what clients of one address spoke.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     mesh_tls: Tick,
     plain_text: Tick,
 }
 
-/// What the clients of a worker spoke on ports that take both the mesh's TLS and plain text.
+/// Protocols of the clients of a worker, on ports that take both the mesh's TLS and plain text.
 #[derive(Debug, Default)]
 pub struct KnownClients(RefCell<HashMap<IpAddr, Known>>);
 
@@ -30,7 +30,7 @@ impl KnownClients {
     /// Most addresses that are remembered. Beyond it, all are forgotten.
     pub const MAX: usize = 4096;
 
-    /// How long an address is remembered.
+    /// Time that an address is remembered.
     const TIME: Duration = Duration::from_secs(3600);
 
     /// Notes that a client of this address began the mesh's TLS.
@@ -60,7 +60,7 @@ impl KnownClients {
         change(all.entry(client).or_default());
     }
 
-    /// How long the first bytes of an endpoint are held back from a client of this address.
+    /// Time that the first bytes of an endpoint are held back from a client of this address.
     pub(super) fn held(&self, client: IpAddr, now: Tick) -> Duration {
         let known = self.0.borrow().get(&client).copied().unwrap_or_default();
         match (now < known.mesh_tls, now < known.plain_text) {

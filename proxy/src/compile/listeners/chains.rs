@@ -143,7 +143,7 @@ impl ChainCompiler<'_> {
         }
     }
 
-    /// What a server asks of its clients' certificates.
+    /// Requirements of a server for client certificates.
     fn clients(&self, bound: &Bound<'_>) -> Option<Arc<Clients>> {
         let scope = Scope::Proxy(self.identity);
         let settings = certificates::settings(bound.server, scope)?;

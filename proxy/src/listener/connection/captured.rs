@@ -204,7 +204,7 @@ async fn tls<A: Handler>(
     None
 }
 
-/// What is inside of TLS between workloads: requests, or bytes, as the client may have said.
+/// Serves TLS between workloads by its inside: requests, or bytes, as the client may have said.
 async fn inside_mesh<A: Handler>(
     mut inside: Box<AcceptedConnection<A>>,
     detected: &Arc<Detected>,

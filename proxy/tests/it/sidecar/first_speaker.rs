@@ -61,7 +61,7 @@ impl Server {
     }
 }
 
-/// A workload that tells of every connection and of all that it was sent, and echoes it.
+/// A workload whose connections the test gets.
 fn listening() -> (SocketAddr, Receiver<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -145,7 +145,7 @@ fn tls_of_the_mesh_after_the_greeting_ends_the_connection() {
     assert_eq!(rest, b"");
 }
 
-/// How late the first message of a client comes that TCP had to send again.
+/// Delay of the first message of a client that TCP had to send again.
 const LATE: Duration = Duration::from_millis(400);
 
 #[test]

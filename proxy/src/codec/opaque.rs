@@ -71,6 +71,24 @@ enum Failure {
 }
 
 impl Direction {
+    /// Writes what the other side did not take; ready when it has taken all of that.
+    fn poll_pending(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut (impl AsyncWrite + Unpin),
+        moved: &mut u64,
+    ) -> Poll<Result<(), Failure>> {
+        while !self.pending.is_empty() {
+            let taken = ready!(Pin::new(&mut *to).poll_write(cx, &self.pending));
+            let taken = taken.and_then(nonzero).map_err(Failure::Write)?;
+            *moved += taken as u64;
+            self.pending.advance(taken);
+        }
+        // An empty slice would still keep the memory that it is a slice of.
+        self.pending = Bytes::new();
+        Poll::Ready(Ok(()))
+    }
+
     /// Moves bytes until there are none or the other side takes none; ready when the direction is finished.
     ///
     /// `moved` is raised by what the other side has taken.
@@ -85,14 +103,7 @@ impl Direction {
         moved: &mut u64,
     ) -> Poll<Result<(), Failure>> {
         loop {
-            while !self.pending.is_empty() {
-                let taken = ready!(Pin::new(&mut *to).poll_write(cx, &self.pending));
-                let taken = taken.and_then(nonzero).map_err(Failure::Write)?;
-                *moved += taken as u64;
-                self.pending.advance(taken);
-            }
-            // An empty slice would still keep the memory that it is a slice of.
-            self.pending = Bytes::new();
+            ready!(self.poll_pending(cx, to, moved))?;
             if self.finished {
                 return Poll::Ready(Ok(()));
             }
@@ -357,7 +368,13 @@ impl Pair {
             }
         }
         let up = match self.guard {
-            Some(_) => false,
+            // the preface does not wait for the client
+            Some(_) => match up.poll_pending(cx, upstream, received) {
+                Poll::Ready(Err(Failure::Read(error) | Failure::Write(error))) => {
+                    return broke(Side::Upstream, error);
+                }
+                _ => false,
+            },
             None => match up.poll(cx, (&mut self.downstream, upstream), &mut space, received) {
                 Poll::Ready(Err(Failure::Read(error))) => return broke(Side::Downstream, error),
                 Poll::Ready(Err(Failure::Write(error))) => return broke(Side::Upstream, error),

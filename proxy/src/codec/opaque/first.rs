@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
 use super::Met;
@@ -119,14 +119,9 @@ impl<A: Handler> AcceptedConnection<A> {
 impl Met {
     /// Ready once the endpoint has spoken, or ended. Meanwhile the endpoint gets what is for it before the client's bytes.
     fn poll_spoken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while !self.up.pending.is_empty() {
-            let write = Pin::new(&mut self.upstream).poll_write(cx, &self.up.pending);
-            match write {
-                Poll::Ready(Ok(taken @ 1..)) => drop(self.up.pending.split_to(taken)),
-                // what follows finds the error again
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => break,
-            }
+        if let Poll::Ready(Err(_)) = self.up.poll_pending(cx, &mut self.upstream, &mut 0) {
+            // what follows finds the error again
+            return Poll::Ready(());
         }
         if !self.down.pending.is_empty() || self.down.ended {
             return Poll::Ready(());

@@ -156,7 +156,7 @@ impl App {
             follower,
             found: found.clone(),
             names,
-            listeners,
+            listeners: listeners.into(),
             quarantine: Arc::clone(&quarantine),
             reported,
             registry: Arc::clone(&registry),

@@ -31,6 +31,8 @@ pub mod outlier;
 
 mod parts;
 
+mod pods;
+
 pub mod priorities;
 
 mod retries;
@@ -54,6 +56,7 @@ pub use live::{Ask, Avoid, Live};
 pub use locality::{Locality, Plan, Spread};
 pub use outlier::{Outcome, OutlierPolicy, Verdict};
 pub use parts::{Balance, Parts};
+pub use pods::{Pods, pod_of_host};
 pub use retries::Admission;
 pub use retry_limit::RetryLimit;
 pub use split::Split;

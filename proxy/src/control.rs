@@ -26,7 +26,9 @@ pub mod reported_state;
 
 mod sources;
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeSet, HashSet};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -38,7 +40,7 @@ use tokio::time::MissedTickBehavior;
 use crate::compile::certificates::Scope;
 use crate::identity::Mode;
 use crate::registry::Registry;
-use crate::snapshot::{ListenerKey, Snapshot};
+use crate::snapshot::{Direction, ListenerKey, Snapshot};
 use crate::telemetry::Telemetry;
 use crate::tls::Problem;
 use crate::tls::material::date;
@@ -136,7 +138,7 @@ pub struct Control {
     /// Notified of every name whose addresses changed.
     pub names: mpsc::Receiver<Arc<str>>,
     /// Tells workers which listeners to have.
-    pub listeners: watch::Sender<Arc<BTreeSet<ListenerKey>>>,
+    pub listeners: WantedListeners,
     /// What is held at its last good version.
     pub quarantine: Quarantine,
     /// Tells config servers what is in effect.
@@ -149,6 +151,34 @@ pub struct Control {
     pub directories: Directories,
     /// Diagnostics that were logged already.
     pub logged: LoggedDiagnostics,
+}
+
+/// Tells workers which listeners to have, and to look at their connections again where a security policy is another one.
+#[derive(Debug)]
+pub struct WantedListeners {
+    sender: watch::Sender<Arc<BTreeSet<ListenerKey>>>,
+    /// Hash of which connections the inbound listeners took when workers were last told.
+    admitted: u64,
+}
+
+impl From<watch::Sender<Arc<BTreeSet<ListenerKey>>>> for WantedListeners {
+    fn from(sender: watch::Sender<Arc<BTreeSet<ListenerKey>>>) -> Self {
+        let admitted = 0;
+        Self { sender, admitted }
+    }
+}
+
+impl WantedListeners {
+    fn follow(&mut self, snapshot: &Snapshot) {
+        let wanted: Arc<BTreeSet<ListenerKey>> = Arc::new(snapshot.sockets().cloned().collect());
+        let admitted = admitted(snapshot);
+        self.sender.send_if_modified(|listeners| {
+            let differs = **listeners != *wanted;
+            *listeners = wanted;
+            differs || admitted != self.admitted
+        });
+        self.admitted = admitted;
+    }
 }
 
 /// The diagnostics that were logged already, as text.
@@ -309,12 +339,7 @@ impl Control {
         let certificates = publisher.certificates();
         (self.logged.advice).log(publisher.resources(), publisher.identity(), certificates);
         self.follower.follow(&snapshot.dns_names);
-        let wanted: Arc<BTreeSet<ListenerKey>> = Arc::new(snapshot.sockets().cloned().collect());
-        self.listeners.send_if_modified(|listeners| {
-            let differs = **listeners != *wanted;
-            *listeners = wanted;
-            differs
-        });
+        self.listeners.follow(snapshot);
         tracing::info!(
             generation = snapshot.generation,
             listeners = snapshot.listeners.len(),
@@ -327,6 +352,17 @@ impl Control {
             tracing::warn!("nothing listens: {gateway} {reason}");
         }
     }
+}
+
+/// Hash of which connections the listeners of a workload take.
+fn admitted(snapshot: &Snapshot) -> u64 {
+    let inbound = snapshot.listeners.iter();
+    let inbound = inbound.filter(|(_, listener)| listener.direction == Direction::Inbound);
+    let mut hasher = DefaultHasher::new();
+    for (key, listener) in inbound {
+        (key, listener.service.admits()).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// Logs diagnostics that were not logged before.

@@ -26,7 +26,7 @@ pub use direction::Direction;
 pub use http_hosts::{Addresses, HttpHosts};
 pub use intake::Intake;
 pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
-pub use service::{Chain, Chains, Handling, Security, Service, Then};
+pub use service::{Admits, Chain, Chains, Handling, Security, Service, Then};
 pub use virtual_host::{Destination, Route, VirtualHost};
 
 use crate::cluster::Cluster;

@@ -495,4 +495,11 @@ const SERVERS: &[super::Case] = &[
         "- {port: {number: 443, name: a, protocol: HTTP}, hosts: [b.com]} # W X282 443",
         "- {port: {number: 443, name: a, protocol: HTTP}, hosts: [b.com], bind: 10.0.0.1}",
     ),
+    (
+        &[],
+        "- {port: {number: 8443, name: a, protocol: HTTPS}, hosts: ['*.b.com'], tls: {mode: SIMPLE, credentialName: c}}\n\
+         - {port: {number: 8443, name: b, protocol: HTTPS}, hosts: [x.b.com], tls: {mode: MUTUAL, credentialName: c}} # N X319 421",
+        "- {port: {number: 8443, name: a, protocol: HTTPS}, hosts: ['*.b.com'], tls: {mode: MUTUAL, credentialName: c}}\n\
+         - {port: {number: 8443, name: b, protocol: HTTPS}, hosts: [x.b.com], tls: {mode: MUTUAL, credentialName: c}}",
+    ),
 ];

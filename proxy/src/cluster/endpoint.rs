@@ -42,6 +42,8 @@ pub struct Common {
     pub labels_from: LabelSource,
     /// The node that they run on, if that is known.
     pub node: Option<Arc<str>>,
+    /// The name that DNS has of the pod under its headless service, if it has one of its own.
+    pub hostname: Option<Arc<str>>,
     /// Their TLS settings.
     pub tls: EndpointTls,
     /// How their gateway is asked for them; none for endpoints that are reached directly.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Absence, Dialed, Endpoint, Federation, HealthCheck, OutlierPolicy, Plan, RetryLimit, Spread,
-    Warmup,
+    Absence, Dialed, Endpoint, Federation, HealthCheck, OutlierPolicy, Plan, Pods, RetryLimit,
+    Spread, Warmup,
 };
 use crate::balance::Policy;
 use crate::pool::PoolSettings;
@@ -29,6 +29,8 @@ pub struct Parts {
     pub endpoints: Box<[Endpoint]>,
     /// How the address that a client dialed becomes the endpoint; none where endpoints are picked.
     pub dialed: Option<Dialed>,
+    /// Names of pods, where clients choose an endpoint: of a headless service at a sidecar.
+    pub pods: Option<Pods>,
     /// Endpoints by priority and group; none where the client's address is dialled.
     pub plan: Plan,
     /// DNS names of endpoints, with ports, whose addresses are not known yet.

@@ -72,6 +72,11 @@ impl<A: Handler> AcceptedConnection<A> {
         if listener.direction == Direction::Outbound {
             self.socket.count_outbound();
         }
+        let is_inbound = listener.direction == Direction::Inbound;
+        if is_inbound && !matches!(listener.service, Service::Captured(_)) {
+            self.member
+                .govern(&self.downstream.listener, self.downstream.local);
+        }
         Some((listener.service.clone(), listener.proxy_protocol))
     }
 
@@ -105,6 +110,9 @@ impl<A: Handler> AcceptedConnection<A> {
         let listener = self.server.handler.listener(&key, dialed)?;
         self.downstream.listener = Arc::clone(&listener.key);
         self.downstream.local = dialed;
+        if listener.direction == Direction::Inbound {
+            self.member.govern(&listener.key, dialed);
+        }
         Some(listener.service.clone())
     }
 

@@ -6,8 +6,9 @@
 
 use std::array;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -39,6 +40,23 @@ pub struct ConnectionTable {
     closed: RefCell<BTreeSet<ListenerKey>>,
     /// Whether connections that drain close as soon as they are idle.
     ends_idle: Cell<bool>,
+    /// Connections that a security policy applies to, by the addresses of their timers. Apart from those, of which there may
+    /// be very many without a policy.
+    governed: RefCell<HashMap<usize, Governed>>,
+}
+
+/// A connection that a security policy applies to.
+#[derive(Debug)]
+pub struct Governed {
+    /// The listener that serves it.
+    pub listener: Arc<ListenerKey>,
+    /// Our address, or that which the client dialed.
+    pub local: SocketAddr,
+    /// Whether it is inside of TLS that ends here.
+    pub in_tls: bool,
+    /// Whether a policy that came later forbids it.
+    forbidden: bool,
+    timer: Weak<ConnectionTimer>,
 }
 
 /// The deadline of one connection and its place in the wheel.
@@ -116,6 +134,54 @@ impl ConnectionHandle {
         }
     }
 
+    /// Time for this connection to finish while it drains: `usual`, or `forbidden` if a security policy forbids it.
+    pub fn drain_time(&self, usual: Duration, forbidden: Duration) -> Duration {
+        let governed = self.connection_table.governed.borrow();
+        match governed.get(&self.key()) {
+            Some(governed) if governed.forbidden => forbidden,
+            _ => usual,
+        }
+    }
+
+    /// Whether a security policy applies to the connection.
+    pub fn is_governed(&self) -> bool {
+        let governed = self.connection_table.governed.borrow();
+        governed.contains_key(&self.key())
+    }
+
+    /// When a connection that a security policy forbids has to be over; such a connection gets this much time.
+    pub fn forbidden_from(&self, time: Duration) -> Tick {
+        let governed = self.connection_table.governed.borrow();
+        let is_forbidden = governed.get(&self.key()).is_some_and(|one| one.forbidden);
+        let since = self.draining().filter(|_| is_forbidden);
+        since.map_or(Tick::NEVER, |since| since.after(time))
+    }
+
+    /// Puts the connection under the security policy of the listener that serves it; it is not inside of TLS so far.
+    pub fn govern(&self, listener: &Arc<ListenerKey>, local: SocketAddr) {
+        let governed = Governed {
+            listener: Arc::clone(listener),
+            local,
+            in_tls: false,
+            forbidden: false,
+            timer: Rc::downgrade(&self.timer),
+        };
+        let mut all = self.connection_table.governed.borrow_mut();
+        all.insert(self.key(), governed);
+    }
+
+    /// Notes that the connection is inside of TLS that ends here.
+    pub fn enter_tls(&self) {
+        let mut all = self.connection_table.governed.borrow_mut();
+        if let Some(governed) = all.get_mut(&self.key()) {
+            governed.in_tls = true;
+        }
+    }
+
+    fn key(&self) -> usize {
+        Rc::as_ptr(&self.timer).addr()
+    }
+
     /// Wakes the task at `due`, or within a tick of it, in place of any deadline named before.
     pub fn wake_at(&self, cx: &Context<'_>, due: Tick) {
         let known = self.timer.waker.take();
@@ -134,6 +200,10 @@ impl Drop for ConnectionHandle {
         self.connection_table
             .members
             .set(self.connection_table.members.get() - 1);
+        let mut governed = self.connection_table.governed.borrow_mut();
+        if !governed.is_empty() {
+            governed.remove(&self.key());
+        }
     }
 }
 
@@ -154,6 +224,7 @@ impl ConnectionTable {
             announced: RefCell::default(),
             closed: RefCell::default(),
             ends_idle: Cell::default(),
+            governed: RefCell::default(),
         }
     }
 
@@ -217,6 +288,21 @@ impl ConnectionTable {
         }
     }
 
+    /// Drains the connections that a changed security policy forbids.
+    pub fn enforce(&self, forbids: impl Fn(&Governed) -> bool) {
+        let now = self.clock.advance();
+        for governed in self.governed.borrow_mut().values_mut() {
+            if governed.forbidden || !forbids(governed) {
+                continue;
+            }
+            governed.forbidden = true;
+            if let Some(timer) = governed.timer.upgrade() {
+                timer.draining.set(timer.draining().unwrap_or(now));
+                timer.wake();
+            }
+        }
+    }
+
     /// Wakes the connections for which `change` is true.
     fn wake_each(&self, change: impl Fn(&ConnectionTimer) -> bool) {
         let wheel = self.wheel.borrow();
@@ -245,14 +331,19 @@ impl ConnectionTable {
     fn sweep(&self) {
         let now = self.clock.advance();
         let first = self.swept.replace(now).0 + 1;
-        for tick in first.max((now.0 + 1).saturating_sub(SLOTS))..=now.0 {
-            let index = slot_index(Tick(tick));
-            let entries = std::mem::take(&mut self.wheel.borrow_mut()[index]);
-            for timer in entries.iter().filter_map(Weak::upgrade) {
-                let slot = timer.slot.get();
-                if slot <= now && slot_index(slot) == index {
-                    self.look_at(&timer, now);
-                }
+        let missed = first.max((now.0 + 1).saturating_sub(SLOTS))..=now.0;
+        // All at once, before any timer is filed again: its next slot may be one of a tick that was missed.
+        let entries: Vec<_> = {
+            let mut wheel = self.wheel.borrow_mut();
+            let slots = missed.map(|tick| slot_index(Tick(tick)));
+            slots
+                .map(|index| std::mem::take(&mut wheel[index]))
+                .collect()
+        };
+        for timer in entries.iter().flatten().filter_map(Weak::upgrade) {
+            // A later slot: this entry was replaced, or is a second one of a timer that was filed again just now.
+            if timer.slot.get() <= now {
+                self.look_at(&timer, now);
             }
         }
     }

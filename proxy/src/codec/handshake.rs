@@ -75,6 +75,7 @@ impl<A: Handler> AcceptedConnection<A> {
                 return None;
             }
         };
+        member.enter_tls();
         let peer = Peer::of(encrypted.session());
         server.count(if peer.resumed {
             Counter::TlsHandshakesResumed
@@ -82,7 +83,11 @@ impl<A: Handler> AcceptedConnection<A> {
             Counter::TlsHandshakesFull
         });
         let tls = Handshake {
-            client_cert: client_cert(&peer, terms.own.as_deref()),
+            client_cert: client_cert(
+                &peer,
+                terms.own.as_deref(),
+                server.settings.tls.forward_certificate,
+            ),
             server_name: terms.server_name,
             version: peer.version.unwrap_or_default(),
             cipher: peer.cipher.unwrap_or_default(),
@@ -137,7 +142,11 @@ async fn within<T>(
 }
 
 /// The element of `x-forwarded-client-cert` for a client that showed a certificate.
-fn client_cert(peer: &Peer, own: Option<&Identity>) -> Option<HeaderValue> {
+fn client_cert(
+    peer: &Peer,
+    own: Option<&Identity>,
+    forward_certificate: bool,
+) -> Option<HeaderValue> {
     let certificate = peer.certificate.as_ref()?;
     let facts = certificate.facts()?;
     // an SPIFFE identity
@@ -151,7 +160,10 @@ fn client_cert(peer: &Peer, own: Option<&Identity>) -> Option<HeaderValue> {
         by,
         &client_cert::PeerCertificate {
             hash: certificate.hash(),
-            cert: certificate.encoded_pem(),
+            cert: match forward_certificate {
+                true => certificate.encoded_pem(),
+                false => String::new(),
+            },
             chain: String::new(),
             subject: facts.subject.to_string(),
             uris: names(true),

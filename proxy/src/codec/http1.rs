@@ -6,6 +6,7 @@
 pub mod decoder;
 mod driver;
 pub mod encoder;
+mod handed_over;
 mod head;
 mod inbox;
 mod outbox;
@@ -110,12 +111,17 @@ async fn live<A: Handler>(
         driver: Driver::new(server, connection, accepted.socket, is_reused),
         watchdog: Watchdog::new(member.now()),
         timeouts: server.timeouts.http1(&server.settings.http1, park_after),
+        policy_drain: server.timeouts.policy_drain,
     };
     let outcome = poll_fn(|cx| {
         connection.draining.set(member.is_announced());
         service.poll(cx, member)
     });
     let outcome = outcome.await;
+    if let Outcome::End(End::Switched) = outcome {
+        service.driver.hand_over(accepted.member);
+        return Ended::Gone;
+    }
     match service.end(outcome, server, connection) {
         Ended::Gone => Ended::Gone,
         Ended::Linger(socket, done, message) => {
@@ -134,6 +140,7 @@ struct Service<'a, A: Handler> {
     driver: Driver<'a, A>,
     watchdog: Watchdog,
     timeouts: Timeouts,
+    policy_drain: Duration,
 }
 
 /// Why a connection is no longer served.
@@ -152,6 +159,7 @@ impl<A: Handler> Service<'_, A> {
         let seen = self.driver.activity(member);
         let timeouts = Timeouts {
             drain_idle: member.drain_idle(self.timeouts.drain_idle),
+            drain: member.drain_time(self.timeouts.drain, self.policy_drain),
             ..self.timeouts
         };
         match self.watchdog.decide(&seen, &timeouts, member.now()) {
@@ -169,10 +177,8 @@ impl<A: Handler> Service<'_, A> {
         match outcome {
             Outcome::Park => Ended::Parked(self.driver.into_socket()),
             Outcome::End(End::Close) => Ended::Gone,
-            Outcome::End(End::Switched) => {
-                self.driver.hand_over();
-                Ended::Gone
-            }
+            // handed over before
+            Outcome::End(End::Switched) => Ended::Gone,
             Outcome::End(End::Reset) => {
                 self.driver.into_socket().transport().reset_on_close();
                 Ended::Gone

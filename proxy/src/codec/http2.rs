@@ -110,7 +110,7 @@ impl<A: Handler> Service<'_, A> {
         let (driver, member) = (&mut self.driver, self.member);
         self.connection.draining.set(member.is_announced());
         let settings = &self.server.settings.http2;
-        let limits = Limits::of(&self.server.timeouts, settings);
+        let limits = Limits::of(member, &self.server.timeouts, settings);
         loop {
             let now = member.now();
             match driver.poll(cx, now.0) {
@@ -248,10 +248,10 @@ struct Limits {
 }
 
 impl Limits {
-    fn of(timeouts: &Timeouts, settings: &Settings) -> Self {
+    fn of(member: &ConnectionHandle, timeouts: &Timeouts, settings: &Settings) -> Self {
         Self {
             idle: timeouts.idle,
-            drain: timeouts.drain,
+            drain: member.drain_time(timeouts.drain, timeouts.policy_drain),
             stall: settings.stall_timeout,
         }
     }

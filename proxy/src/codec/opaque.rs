@@ -4,6 +4,9 @@
 //! from there to the other side at once; only what the other side does not take is kept, and nothing more is read from
 //! this side until that is gone.
 
+mod first;
+mod guard;
+mod known_clients;
 mod scratch;
 mod settings;
 
@@ -19,9 +22,10 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::accepted::AcceptedConnection;
+use super::accepted::{AcceptedConnection, Downstream};
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
+use super::socket::Counted as SocketCounted;
 use super::timeouts::Timeouts;
 use super::transport::Transport;
 use crate::exchange::tcp::{DownstreamTcp, Opened, Record, Side, broken};
@@ -32,6 +36,10 @@ use crate::telemetry::{ConnectionProtocol, ResponseFlags};
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream as Upstream;
 
+pub use self::first::FirstSpeaker;
+use self::guard::Guard;
+pub use self::guard::Tell;
+pub(super) use self::known_clients::KnownClients;
 pub(super) use self::scratch::Scratch;
 pub use self::settings::Settings;
 
@@ -63,6 +71,24 @@ enum Failure {
 }
 
 impl Direction {
+    /// Writes what the other side did not take; ready when it has taken all of that.
+    fn poll_pending(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut (impl AsyncWrite + Unpin),
+        moved: &mut u64,
+    ) -> Poll<Result<(), Failure>> {
+        while !self.pending.is_empty() {
+            let taken = ready!(Pin::new(&mut *to).poll_write(cx, &self.pending));
+            let taken = taken.and_then(nonzero).map_err(Failure::Write)?;
+            *moved += taken as u64;
+            self.pending.advance(taken);
+        }
+        // An empty slice would still keep the memory that it is a slice of.
+        self.pending = Bytes::new();
+        Poll::Ready(Ok(()))
+    }
+
     /// Moves bytes until there are none or the other side takes none; ready when the direction is finished.
     ///
     /// `moved` is raised by what the other side has taken.
@@ -77,14 +103,7 @@ impl Direction {
         moved: &mut u64,
     ) -> Poll<Result<(), Failure>> {
         loop {
-            while !self.pending.is_empty() {
-                let taken = ready!(Pin::new(&mut *to).poll_write(cx, &self.pending));
-                let taken = taken.and_then(nonzero).map_err(Failure::Write)?;
-                *moved += taken as u64;
-                self.pending.advance(taken);
-            }
-            // An empty slice would still keep the memory that it is a slice of.
-            self.pending = Bytes::new();
+            ready!(self.poll_pending(cx, to, moved))?;
             if self.finished {
                 return Poll::Ready(Ok(()));
             }
@@ -126,9 +145,9 @@ fn nonzero(taken: usize) -> io::Result<usize> {
     }
 }
 
-/// A connection that is carried.
-struct Pair {
-    downstream: Transport,
+/// A connection to an endpoint, and what is carried over it for a client. Boxed everywhere, since it is passed on by value and
+/// each step would keep room for it.
+pub struct Met {
     upstream: Upstream,
     up: Direction,
     down: Direction,
@@ -136,14 +155,23 @@ struct Pair {
     /// When a byte moved last.
     moved: Tick,
     limits: Limits,
-    /// Count the connection to the endpoint until it is closed; dropped after the sockets.
-    _counted: (Counted, ConnectionPermit),
+    /// Count the connections to the endpoint and of the client until they are closed; dropped after the sockets.
+    _counted: (Counted, ConnectionPermit, SocketCounted),
+}
+
+/// A connection that is carried.
+struct Pair {
+    downstream: Transport,
+    met: Box<Met>,
+    /// Holds back what the client sends first.
+    guard: Option<Guard>,
 }
 
 /// What a connection may take of time.
 struct Limits {
     idle: Duration,
     drain: Duration,
+    policy_drain: Duration,
     end: Tick,
 }
 
@@ -154,26 +182,55 @@ impl<A: Handler> AcceptedConnection<A> {
         routes: Option<Arc<OpaqueRoutes>>,
         server_name: Option<Box<str>>,
     ) {
-        let listener = &self.downstream.listener;
-        let _counted = self.server.counted(listener, ConnectionProtocol::Tcp);
         let asked = DownstreamTcp {
-            remote: self.downstream.remote,
-            local: self.downstream.local,
-            dialed: (!listener.has_socket()).then_some(self.downstream.local),
             server_name: server_name.map(Arc::from),
             tls: self.tls.take(),
-            routes,
-            connect: None,
+            ..self.asked(routes)
         };
         // Boxed, so that the memory that connecting takes goes when that is done.
-        let Some(opened) = Box::pin(self.server.handler.open(asked)).await else {
-            return;
-        };
+        if let Some(met) = Box::pin(self.open(asked)).await {
+            self.pass(met, None).await;
+        }
+    }
+
+    fn asked(&self, routes: Option<Arc<OpaqueRoutes>>) -> DownstreamTcp {
+        let Downstream {
+            listener,
+            remote,
+            local,
+        } = &self.downstream;
+        DownstreamTcp {
+            remote: *remote,
+            local: *local,
+            dialed: (!listener.has_socket()).then_some(*local),
+            server_name: None,
+            tls: None,
+            is_undecided: false,
+            routes,
+            connect: None,
+        }
+    }
+
+    /// Connects to the endpoint.
+    async fn open(&self, asked: DownstreamTcp) -> Option<Box<Met>> {
+        let listener = &self.downstream.listener;
+        let counted = self.server.counted(listener, ConnectionProtocol::Tcp);
+        let opened = self.server.handler.open(asked).await?;
+        let limits = (&self.server.settings.opaque, &self.server.timeouts);
+        let met = Met::new(opened, counted, self.member.now(), limits);
+        Some(Box::new(met))
+    }
+
+    /// Passes bytes both ways, to the end.
+    async fn pass(self: Box<Self>, met: Box<Met>, guard: Option<Guard>) {
+        let client = self.downstream.remote.ip().to_canonical();
         let (server, socket, member) = self.into_parts();
         let (transport, ahead, _slot) = socket.into_parts();
-        let limits = (&server.settings.opaque, &server.timeouts);
-        let mut pair = Pair::new((transport, ahead), opened, member.now(), limits);
+        let mut pair = Pair::new((transport, ahead), met, guard);
         let outcome = poll_fn(|cx| pair.poll(cx, &member, &server.scratch)).await;
+        if matches!(outcome, Outcome::Closed(ResponseFlags::DPE, _)) {
+            server.known_clients.saw_mesh_tls(client, member.now());
+        }
         pair.end(outcome);
     }
 }
@@ -187,10 +244,10 @@ fn joined(preface: Bytes, ahead: Bytes) -> Bytes {
     }
 }
 
-impl Pair {
+impl Met {
     fn new(
-        (downstream, ahead): (Transport, Bytes),
         opened: Opened,
+        counted: SocketCounted,
         now: Tick,
         (settings, timeouts): (&Settings, &Timeouts),
     ) -> Self {
@@ -203,10 +260,9 @@ impl Pair {
             record,
         } = opened;
         Self {
-            downstream,
             upstream: upstream.stream,
             up: Direction {
-                pending: joined(preface, ahead),
+                pending: preface,
                 ..Direction::default()
             },
             down: Direction::default(),
@@ -215,11 +271,52 @@ impl Pair {
             limits: Limits {
                 idle: idle_timeout.unwrap_or(settings.idle_timeout),
                 drain: timeouts.drain,
+                policy_drain: timeouts.policy_drain,
                 end: ends_at.map_or(Tick::NEVER, |end| {
                     now.after(end.saturating_duration_since(Instant::now()))
                 }),
             },
-            _counted: (upstream.counted, permit),
+            _counted: (upstream.counted, permit, counted),
+        }
+    }
+
+    /// Until when the connection may go on as it does.
+    ///
+    /// # Errors
+    ///
+    /// How it ends, if that time is over.
+    fn due(&self, member: &ConnectionHandle) -> Result<Tick, Outcome> {
+        let (now, limits) = (member.now(), &self.limits);
+        let idle = self.moved.after(limits.idle);
+        let drain = member.draining().map_or(Tick::NEVER, |since| {
+            since.after(member.drain_time(limits.drain, limits.policy_drain))
+        });
+        if now >= drain {
+            return Err(Outcome::Closed(ResponseFlags::NONE, "drain_timeout"));
+        }
+        if now >= limits.end {
+            let details = "max_duration_timeout";
+            return Err(Outcome::Closed(ResponseFlags::DT, details));
+        }
+        if now >= idle {
+            let details = "tcp_session_idle_timeout";
+            return Err(Outcome::Closed(ResponseFlags::SI, details));
+        }
+        Ok(idle.min(limits.end).min(drain))
+    }
+}
+
+impl Pair {
+    fn new((downstream, ahead): (Transport, Bytes), met: Box<Met>, guard: Option<Guard>) -> Self {
+        let (mut met, mut guard) = (met, guard);
+        match &mut guard {
+            Some(guard) => guard.hold(&ahead),
+            None => met.up.pending = joined(std::mem::take(&mut met.up.pending), ahead),
+        }
+        Self {
+            downstream,
+            met,
+            guard,
         }
     }
 
@@ -232,29 +329,16 @@ impl Pair {
         let (mut received, mut sent) = (0, 0);
         let polled = self.poll_both(cx, scratch, &mut received, &mut sent);
         if received + sent > 0 {
-            self.record.carried(received, sent);
-            self.moved = member.now();
+            self.met.record.carried(received, sent);
+            self.met.moved = member.now();
         }
         if let Poll::Ready(outcome) = polled {
             return Poll::Ready(outcome);
         }
-        let (now, idle) = (member.now(), self.moved.after(self.limits.idle));
-        let drain = member
-            .draining()
-            .map(|since| since.after(self.limits.drain));
-        if drain.is_some_and(|drain| now >= drain) {
-            return Poll::Ready(Outcome::Closed(ResponseFlags::NONE, "drain_timeout"));
+        match self.met.due(member) {
+            Ok(due) => member.wake_at(cx, due),
+            Err(outcome) => return Poll::Ready(outcome),
         }
-        if now >= self.limits.end {
-            let details = "max_duration_timeout";
-            return Poll::Ready(Outcome::Closed(ResponseFlags::DT, details));
-        }
-        if now >= idle {
-            let details = "tcp_session_idle_timeout";
-            return Poll::Ready(Outcome::Closed(ResponseFlags::SI, details));
-        }
-        let due = idle.min(self.limits.end);
-        member.wake_at(cx, drain.map_or(due, |drain| drain.min(due)));
         Poll::Pending
     }
 
@@ -265,15 +349,40 @@ impl Pair {
         received: &mut u64,
         sent: &mut u64,
     ) -> Poll<Outcome> {
+        let Met {
+            upstream, up, down, ..
+        } = &mut *self.met;
         let mut space = scratch.space();
-        let sides = (&mut self.downstream, &mut self.upstream);
-        let up = match self.up.poll(cx, sides, &mut space, received) {
-            Poll::Ready(Err(Failure::Read(error))) => return broke(Side::Downstream, error),
-            Poll::Ready(Err(Failure::Write(error))) => return broke(Side::Upstream, error),
-            polled => polled.is_ready(),
+        if let Some(guard) = &mut self.guard {
+            match guard.poll(cx, &mut self.downstream) {
+                Poll::Pending => {}
+                Poll::Ready(Ok(Some(first))) => {
+                    up.pending = joined(std::mem::take(&mut up.pending), first);
+                    self.guard = None;
+                }
+                Poll::Ready(Ok(None)) => {
+                    let details = "mesh_tls_after_first_bytes";
+                    return Poll::Ready(Outcome::Closed(ResponseFlags::DPE, details));
+                }
+                Poll::Ready(Err(error)) => return broke(Side::Downstream, error),
+            }
+        }
+        let up = match self.guard {
+            // the preface does not wait for the client
+            Some(_) => match up.poll_pending(cx, upstream, received) {
+                Poll::Ready(Err(Failure::Read(error) | Failure::Write(error))) => {
+                    return broke(Side::Upstream, error);
+                }
+                _ => false,
+            },
+            None => match up.poll(cx, (&mut self.downstream, upstream), &mut space, received) {
+                Poll::Ready(Err(Failure::Read(error))) => return broke(Side::Downstream, error),
+                Poll::Ready(Err(Failure::Write(error))) => return broke(Side::Upstream, error),
+                polled => polled.is_ready(),
+            },
         };
-        let sides = (&mut self.upstream, &mut self.downstream);
-        let down = match self.down.poll(cx, sides, &mut space, sent) {
+        let sides = (&mut *upstream, &mut self.downstream);
+        let down = match down.poll(cx, sides, &mut space, sent) {
             Poll::Ready(Err(Failure::Read(error))) => return broke(Side::Upstream, error),
             Poll::Ready(Err(Failure::Write(error))) => return broke(Side::Downstream, error),
             polled => polled.is_ready(),
@@ -289,17 +398,17 @@ impl Pair {
     /// ends its TLS without `close_notify`, as many servers do, only ends the connection: what it sent arrives.
     fn end(self, outcome: Outcome) {
         match outcome {
-            Outcome::Complete => self.record.finish(ResponseFlags::NONE, None),
+            Outcome::Complete => self.met.record.finish(ResponseFlags::NONE, None),
             Outcome::Broken(side, error) => {
                 let has_left = error.kind() == io::ErrorKind::UnexpectedEof;
                 if !(has_left && matches!(side, Side::Upstream)) {
-                    reset(&self.downstream, &self.upstream);
+                    reset(&self.downstream, &self.met.upstream);
                 }
-                self.record.finish(broken(side, &error), None);
+                self.met.record.finish(broken(side, &error), None);
             }
             Outcome::Closed(flags, details) => {
-                reset(&self.downstream, &self.upstream);
-                self.record.finish(flags, Some(details));
+                reset(&self.downstream, &self.met.upstream);
+                self.met.record.finish(flags, Some(details));
             }
         }
     }

@@ -13,7 +13,7 @@ use super::date::Dates;
 use super::handler::Handler;
 use super::handshake::Pending;
 use super::http2::Shared as Http2Shared;
-use super::opaque::Scratch;
+use super::opaque::{KnownClients, Scratch};
 use super::refusal::Refusal;
 use super::settings::Settings;
 use super::socket::Counted;
@@ -38,6 +38,7 @@ pub struct Server<A> {
     pub(super) worker: WorkerId,
     pub(super) stats: RefCell<BTreeMap<ListenerKey, Arc<ListenerStats>>>,
     pub(super) handshakes: Pending,
+    pub(super) known_clients: KnownClients,
 }
 
 impl<A: Handler> Server<A> {
@@ -71,6 +72,7 @@ impl<A: Handler> Server<A> {
             worker,
             stats: RefCell::default(),
             handshakes: Pending::default(),
+            known_clients: KnownClients::default(),
         }
     }
 
@@ -130,6 +132,17 @@ impl<A: Handler> Server<A> {
     pub fn drain_listener(&self, listener: &ListenerKey) {
         self.stats.borrow_mut().remove(listener);
         self.connection_table.drain(listener);
+    }
+
+    /// Drains the connections that the security policy of their listener forbids by now.
+    pub fn enforce_policies(&self) {
+        self.connection_table.enforce(|governed| {
+            let listener = self.handler.listener(&governed.listener, governed.local);
+            listener.is_some_and(|listener| match governed.in_tls {
+                true => !listener.service.admits().tls,
+                false => !listener.service.admits().plain_text,
+            })
+        });
     }
 
     /// Whose traffic a listener takes; `None` when it is not known here.

@@ -15,6 +15,8 @@ pub struct Timeouts {
     pub drain_idle: Duration,
     /// Time that a connection gets to finish, once its listener was closed or the proxy drains. Default: 45 s.
     pub drain: Duration,
+    /// The same for a connection that a security policy forbids that came after it. Default: 45 s.
+    pub policy_drain: Duration,
     /// Time that a client of a sidecar gets to speak first where the protocol is not declared. Past it, the connection is
     /// carried as bytes. Default: 5 s.
     pub detection: Duration,
@@ -26,6 +28,7 @@ impl Default for Timeouts {
             idle: Duration::from_secs(3600),
             drain_idle: Duration::from_secs(1),
             drain: Duration::from_secs(45),
+            policy_drain: Duration::from_secs(45),
             detection: Duration::from_secs(5),
         }
     }

@@ -155,6 +155,25 @@ pub struct ServeArgs {
         help_heading = "Sidecar"
     )]
     pub protocol_detection_timeout: Duration,
+    /// Time for open connections of a sidecar to finish that a PeerAuthentication or Sidecar forbids by now, such as those in plain
+    /// text after a change to STRICT. HTTP clients are told at once to use other connections
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "45s",
+        env = "STRAIT_POLICY_DRAIN",
+        value_parser = duration,
+        help_heading = "Sidecar"
+    )]
+    pub policy_drain: Duration,
+    /// Put the client's certificate itself (`Cert`) into `x-forwarded-client-cert` at a sidecar, too, after By and Hash. Without it,
+    /// the header has By, Hash, Subject, URI and DNS there, as in Istio; at a gateway it always has the certificate
+    #[arg(
+        long,
+        env = "STRAIT_FORWARD_CLIENT_CERTIFICATE",
+        help_heading = "Sidecar"
+    )]
+    pub forward_client_certificate: bool,
     /// Value of the `server` response header; empty keeps the upstream's
     #[arg(
         long,
@@ -290,6 +309,7 @@ impl ServeArgs {
         identity: crate::identity::Identity,
     ) -> Result<Settings, String> {
         let exchange = self.exchange(identity.mode == Mode::Sidecar)?;
+        let forwards = self.forward_client_certificate || identity.mode == Mode::Gateway;
         Ok(Settings {
             paths,
             control: None,
@@ -330,10 +350,12 @@ impl ServeArgs {
                 },
                 tls: handshake::Settings {
                     timeout: self.tls_handshake_timeout,
+                    forward_certificate: forwards,
                     ..handshake::Settings::default()
                 },
                 timeouts: codec::Timeouts {
                     drain: self.drain_time,
+                    policy_drain: self.policy_drain,
                     detection: self.protocol_detection_timeout,
                     ..codec::Timeouts::default()
                 },

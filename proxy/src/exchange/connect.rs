@@ -61,6 +61,7 @@ pub async fn run(
         dialed: None,
         server_name: None,
         tls: None,
+        is_undecided: false,
         routes,
         connect: Some(Box::new(ConnectRequest {
             named,

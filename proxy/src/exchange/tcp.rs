@@ -44,6 +44,8 @@ pub struct DownstreamTcp {
     pub server_name: Option<Arc<str>>,
     /// The result of the TLS handshake, if TLS ends here.
     pub tls: Option<Rc<Handshake>>,
+    /// Whether it is still unknown if TLS ends here: the connection is counted once that is known.
+    pub is_undecided: bool,
     /// The rules of the server that it came to; none when no server is for it.
     pub routes: Option<Arc<OpaqueRoutes>>,
     /// The request that asked for the connection, of a client of the HTTP proxy.
@@ -184,7 +186,9 @@ fn target(
     let target = Target::find(snapshot, destination.cluster)
         .ok_or_else(|| Target::unknown(snapshot, destination.cluster))?;
     record.stats = Arc::clone(&target.cluster().stats);
+    let literal = named.and_then(|named| Some(SocketAddr::new(named.literal()?, named.port)));
     let target = target.dialed(asked.dialed, worker);
+    let target = target.of_pod(asked.dialed.or(literal), head.sni);
     Ok((target, route.tunnel.clone()))
 }
 
@@ -395,6 +399,8 @@ pub struct Record {
     flags: ResponseFlags,
     received: u64,
     sent: u64,
+    /// Whether it is still unknown who the client is.
+    is_undecided: bool,
     counted: bool,
 }
 
@@ -430,6 +436,7 @@ impl Record {
             flags: ResponseFlags::DC,
             received: 0,
             sent: 0,
+            is_undecided: asked.is_undecided,
             counted: false,
         }
     }
@@ -449,7 +456,9 @@ impl Record {
         });
         self.attempts += 1;
         picked.attempted(0, &self.worker);
-        if !self.counted {
+        if self.is_undecided {
+            self.stats = Arc::clone(&endpoint.stats);
+        } else if !self.counted {
             let (handshake, base) = (self.tls.take(), &endpoint.stats);
             let registry = &self.worker.telemetry.stats;
             let of_peer = peer::stats(handshake.as_deref(), base, registry);
@@ -457,6 +466,19 @@ impl Record {
             self.stats.tcp().opened(self.worker.id);
             self.counted = true;
         }
+    }
+
+    /// Counts the connection, now that it is known who its client is.
+    pub fn decided(&mut self, tls: Option<Rc<Handshake>>, server_name: Option<Arc<str>>) {
+        self.is_undecided = false;
+        self.principal = tls.as_deref().and_then(peer::principal).map(Into::into);
+        self.server_name = server_name.or_else(|| tls.as_deref()?.server_name.clone());
+        let registry = &self.worker.telemetry.stats;
+        if let Some(of_peer) = peer::stats(tls.as_deref(), &self.stats, registry) {
+            self.stats = of_peer;
+        }
+        self.stats.tcp().opened(self.worker.id);
+        self.counted = true;
     }
 
     /// Notes bytes that were carried: from the client, and to it.

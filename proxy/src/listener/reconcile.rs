@@ -48,7 +48,7 @@ enum Listener {
     Open(Vec<Acceptor>),
 }
 
-/// Keeps the listeners that `wanted` names open until a drain begins, then closes them all. Their clients are told from
+/// Keeps the listeners that `wanted` names open, and their connections within security policies, until a drain begins, then closes them all. Their clients are told from
 /// [`Stage::Announcing`] on. Inbound listeners close before the others, at [`Stage::DrainingInbound`].
 ///
 /// When it returns, what the kernel had queued is accepted and the sockets are closed.
@@ -73,6 +73,7 @@ pub async fn run<A: Handler>(
         }
         // Acceptors that are no longer wanted end by themselves when dropped.
         drop(fit(&context, &mut listeners, &keys));
+        context.codec.enforce_policies();
         if stage >= Stage::Announcing {
             let told = without(&context, Direction::Outbound, &keys);
             told.iter()

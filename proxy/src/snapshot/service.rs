@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::detected::Detected;
+use super::detected::{Detected, TlsBytes};
 use super::http_hosts::HttpHosts;
 use super::intake::Intake;
 use super::opaque_routes::OpaqueRoutes;
 use crate::provenance::Provenance;
 use crate::route::HostIndex;
-use crate::tls::ServerTls;
+use crate::tls::{Clients, ServerTls};
 
 /// What the connections of a listener are.
 #[derive(Clone, Debug)]
@@ -42,6 +42,31 @@ impl Service {
             _ => false,
         }
     }
+
+    /// The connections of other workloads that a listener of a sidecar takes.
+    pub fn admits(&self) -> Admits {
+        let (plain_text, tls) = match self {
+            Self::Detected(detected) => match &detected.tls {
+                TlsBytes::Mesh(mesh) => (!mesh.strict, true),
+                TlsBytes::ByName(_) | TlsBytes::Opaque => (true, false),
+            },
+            Self::Http(_) | Self::Opaque(_) => (true, false),
+            Self::Tls(_) => (false, true),
+            Self::Captured(_) | Self::HttpProxy => (true, true),
+        };
+        Admits { plain_text, tls }
+    }
+}
+
+/// Kinds of connections of other workloads, and whether a listener takes them.
+///
+/// Source: PeerAuthentication `spec.mtls` and `spec.portLevelMtls`; Sidecar `spec.ingress[].tls`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Admits {
+    /// Connections outside of TLS that ends here.
+    pub plain_text: bool,
+    /// Connections inside of TLS that ends here.
+    pub tls: bool,
 }
 
 /// The TLS servers of a listener.
@@ -100,8 +125,22 @@ pub struct Chain {
     pub protocol: &'static str,
     /// The server that this was made from.
     pub provenance: Provenance,
+    /// Requirements for client certificates; none if it asks for no certificate.
+    pub clients: Option<Arc<Clients>>,
     /// What is done with its connections.
     pub handling: Handling,
+}
+
+impl Chain {
+    /// Whether it protects its hosts by what another server does not ask of clients: requests for them then must not come on
+    /// connections of that other server.
+    pub fn protects_beyond(&self, other: &Self) -> bool {
+        match self.handling {
+            Handling::AutoPassthrough(_) => false,
+            Handling::Passthrough(_) => true,
+            Handling::Terminate { .. } => self.clients.is_some() && self.clients != other.clients,
+        }
+    }
 }
 
 /// What is done with TLS connections.

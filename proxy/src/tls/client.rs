@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls_pki_types::{DnsName, ServerName};
 
-use super::server_verify::ServerVerifier;
+use super::server_verify::{AcceptedNames, ServerVerifier};
 use super::{Authorities, AuthoritySource, Identity, IdentitySource};
 
 /// TLS settings towards endpoints.
@@ -29,10 +29,21 @@ pub struct ClientSettings {
     pub authorities: Option<AuthoritySource>,
     /// Of these names the certificate must carry one; empty for what `naming` says.
     pub names: Vec<Arc<str>>,
+    /// Trust domains of which the certificate must have a SPIFFE id, where no name is known; empty for any certificate.
+    pub trust_domains: Vec<Arc<str>>,
     /// The name that the server is asked for.
     pub naming: Naming,
     /// Why it cannot be spoken at all, if so.
     pub refused: Option<Arc<str>>,
+}
+
+impl<'a> From<&'a ClientSettings> for AcceptedNames<'a> {
+    fn from(settings: &'a ClientSettings) -> Self {
+        Self {
+            names: &settings.names,
+            trust_domains: &settings.trust_domains,
+        }
+    }
 }
 
 /// The settings that it was made from.
@@ -146,6 +157,7 @@ impl fmt::Display for ClientTls {
             identity,
             authorities,
             names,
+            trust_domains,
             naming,
             ..
         } = &self.settings;
@@ -160,6 +172,10 @@ impl fmt::Display for ClientTls {
         match (authorities, &**names, naming) {
             (None, _, _) => f.write_str(", verifies nothing")?,
             (Some(source), [], Naming::Host) => write!(f, ", verifies by {source}, for the host")?,
+            (Some(source), [], _) if !trust_domains.is_empty() => {
+                let domains = trust_domains.join(" or ");
+                write!(f, ", verifies by {source}, for any workload of {domains}")?;
+            }
             (Some(source), [], _) => write!(f, ", verifies by {source}, for any name")?,
             (Some(source), names, _) => {
                 write!(f, ", verifies by {source}, for {}", names.join(" or "))?;
@@ -319,7 +335,7 @@ fn config(
         Some(_) => material.authorities.as_deref(),
         None => None,
     };
-    let verifier = ServerVerifier::new(authorities, &settings.names, by_host, provider)?;
+    let verifier = ServerVerifier::new(authorities, settings.into(), by_host, provider)?;
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(&[&TLS13, &TLS12])
         .map_err(|error| error.to_string())?
@@ -340,7 +356,7 @@ fn config(
 /// When the library has no common protocol version.
 pub fn unverified() -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = ServerVerifier::new(None, &[], false, &provider)?;
+    let verifier = ServerVerifier::new(None, AcceptedNames::default(), false, &provider)?;
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13, &TLS12])
         .map_err(|error| error.to_string())?;

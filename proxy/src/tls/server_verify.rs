@@ -12,7 +12,16 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, Signatu
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::chain::{self, Signatures, refused};
-use super::{Authorities, Facts, Name};
+use super::{Authorities, Facts, Name, spiffe};
+
+/// Requirements for the names in the certificate of a server.
+#[derive(Clone, Copy, Default)]
+pub(super) struct AcceptedNames<'a> {
+    /// Names of which it must carry one.
+    pub names: &'a [Arc<str>],
+    /// Without names: trust domains of which it must have a SPIFFE id.
+    pub trust_domains: &'a [Arc<str>],
+}
 
 /// Verifies certificates of servers as a rule wants it.
 pub(super) struct ServerVerifier {
@@ -21,6 +30,8 @@ pub(super) struct ServerVerifier {
     signatures: Signatures,
     /// Of these the certificate must carry one.
     names: Vec<Arc<str>>,
+    /// Trust domains, of one of which it must have a SPIFFE id if there are no such names; empty for any certificate.
+    trust_domains: Vec<Arc<str>>,
     /// Whether the certificate must be for the name that was asked for.
     by_host: bool,
 }
@@ -42,7 +53,7 @@ impl ServerVerifier {
     /// Why the authorities cannot be used, or what they have revoked.
     pub(super) fn new(
         authorities: Option<&Authorities>,
-        names: &[Arc<str>],
+        accepted: AcceptedNames<'_>,
         by_host: bool,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, String> {
@@ -52,23 +63,32 @@ impl ServerVerifier {
         Ok(Self {
             chain: authorities.map(chain).transpose()?,
             signatures: Signatures::of(provider),
-            names: names.to_vec(),
+            names: accepted.names.to_vec(),
+            trust_domains: accepted.trust_domains.to_vec(),
             by_host,
         })
     }
 
     fn has_a_name(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
-        if self.names.is_empty() {
+        if self.names.is_empty() && self.trust_domains.is_empty() {
             return Ok(());
         }
         let facts = chain::facts(certificate)?;
-        match facts.have_one_of(&self.names) {
-            true => Ok(()),
-            false => {
-                let other = WrongNames::of(&facts, &self.names);
-                refused(CertificateError::Other(OtherError(Arc::new(other))))
-            }
+        let is_accepted = match &*self.names {
+            [] => spiffe::is_of_trust_domain(&facts, &self.trust_domains),
+            names => facts.have_one_of(names),
+        };
+        if is_accepted {
+            return Ok(());
         }
+        let workloads = self.trust_domains.iter();
+        let workloads = workloads.map(|domain| format!("workloads of {domain}").into());
+        let wanted: Vec<Arc<str>> = match &*self.names {
+            [] => workloads.collect(),
+            names => names.to_vec(),
+        };
+        let other = WrongNames::of(&facts, &wanted);
+        refused(CertificateError::Other(OtherError(Arc::new(other))))
     }
 }
 

@@ -266,3 +266,27 @@ fn unread_upload_after_its_response_does_not_delay_the_drain() {
     assert!(proxy.wait().success());
     assert!(begun.elapsed() < Duration::from_secs(20));
 }
+
+/// A stall longer than a turn of the wheel that has the timers of connections.
+const STALL: Duration = Duration::from_secs(7);
+
+#[tokio::test]
+async fn connections_are_drained_after_the_process_was_stopped_for_a_while() {
+    let origin = Origin::named(Back::H1, "ok");
+    let mut proxy = Proxy::with_args(&["--drain-time", "10m"], |edge| {
+        everything_to(edge, &origin)
+    });
+    let mut clients = Vec::new();
+    for front in [Front::H1, Front::H2].into_iter().cycle().take(24) {
+        let mut client = Client::connect(front, proxy.edge).await;
+        assert_eq!(client.call(get("/")).await.status, 200);
+        clients.push(client);
+    }
+    proxy.signal("STOP");
+    // the stall itself: nothing can be waited for
+    tokio::time::sleep(STALL).await;
+    proxy.signal("CONT");
+    proxy.signal("TERM");
+    until("it ends", async || proxy.ended().is_some()).await;
+    assert!(proxy.wait().success());
+}

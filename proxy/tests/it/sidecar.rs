@@ -1,11 +1,14 @@
 //! A sidecar with live sockets. A PROXY header replaces the kernel: it says where a captured connection was going.
 
 mod app_health;
+mod first_speaker;
+mod headless;
 mod http_proxy;
 mod ingress_tls;
 mod job;
 mod load;
 mod mutual_tls;
+mod policy_changes;
 mod rollouts;
 mod scopes;
 mod termination;

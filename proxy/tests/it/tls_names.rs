@@ -10,7 +10,7 @@ use crate::support::mesh::documents;
 use crate::support::origin::empty;
 use crate::support::pki::Authority;
 use crate::support::raw::Raw;
-use crate::support::tls::{Edge, credential, get, named_gateway, server};
+use crate::support::tls::{Edge, Visitor, credential, get, named_gateway, secret, server};
 use crate::support::{eventually, until};
 
 #[tokio::test]
@@ -121,6 +121,80 @@ async fn host_of_another_server_gets_421_on_http2_and_404_on_http1() {
         let answer = client.call(get(host, "/")).await;
         assert_eq!((answer.status, host), (expected, host), "{front:?}");
     }
+}
+
+#[tokio::test]
+async fn host_of_a_more_specific_server_gets_421_on_http2_and_its_wildcard_on_http1() {
+    let edge = servers(false);
+    for (front, expected) in [(Front::H2, 421), (Front::H1, 200)] {
+        let mut client = edge.visitor().client(front, "y.b.example").await.unwrap();
+        let answer = client.call(get("x.b.example", "/")).await;
+        assert_eq!(answer.status, expected, "{front:?}");
+    }
+}
+
+#[tokio::test]
+async fn certificate_of_a_server_is_not_avoided_by_another_sni() {
+    let (ca, other) = (Authority::new("ca"), Authority::new("other"));
+    let pair = ca.server(&["*.b.example", "elsewhere.example"]);
+    let with_ca = |name: &str, authority: &Authority| {
+        let pem = authority.pem();
+        let values = [
+            ("tls.crt", &*pair.chain),
+            ("tls.key", &*pair.key),
+            ("ca.crt", &*pem),
+        ];
+        secret(name, &values)
+    };
+    let secrets = [
+        credential("cred", &pair),
+        with_ca("one", &ca),
+        with_ca("two", &other),
+    ];
+    let edge = Edge::start(Authority::new("unused"), &secrets, |edge| {
+        let simple = "{mode: SIMPLE, credentialName: cred}";
+        let mutual = |name| format!("{{mode: MUTUAL, credentialName: {name}}}");
+        vec![
+            server(edge, "wild", "['*.b.example']", simple),
+            server(edge, "any", "['*']", simple),
+            server(edge, "admin", "[admin.b.example]", &mutual("one")),
+            server(edge, "alike", "[alike.b.example]", &mutual("one")),
+            server(edge, "other", "[other.b.example]", &mutual("two")),
+            server(
+                edge,
+                "maybe",
+                "[maybe.b.example]",
+                "{mode: OPTIONAL_MUTUAL, credentialName: one}",
+            ),
+            server(edge, "passed", "[passed.b.example]", "{mode: PASSTHROUGH}"),
+        ]
+    });
+    let plain = Visitor::new(edge.proxy.edge, &ca);
+    let known = plain.clone().with(&ca.server(&["client"]));
+    let mut nameless = plain.clone();
+    nameless.sni = false;
+    for (visitor, sni, host, expected) in [
+        (&plain, "x.b.example", "x.b.example", 200),
+        (&plain, "x.b.example", "admin.b.example", 421),
+        (&plain, "x.b.example", "ADMIN.B.example:8443", 421),
+        (&plain, "x.b.example", "other.b.example", 421),
+        (&plain, "x.b.example", "maybe.b.example", 421),
+        (&plain, "x.b.example", "passed.b.example", 421),
+        (&plain, "elsewhere.example", "admin.b.example", 421),
+        (&nameless, "x.b.example", "admin.b.example", 421),
+        (&known, "admin.b.example", "admin.b.example", 200),
+        (&known, "admin.b.example", "other.b.example", 421),
+    ] {
+        for front in [Front::H1, Front::H2] {
+            let mut client = visitor.client(front, sni).await.unwrap();
+            let answer = client.call(get(host, "/")).await;
+            assert_eq!((answer.status, host), (expected, host), "{front:?} {sni}");
+        }
+    }
+    // the same is asked of clients of both
+    let mut client = known.client(Front::H1, "admin.b.example").await.unwrap();
+    assert_eq!(client.call(get("alike.b.example", "/")).await.status, 404);
+    assert_eq!(edge.origin.seen().len(), 4);
 }
 
 #[tokio::test]

@@ -43,6 +43,7 @@ codes! {
     X316 Warning "a DestinationRule is for a host that some resource describes";
     X317 Warning "a port of a host has one protocol in all ServiceEntries of a namespace";
     X318 Note "a subset by labels of pods is known to have endpoints";
+    X319 Note "a host whose server asks for client certificates is not also in a wildcard of a server that does not";
     X330 Warning "a workload has one PeerAuthentication of each level";
     X331 Warning "a port of portLevelMtls is a target port of a service of the workload";
     X332 Warning "a DestinationRule sends no plain text to workloads that require mutual TLS";

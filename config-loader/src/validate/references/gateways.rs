@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use super::finding::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
-use crate::diagnostic::codes::references::X282;
-use crate::resource::istio::{Bind, Gateway, Server};
+use crate::diagnostic::Severity;
+use crate::diagnostic::codes::references::{X282, X319};
+use crate::resource::istio::{Bind, Gateway, Server, ServerTlsMode};
 use crate::resource::{Name, Object, ResourceSet};
 
 /// The hosts of every Gateway.
@@ -67,6 +68,11 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
                 .filter(shares)
                 .find_map(|other| Some((other, why(server, other.1)?)));
             let Some(((owner, first), why)) = conflict else {
+                for other in taken.iter().filter(shares) {
+                    let this: Taken<'_> = (object, server);
+                    found.extend(avoidable(this, *other));
+                    found.extend(avoidable(*other, this));
+                }
                 taken.push((object, server));
                 continue;
             };
@@ -93,6 +99,54 @@ fn is_shared(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> bool
         few.iter().all(|(key, value)| many.get(key) == Some(value))
     };
     within(a, b) || within(b, a)
+}
+
+/// The finding about a server whose client certificates a client could avoid by the name of another server on the port: requests
+/// that try get 421.
+fn avoidable((object, server): Taken<'_>, (other_object, other): Taken<'_>) -> Option<Diagnostic> {
+    let tls = server.tls.as_ref().filter(|tls| asks_clients(tls.mode))?;
+    let wide = other.tls.as_ref().filter(|tls| tls.mode.terminates())?;
+    let is_alike = asks_clients(wide.mode)
+        && tls.certificates == wide.certificates
+        && tls.ca_certificates == wide.ca_certificates
+        && tls.ca_credential_name == wide.ca_credential_name
+        && tls.subject_alt_names == wide.subject_alt_names
+        && tls.verify_spki == wide.verify_spki
+        && tls.verify_hash == wide.verify_hash;
+    if is_alike && tls.mode == wide.mode {
+        return None;
+    }
+    let covers = |host: &str| {
+        let mut wider = other.hosts.iter();
+        wider.find(|wider| hostname::is_subset(host, &hostname::canonical(&wider.host)))
+    };
+    let (host, wider) = server.hosts.iter().find_map(|host| {
+        let wider = covers(&hostname::canonical(&host.host))?;
+        Some((&host.host, &wider.host))
+    })?;
+    let message = format!(
+        "`{host}` asks for other client certificates than `{wider}`, which covers it: requests for `{host}` on connections for \
+         other hosts of `{wider}` get 421"
+    );
+    let mut servers = object.spec.servers.iter();
+    let index = servers.position(|one| std::ptr::eq(one, server));
+    let field = format!("spec.servers[{}].tls.mode", index.unwrap_or_default());
+    let mut diagnostic = warning(object, X319, tls.line, field, message);
+    diagnostic.severity = Severity::Note;
+    diagnostic.help("clients have to open a connection of their own for it; with other proxies they avoid its certificate");
+    diagnostic.related(
+        location(other_object, other.line),
+        "this server covers the host",
+    );
+    Some(diagnostic)
+}
+
+/// Whether a server of this mode asks clients for certificates.
+fn asks_clients(mode: ServerTlsMode) -> bool {
+    matches!(
+        mode,
+        ServerTlsMode::IstioMutual | ServerTlsMode::Mutual | ServerTlsMode::OptionalMutual
+    )
 }
 
 /// Why a server cannot be used beside an older one on the same port, if it cannot.

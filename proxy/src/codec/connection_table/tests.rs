@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use super::*;
 
 #[derive(Default)]
@@ -137,4 +139,105 @@ fn timer_of_a_connection_stays_small() {
     // with the two counts of its `Rc`
     let size = 2 * size_of::<usize>() + size_of::<ConnectionTimer>();
     assert!(size <= 64, "{size} bytes");
+}
+
+/// An event in the life of a worker's connections.
+#[derive(Clone, Debug)]
+enum Event {
+    Join,
+    /// The connection at this place closes.
+    Leave(usize),
+    /// The connection at this place sets a deadline so many ticks ahead.
+    Deadline(usize, u64),
+    /// So many ticks go by until the next sweep: more than one after a stall.
+    Pass(u64),
+    Drain,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let ticks = || {
+        prop_oneof![
+            0..4_u64,
+            0..70_u64,
+            0..400_u64,
+            Just(SLOTS),
+            Just(SLOTS - 1)
+        ]
+    };
+    prop_oneof![
+        2 => Just(Event::Join),
+        1 => any::<usize>().prop_map(Event::Leave),
+        4 => (any::<usize>(), ticks()).prop_map(|(place, ahead)| Event::Deadline(place, ahead)),
+        1 => any::<usize>().prop_map(|place| Event::Deadline(place, u64::MAX)),
+        6 => ticks().prop_map(Event::Pass),
+        1 => Just(Event::Drain),
+    ]
+}
+
+/// A connection, how often it was woken, and its deadline as a list would hold it.
+struct Watched {
+    member: ConnectionHandle,
+    woken: Arc<Woken>,
+    due: Tick,
+}
+
+async fn compare_with_a_list(events: Vec<Event>) {
+    let table = Rc::new(ConnectionTable::new());
+    let mut watched: Vec<Watched> = Vec::new();
+    let mut is_drained = false;
+    for event in events {
+        let count = watched.len().max(1);
+        match event {
+            Event::Join => {
+                let (member, woken) = (table.join(listener(1)), Arc::default());
+                wake_at(&member, &woken, Tick::NEVER);
+                let due = Tick::NEVER;
+                watched.push(Watched { member, woken, due });
+            }
+            Event::Leave(place) => drop(watched.drain(place % count..).next()),
+            Event::Deadline(place, ahead) => {
+                if let Some(one) = watched.get_mut(place % count) {
+                    one.due = Tick(one.member.now().0.saturating_add(ahead));
+                    wake_at(&one.member, &one.woken, one.due);
+                }
+            }
+            Event::Pass(ticks) => {
+                tokio::time::advance(TICK * u32::try_from(ticks).unwrap()).await;
+                watched.iter().for_each(|one| _ = one.woken.take());
+                let before = table.swept.get();
+                table.sweep();
+                // nothing is looked at twice in a tick
+                let now = table.now();
+                for one in watched.iter().filter(|_| now > before) {
+                    assert_eq!(
+                        one.woken.take() > 0,
+                        one.due <= now,
+                        "{:?} at {now:?}",
+                        one.due
+                    );
+                }
+            }
+            Event::Drain => {
+                watched.iter().for_each(|one| _ = one.woken.take());
+                table.drain(&listener(1));
+                for one in watched.iter().filter(|one| one.member.draining().is_some()) {
+                    let is_woken = one.woken.take() > 0;
+                    assert!(is_woken || is_drained, "a drain reaches each connection");
+                }
+                assert!(watched.iter().all(|one| one.member.draining().is_some()));
+                is_drained = true;
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn wheel_wakes_what_a_sorted_list_would_after_any_jump_of_the_clock(
+        events in proptest::collection::vec(event(), 1..200),
+    ) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(compare_with_a_list(events));
+    }
 }

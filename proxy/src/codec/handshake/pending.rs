@@ -11,6 +11,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// Handshakes that a worker has in progress at once; past it, connections are closed. Default: 4,096.
     pub pending_max: usize,
+    /// Whether `x-forwarded-client-cert` has the certificate itself. Default: yes, at a sidecar no.
+    pub forward_certificate: bool,
 }
 
 impl Default for Settings {
@@ -18,6 +20,7 @@ impl Default for Settings {
         Self {
             timeout: Duration::from_secs(15),
             pending_max: 4096,
+            forward_certificate: true,
         }
     }
 }

@@ -17,6 +17,7 @@ use tokio::io::AsyncWrite as _;
 use tokio::sync::oneshot;
 
 use super::encoder::{self, Asked, Encoding};
+use super::handed_over::GovernedSocket;
 use super::head::{BodyKind, Head};
 use super::inbox::Inbox;
 use super::outbox::Outbox;
@@ -137,10 +138,19 @@ impl<'a, A: Handler> Driver<'a, A> {
         socket
     }
 
-    /// Hands the connection over to the exchange.
-    pub(super) fn hand_over(mut self) {
+    /// Hands the connection over to the exchange, with its handle where a security policy may end it.
+    pub(super) fn hand_over(mut self, member: ConnectionHandle) {
+        let policy_drain = self.server.timeouts.policy_drain;
         if let Some(switch) = self.switch.take() {
-            let socket: HandedOver = Box::pin(self.into_socket());
+            let socket = self.into_socket();
+            let socket: HandedOver = match member.is_governed() {
+                false => Box::pin(socket),
+                true => Box::pin(GovernedSocket {
+                    socket,
+                    member,
+                    policy_drain,
+                }),
+            };
             // the receiver may be gone, and the connection then closes
             let _ = switch.send(socket);
         }

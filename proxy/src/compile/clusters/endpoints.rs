@@ -122,6 +122,7 @@ impl Clusters<'_> {
                 labels: Labels::clone(&facts.labels),
                 labels_from: facts.labels_from,
                 node: facts.node.clone(),
+                hostname: facts.hostname.clone(),
                 tls: known.tls.get(&key).cloned().unwrap_or_default(),
                 hop: facts.hop.clone(),
                 scope: scope(making.base, facts),

@@ -11,7 +11,7 @@ use crate::cluster::federation::{Pool, Turns};
 use crate::cluster::locality::{self, TopologyLabels};
 use crate::cluster::{
     Absence, Balance, Cluster, Common, Dialed, Endpoint, EndpointTls, Federation, HealthCheck,
-    LabelSource, Locality, Parts, Plan, Probe,
+    LabelSource, Locality, Parts, Plan, Pods, Probe,
 };
 use crate::compile::clusters::Clusters;
 use crate::compile::clusters::Making;
@@ -23,9 +23,10 @@ use crate::compile::service::Written;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Origin;
 use crate::compile::service::workload::Workload;
+use crate::identity::Mode;
 use crate::provenance::Sources;
 use crate::registry::{ClusterState, Thresholds};
-use crate::snapshot::Renewal;
+use crate::snapshot::{Direction, Renewal};
 use crate::telemetry::Workload as WorkloadLabels;
 
 impl Clusters<'_> {
@@ -72,7 +73,11 @@ impl Clusters<'_> {
         });
         let endpoints = self.endpoints(making, (members, &tls), previous);
         let plan = self.plan(&policy.balance, &endpoints, is_pool);
+        let has_pods = service.is_headless
+            && making.direction == Direction::Outbound
+            && self.identity.mode == Mode::Sidecar;
         let parts = Parts {
+            pods: has_pods.then(|| Pods::of(&endpoints)),
             host: Arc::clone(&service.host),
             protocol: port.protocol,
             balance: policy.balance.clone(),
@@ -85,6 +90,7 @@ impl Clusters<'_> {
                     labels: Arc::default(),
                     labels_from: LabelSource::default(),
                     node: None,
+                    hostname: None,
                     tls: EndpointTls::OfCluster,
                     hop: None,
                     scope: Arc::clone(making.base),

@@ -19,7 +19,7 @@ use crate::identity::Identity;
 use crate::snapshot::{
     Chain, Chains, Handling, HttpHosts, ListenerKey, OpaqueRoutes, Then, VirtualHost,
 };
-use crate::tls::{ServerTls, Store};
+use crate::tls::{Clients, ServerTls, Store};
 
 /// Compiles the TLS servers of one listener.
 pub(in crate::compile) struct ChainCompiler<'a> {
@@ -89,6 +89,7 @@ impl ChainCompiler<'_> {
             names: names.into_boxed_slice(),
             protocol: server.protocol.as_str(),
             provenance: bound.provenance(),
+            clients: self.clients(bound),
         }
     }
 
@@ -142,6 +143,13 @@ impl ChainCompiler<'_> {
         }
     }
 
+    /// Requirements of a server for client certificates.
+    fn clients(&self, bound: &Bound<'_>) -> Option<Arc<Clients>> {
+        let scope = Scope::Proxy(self.identity);
+        let settings = certificates::settings(bound.server, scope)?;
+        settings.clients.map(Arc::from)
+    }
+
     /// What a server handshakes with.
     fn server_tls(&self, bound: &Bound<'_>) -> Option<Arc<ServerTls>> {
         let scope = Scope::Proxy(self.identity);
@@ -191,4 +199,5 @@ pub(super) fn is_same(a: &Chain, b: &Chain) -> bool {
         && a.handling.name() == b.handling.name()
         && tables(&a.handling) == tables(&b.handling)
         && tls(&a.handling) == tls(&b.handling)
+        && a.clients == b.clients
 }

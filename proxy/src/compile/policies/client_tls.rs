@@ -46,6 +46,7 @@ fn gateway_settings(told: &GatewayTls, host: Arc<str>) -> ClientSettings {
         identity,
         authorities: Some(authorities),
         names: vec![Arc::clone(&name)],
+        trust_domains: Vec::new(),
         naming: Naming::Fixed(name),
         refused: None,
     }
@@ -122,6 +123,9 @@ impl Purpose<'_> {
         if settings.mode.is_mesh() {
             let domains: Vec<&str> = self.identity.workload.trust_domains().collect();
             settings.names = spiffe::equal_names(&settings.names, &domains);
+            if settings.names.is_empty() {
+                settings.trust_domains = domains.into_iter().map(Arc::from).collect();
+            }
         }
         store.client(&settings)
     }
@@ -165,6 +169,7 @@ impl Purpose<'_> {
                 ([], None) => self.service.subject_alt_names.clone(),
                 (names, _) => names.to_vec(),
             },
+            trust_domains: Vec::new(),
             naming: Naming::Fixed(match tls.and_then(|tls| tls.sni.as_ref()) {
                 Some(sni) => Arc::clone(sni),
                 None => name().into(),
@@ -222,6 +227,7 @@ impl Purpose<'_> {
                 [] => self.names(mode),
                 names => names.to_vec(),
             },
+            trust_domains: Vec::new(),
             naming: match &tls.sni {
                 Some(name) => Naming::Fixed(Arc::clone(name)),
                 None if mode.is_mesh() => self.mesh_name(),
@@ -247,6 +253,7 @@ impl Purpose<'_> {
             identity: Some(own),
             authorities: Some(root),
             names: self.names(mode),
+            trust_domains: Vec::new(),
             naming: self.mesh_name(),
             refused: None,
         })

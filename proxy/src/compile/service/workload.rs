@@ -46,6 +46,8 @@ pub(in crate::compile) struct Facts {
     pub owner: Option<Arc<PodOwner>>,
     /// The node that it runs on, if a resource says so.
     pub node: Option<Arc<str>>,
+    /// The name that DNS has of the pod under its headless service, if it has one of its own.
+    pub hostname: Option<Arc<str>>,
     /// `region/zone/subzone`, empty when not known.
     pub locality: Locality,
     /// Network that it is on, empty for the default one.

@@ -139,6 +139,7 @@ impl<'a> SliceOf<'a> {
         let mut known: Vec<(Alike<'_>, Arc<Facts>)> = Vec::new();
         let mut labels: HashMap<&LabelText, Labels> = HashMap::new();
         let endpoints = self.slice.spec.endpoints.iter().enumerate();
+        let hostnames = &self.slice.spec.hostnames;
         for (number, endpoint) in endpoints.filter(|(_, endpoint)| endpoint.conditions.ready) {
             let info = pods.get(number).unwrap_or(&unknown);
             let pod = info.pod.as_ref().map(|pod| &pod.spec);
@@ -148,17 +149,29 @@ impl<'a> SliceOf<'a> {
                 owner: endpoint.owner_from(&self.slice.id.namespace),
                 pod: pod.map(|pod| (&pod.labels, &*pod.account)),
             };
-            let facts = match known.iter().rev().find(|(of, _)| *of == alike) {
-                Some((_, facts)) => Arc::clone(facts),
-                None => {
-                    let own = pod.map(|pod| {
-                        let known = labels.entry(&pod.labels);
-                        Arc::clone(known.or_insert_with(|| Arc::new(pod.labels.to_map())))
-                    });
-                    let facts = Arc::new(self.facts(endpoint, info, own));
-                    known.push((alike, Arc::clone(&facts)));
-                    facts
-                }
+            let mut facts_with = |hostname: Option<&Arc<str>>| {
+                let own = pod.map(|pod| {
+                    let known = labels.entry(&pod.labels);
+                    Arc::clone(known.or_insert_with(|| Arc::new(pod.labels.to_map())))
+                });
+                Arc::new(Facts {
+                    hostname: hostname.cloned(),
+                    ..self.facts(endpoint, info, own)
+                })
+            };
+            let named = hostnames.binary_search_by_key(&number, |(of, _)| *of as usize);
+            let known_alike = || known.iter().rev().find(|(of, _)| *of == alike);
+            let facts = match named.ok().and_then(|at| hostnames.get(at)) {
+                // no other has its name
+                Some((_, hostname)) => facts_with(Some(hostname)),
+                None => match known_alike() {
+                    Some((_, facts)) => Arc::clone(facts),
+                    None => {
+                        let facts = facts_with(None);
+                        known.push((alike, Arc::clone(&facts)));
+                        facts
+                    }
+                },
             };
             listing.push(Workload::new(host(&endpoint.address), facts));
         }

@@ -62,7 +62,7 @@ fn every_tls_field_is_compiled() {
         // what a rule says of certificates does not count in the mesh
         (
             "{mode: ISTIO_MUTUAL, caCertificates: /ca.pem}",
-            "ISTIO_MUTUAL, sni outbound_.80_._.s.default.svc.cluster.local, shows file /etc/certs/cert-chain.pem, verifies by file /etc/certs/root-cert.pem, for any name",
+            "ISTIO_MUTUAL, sni outbound_.80_._.s.default.svc.cluster.local, shows file /etc/certs/cert-chain.pem, verifies by file /etc/certs/root-cert.pem, for any workload of cluster.local",
         ),
         (
             "{mode: ISTIO_MUTUAL, sni: x, subjectAltNames: [b]}",

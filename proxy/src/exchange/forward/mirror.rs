@@ -86,7 +86,7 @@ fn pick(context: &RequestContext<'_>, mirror: &Destination) -> Option<PickedEndp
         return None;
     }
     let target = Target::find(context.snapshot, mirror.cluster);
-    let picked = target.and_then(|target| context.dialed(target).pick(worker));
+    let picked = target.and_then(|target| context.dialed(target, None).pick(worker));
     if picked.is_none() {
         worker.count(Counter::MirrorsWithoutUpstream);
     }

@@ -24,6 +24,7 @@ use crate::exchange::message::readdress::readdress;
 use crate::exchange::record::Record;
 use crate::exchange::select::affinity::Affinity;
 use crate::exchange::select::context::RequestContext;
+use crate::exchange::select::find_route::authority;
 use crate::exchange::select::proxied::is_loop;
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::fields;
@@ -116,7 +117,7 @@ fn pick<B>(
     };
     record.target(&target);
     let Affinity { ask, cookie, visit } = Affinity::of(context, &target, request, record.started());
-    let target = context.dialed(target.asking(ask));
+    let target = context.dialed(target.asking(ask), authority(request));
     let was_sent = || request.headers().contains_key(X_STRAIT_FROM_CLUSTER);
     if target.cluster().federation.is_some() && was_sent() {
         let at_home = target.at_home(context.worker);

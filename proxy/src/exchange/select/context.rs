@@ -23,9 +23,12 @@ pub struct RequestContext<'a> {
 }
 
 impl RequestContext<'_> {
-    /// A target with the address that the client dialed, or named to us as its HTTP proxy.
-    pub fn dialed(&self, target: Target) -> Target {
-        match self.found.dialed() {
+    /// A target with the address that the client dialed, or named to us as its HTTP proxy, or with the pod that it chose so or
+    /// by the authority of its request.
+    pub fn dialed(&self, target: Target, authority: Option<&str>) -> Target {
+        let named = self.found.dialed();
+        let target = target.of_pod(named.or_else(|| self.connection.dialed()), authority);
+        match named {
             None => target.dialed_by(self.connection, self.worker),
             named => target.dialed(named, self.worker),
         }

@@ -18,7 +18,7 @@ use crate::exchange::worker::SnapshotRef;
 use crate::fields;
 use crate::filter::{Redirect, RedirectRequest, Scheme};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
-use crate::snapshot::{HttpHosts, Listener, Route, Security, Service, VirtualHost};
+use crate::snapshot::{Chain, Handling, Listener, Route, Security, Service, Then, VirtualHost};
 
 /// The rule that took a request.
 pub struct Found {
@@ -120,7 +120,9 @@ pub fn find_route<B>(
         .http(connection.security())
         .ok_or(LocalReply::NO_ROUTE)?;
     let named = hosts.find(&host);
-    let own = named.or_else(|| addressed(hosts, listener, connection, &host));
+    let is_misdirected = is_misdirected(listener, connection, &host);
+    let own = named.or_else(|| hosts.at(connection.client.destination.ip()));
+    let own = own.filter(|_| !is_misdirected);
     // What is exported has no host: in TLS, too, it comes before the hosts of other servers. Other clusters
     // connect by the name of the gateway and keep the host of the request, which another server may have.
     let head = matched_head(request, scheme, authority, &host);
@@ -145,33 +147,35 @@ pub fn find_route<B>(
                 })
             }),
         }),
-        None if own.is_none() && is_misdirected(listener, connection, &host) => {
-            Err(LocalReply::MISDIRECTED)
-        }
+        None if is_misdirected => Err(LocalReply::MISDIRECTED),
         None => Err(LocalReply::NO_ROUTE),
     }
 }
 
-/// The virtual host of the service whose own address a connection is to (a VIP), for a request whose host no virtual
-/// host has.
-fn addressed<'h>(
-    hosts: &'h HttpHosts,
-    listener: &Listener,
-    connection: &Connection,
-    host: &str,
-) -> Option<&'h Arc<VirtualHost>> {
-    let found = hosts.at(connection.client.destination.ip())?;
-    (!is_misdirected(listener, connection, host)).then_some(found)
-}
-
-/// Whether a client uses its connection for a host that another server of the port has. Clients of HTTP/2 do so where one
+/// Whether a client uses its connection for a host that belongs to another server of the port: to one that asks more of its
+/// clients, so that none avoids the certificate by another SNI, or over HTTP/2 to any. Clients of HTTP/2 do so where one
 /// certificate is for both hosts (RFC 9113, section 9.1.1), and open another connection after a 421.
 fn is_misdirected(listener: &Listener, connection: &Connection, host: &str) -> bool {
-    connection.protocol == DownstreamProtocol::Http2
-        && connection.tls.is_some()
-        && listener
-            .http(Security::Tls(Some(host)))
-            .is_some_and(|hosts| hosts.find(host).is_some())
+    let (Service::Tls(chains), Security::Tls(sni)) = (&listener.service, connection.security())
+    else {
+        return false;
+    };
+    if chains.chains.len() < 2 || sni == Some(host) {
+        return false;
+    }
+    let (Some(used), Some(meant)) = (chains.find(sni), chains.find(Some(host))) else {
+        return false;
+    };
+    let serves = |chain: &Chain| match &chain.handling {
+        Handling::Terminate {
+            then: Then::Http(hosts),
+            ..
+        } => hosts.find(host).is_some(),
+        _ => false,
+    };
+    !std::ptr::eq(used, meant)
+        && (meant.protects_beyond(used)
+            || connection.protocol == DownstreamProtocol::Http2 && serves(meant))
 }
 
 /// What rules look at in a request whose path is in its normal form.

@@ -35,6 +35,9 @@ impl Target {
         if cluster.dialed.is_some() {
             return self.at_dialed();
         }
+        if let Some(chosen) = self.chosen() {
+            return chosen;
+        }
         if let Some(federation) = &cluster.federation {
             return self.pick_member(federation, worker);
         }
@@ -54,6 +57,7 @@ impl Target {
 
     /// Picks the endpoint of the client's session affinity entry, if there is one; else as [`Target::pick`] does.
     pub fn pick_for(&self, visit: Option<Visit>, worker: &Worker) -> Option<PickedEndpoint> {
+        let visit = visit.filter(|_| self.chosen().is_none());
         match visit.and_then(|visit| self.cluster().stay(visit)) {
             None => self.pick(worker),
             Some(stay) => self.pick_staying(&stay, worker),
@@ -82,7 +86,7 @@ impl Target {
     ) -> Option<PickedEndpoint> {
         let cluster = self.cluster();
         let picked = match (&cluster.federation, tried.as_slice()) {
-            (_, [_, ..]) if cluster.dialed.is_some() => None,
+            (_, [_, ..]) if cluster.dialed.is_some() || self.chosen().is_some() => None,
             (_, []) => self.pick_for(visit, worker),
             (None, _) if tried.len() < CONNECT_ATTEMPTS_MAX => self.untried(cluster, worker, tried),
             (None, _) => None,
@@ -166,6 +170,9 @@ impl PickedEndpoint {
         let mut picked = self.as_of(&target);
         if self.is_dialed() && picked.is_some() {
             return picked;
+        }
+        if let Some(chosen) = target.chosen() {
+            return chosen;
         }
         let is_federated = target.federation().is_some();
         if is_federated && (choice.avoid_tried || picked.is_none()) {

@@ -11,11 +11,12 @@ use hyper::header::HOST;
 use smallvec::SmallVec;
 
 use crate::balance::EndpointIdx;
-use crate::cluster::{Ask, Cluster, Dialed, Endpoint, Outcome};
+use crate::cluster::{Ask, Cluster, Dialed, Endpoint, Outcome, pod_of_host};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::pool::PoolTarget;
 use crate::registry::{Address, ClusterId, EndpointState};
+use crate::route::normalize_host;
 use crate::snapshot::Snapshot;
 use crate::upstream::{Client, Host, Protocol, Reach, TlsTarget, tls};
 
@@ -27,8 +28,19 @@ pub struct Target {
     ask: Ask,
     /// The endpoint, where it is the address that the client dialed.
     dialed: Option<Rc<Endpoint>>,
+    /// The pod of a headless service that the client has chosen.
+    pod: Option<Pod>,
     /// Whether only the local cluster may serve the request.
     local_only: bool,
+}
+
+/// A pod of a headless service, as a client chooses it.
+#[derive(Clone)]
+enum Pod {
+    /// By the address that it dialed.
+    At(SocketAddr),
+    /// By its name, as it is in DNS.
+    Named(Rc<str>),
 }
 
 impl Target {
@@ -40,6 +52,7 @@ impl Target {
             cluster,
             ask: Ask::default(),
             dialed: None,
+            pod: None,
             local_only: false,
         })
     }
@@ -103,6 +116,46 @@ impl Target {
             dialed: dialed.map(|(of_cluster, at)| worker.dialed.endpoint(of_cluster, at)),
             ..self
         }
+    }
+
+    /// With the pod that the client has chosen, where the service is a headless one: the one at the address that it dialed,
+    /// else the one that the authority names.
+    #[must_use]
+    pub fn of_pod(self, dialed: Option<SocketAddr>, authority: Option<&str>) -> Self {
+        if self.cluster().pods.is_none() {
+            return self;
+        }
+        let at = dialed.map(Pod::At);
+        let at = at.filter(|pod| self.find_pod(pod).is_some());
+        let named = || {
+            let host = normalize_host(authority?);
+            let name = pod_of_host(&host, &self.cluster().host)?;
+            Some(Pod::Named(name.into()))
+        };
+        Self {
+            pod: at.or_else(named),
+            ..self
+        }
+    }
+
+    /// The pod that the client has chosen: nothing if it has chosen none, `Some(None)` if its pod is not there.
+    pub(super) fn chosen(&self) -> Option<Option<PickedEndpoint>> {
+        self.pod.as_ref().map(|pod| self.find_pod(pod))
+    }
+
+    fn find_pod(&self, pod: &Pod) -> Option<PickedEndpoint> {
+        let cluster = self.cluster();
+        let pools = cluster.federation.iter().flat_map(|one| one.pools());
+        let pools = pools.filter_map(|pool| self.snapshot.cluster(pool.cluster));
+        let own = cluster.federation.is_none().then_some(cluster);
+        pools.chain(own).find_map(|pool| {
+            let (pods, endpoints) = (pool.pods.as_ref()?, pool.endpoints());
+            let endpoint = match pod {
+                Pod::At(dialed) => pods.at(endpoints, *dialed),
+                Pod::Named(name) => pods.named(endpoints, name),
+            }?;
+            Some(self.at_pool(pool.id(), endpoint))
+        })
     }
 
     /// The endpoint of a cluster that has none of its own: the address that the client dialed. `None` where the client

@@ -1,13 +1,15 @@
 //! Connections that were captured on their way: their destination, and what they speak.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::hello::{hello, is_of_mesh};
+use super::hello::{carries_bytes, hello, is_of_mesh};
 use crate::codec::handshake::Terms;
+use crate::codec::opaque::FirstSpeaker;
 use crate::codec::{AcceptedConnection, Handler};
+use crate::detect::client_hello::{self, ClientHello};
 use crate::detect::first_bytes::{FirstBytes, first_bytes};
-use crate::snapshot::{Awaited, Detected, Intake, MeshTls, Service, TlsBytes};
+use crate::runtime::clock::Tick;
+use crate::snapshot::{Awaited, Detected, Intake, MeshTls, OpaqueRoutes, Service, TlsBytes};
 use crate::telemetry::Counter;
 
 /// Finds the listener for the address that the client dialed, and returns what that does with the connection.
@@ -36,6 +38,10 @@ pub(super) async fn detect<A: Handler>(
         TlsBytes::ByName(_) | TlsBytes::Opaque => None,
     };
     let awaited = detected.awaited();
+    if let (Awaited::Hello, Some(mesh)) = (awaited, mesh) {
+        either_first(connection, mesh, Arc::clone(&detected.opaque)).await;
+        return None;
+    }
     match wait(&mut connection, &detected, awaited).await? {
         FirstBytes::Tls => return tls(connection, &detected).await,
         _ if mesh.is_some_and(|mesh| mesh.strict) => {
@@ -51,15 +57,87 @@ pub(super) async fn detect<A: Handler>(
             }
         }
     }
-    let routes = Arc::clone(&detected.opaque);
+    let (routes, is_guarded) = (Arc::clone(&detected.opaque), mesh.is_some());
     drop(detected);
-    connection.opaque(Some(routes), None).await;
+    if !is_guarded {
+        connection.opaque(Some(routes), None).await;
+    } else if let Some(met) = connection.meet(routes).await {
+        connection.carry(met, None, Some(is_for_endpoint)).await;
+    }
     None
 }
 
-/// How long TLS between workloads is waited for on a port that carries bytes: its clients begin it as soon as they are
-/// connected, and with any other client the workload may have to speak first.
-const HELLO_TIMEOUT: Duration = Duration::from_millis(100);
+/// Carries bytes in plain text or inside of TLS between workloads: the workload is connected at once, and the side that
+/// speaks first tells.
+async fn either_first<A: Handler>(
+    mut connection: Box<AcceptedConnection<A>>,
+    mesh: &MeshTls,
+    routes: Arc<OpaqueRoutes>,
+) {
+    let Some(mut met) = connection.meet(routes).await else {
+        return;
+    };
+    let first = connection.first_speaker(&mut met, first_bytes).await;
+    if first != FirstSpeaker::Client(FirstBytes::Tls) {
+        if matches!(first, FirstSpeaker::Client(_)) {
+            connection.saw_plain_text();
+        }
+        connection.count_plaintext();
+        return connection.carry(met, None, Some(is_for_endpoint)).await;
+    }
+    let due = connection.handshake_due();
+    let hello = match hello(&mut connection, due).await {
+        Ok(hello) => hello,
+        Err(reason) => return refuse(connection, reason),
+    };
+    if !is_of_mesh(&hello) {
+        return connection.carry(met, hello.server_name, None).await;
+    }
+    if let Some(inside) = shake_hands(connection, mesh, &hello, due).await {
+        inside.carry(met, None, None).await;
+    }
+}
+
+/// Whether first bytes of a client that are not decrypted here may reach the workload: all but the mesh's TLS.
+fn is_for_endpoint(bytes: &[u8]) -> Option<bool> {
+    match bytes {
+        [] | [0x16] => None,
+        [0x16, 3, ..] => match client_hello::parse(bytes) {
+            Ok(None) => None,
+            Ok(Some(hello)) => Some(!is_of_mesh(&hello)),
+            Err(_) => Some(true),
+        },
+        _ => Some(true),
+    }
+}
+
+fn refuse<A: Handler>(connection: Box<AcceptedConnection<A>>, reason: Option<Counter>) {
+    if let Some(reason) = reason {
+        connection.refuse(reason);
+    }
+}
+
+/// Ends TLS between workloads here.
+async fn shake_hands<A: Handler>(
+    connection: Box<AcceptedConnection<A>>,
+    mesh: &MeshTls,
+    hello: &ClientHello,
+    due: Tick,
+) -> Option<Box<AcceptedConnection<A>>> {
+    let Some(tls) = &mesh.tls else {
+        connection.refuse(Counter::TlsNoServerCertificate);
+        return None;
+    };
+    connection.saw_mesh_tls();
+    let terms = Terms {
+        config: Arc::clone(tls.config(hello.alpn())),
+        server_name: hello.server_name.as_deref().map(Arc::from),
+        own: tls.identities.first().cloned(),
+        version: hello.version,
+        due,
+    };
+    connection.terminate(terms).await
+}
 
 /// Waits for what tells the protocol. A client that may wait for the server to speak first gets a limited time for it.
 /// `None` when there is no connection any more.
@@ -70,9 +148,8 @@ async fn wait<A: Handler>(
 ) -> Option<FirstBytes> {
     let limited = !detected.speaks_first(connection.local().ip());
     let due = match awaited {
-        Awaited::Hello => connection.now().after(HELLO_TIMEOUT),
+        Awaited::Hello | Awaited::Tls => connection.handshake_due(),
         Awaited::Protocol => connection.detection_due(),
-        Awaited::Tls => connection.handshake_due(),
     };
     loop {
         if let Some(found) = first_bytes(connection.first_bytes()) {
@@ -110,27 +187,15 @@ async fn tls<A: Handler>(
     let hello = match hello(&mut connection, due).await {
         Ok(hello) => hello,
         Err(reason) => {
-            if let Some(reason) = reason {
-                connection.refuse(reason);
-            }
+            refuse(connection, reason);
             return None;
         }
     };
     let routes = match &detected.tls {
-        TlsBytes::Mesh(MeshTls { tls, strict }) if *strict || is_of_mesh(&hello) => {
-            let Some(tls) = tls else {
-                connection.refuse(Counter::TlsNoServerCertificate);
-                return None;
-            };
-            let terms = Terms {
-                config: Arc::clone(tls.config(hello.alpn())),
-                server_name: hello.server_name.as_deref().map(Arc::from),
-                own: tls.identities.first().cloned(),
-                version: hello.version,
-                due,
-            };
-            let inside = connection.terminate(terms).await?;
-            return inside_mesh(inside, detected).await;
+        TlsBytes::Mesh(mesh) if mesh.strict || is_of_mesh(&hello) => {
+            let carries_bytes = carries_bytes(&hello);
+            let inside = shake_hands(connection, mesh, &hello, due).await?;
+            return inside_mesh(inside, detected, carries_bytes).await;
         }
         TlsBytes::ByName(routes) => Arc::clone(routes),
         TlsBytes::Mesh(_) | TlsBytes::Opaque => Arc::clone(&detected.opaque),
@@ -139,12 +204,13 @@ async fn tls<A: Handler>(
     None
 }
 
-/// What is inside of TLS between workloads: requests, or bytes.
+/// Serves TLS between workloads by its inside: requests, or bytes, as the client may have said.
 async fn inside_mesh<A: Handler>(
     mut inside: Box<AcceptedConnection<A>>,
     detected: &Arc<Detected>,
+    carries_bytes: bool,
 ) -> Option<Box<AcceptedConnection<A>>> {
-    if detected.http.is_some() {
+    if detected.http.is_some() && !carries_bytes {
         let is_http = inside.agreed_on_http2()
             || wait(&mut inside, detected, Awaited::Protocol).await? == FirstBytes::Http;
         if is_http {

@@ -11,6 +11,13 @@ pub(super) fn is_of_mesh(hello: &ClientHello) -> bool {
     hello.alpn().any(|name| name.starts_with(b"istio"))
 }
 
+/// Whether a client says that it sends bytes within the mesh's TLS: it offers nothing but what Istio's proxies do for TCP.
+/// For requests they offer `istio-http/1.1`, `istio-h2` and the like.
+pub(super) fn carries_bytes(hello: &ClientHello) -> bool {
+    let is_of_bytes = |name: &[u8]| matches!(name, b"istio" | b"istio-peer-exchange");
+    hello.alpn().next().is_some() && hello.alpn().all(is_of_bytes)
+}
+
 /// Whether a client means a service of the mesh: by what it offers, or by the form of the name that it asks for.
 pub(super) fn means_mesh(hello: &ClientHello) -> bool {
     let name = hello.server_name.as_deref();

@@ -9,6 +9,7 @@ fn settings(naming: Naming) -> ClientSettings {
         identity: None,
         authorities: Some(AuthoritySource::System { revoked: None }),
         names: Vec::new(),
+        trust_domains: Vec::new(),
         naming,
         refused: None,
     }

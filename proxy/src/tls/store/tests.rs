@@ -266,6 +266,7 @@ fn client_settings() -> ClientSettings {
         identity: Some(source("a")),
         authorities: None,
         names: Vec::new(),
+        trust_domains: Vec::new(),
         naming: crate::tls::Naming::Host,
         refused: None,
     }

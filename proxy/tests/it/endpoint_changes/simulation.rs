@@ -432,6 +432,7 @@ async fn connect(worker: &Rc<Worker>, stays: Duration) -> bool {
         dialed: None,
         server_name: None,
         tls: None,
+        is_undecided: false,
         routes: Some(Arc::clone(routes)),
         connect: None,
     };

@@ -226,9 +226,22 @@ impl Node {
         })
     }
 
-    /// A listening socket for both IP versions.
+    /// A listening socket for both IP versions. Waits for the port: a process that another thread is starting holds a copy of
+    /// every socket until it runs its program, also of one that was closed meanwhile.
     pub fn listen(&self, port: u16) -> TcpListener {
-        self.inside(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).unwrap())
+        let mut bound = None;
+        eventually("the port is free", || match self.try_listen(port) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => false,
+            result => {
+                bound = Some(result);
+                true
+            }
+        });
+        bound.unwrap().unwrap()
+    }
+
+    fn try_listen(&self, port: u16) -> io::Result<TcpListener> {
+        self.inside(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)))
     }
 
     /// A connection that a user makes.
@@ -351,4 +364,22 @@ pub fn arrival(listeners: &[&TcpListener]) -> (usize, TcpStream, SocketAddr) {
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     let from = SocketAddr::new(from.ip().to_canonical(), from.port());
     (index, stream, from)
+}
+
+#[test]
+fn port_whose_socket_is_held_for_a_moment_is_waited_for() {
+    let Some(lab) = Lab::new(1) else { return };
+    let [node] = lab.nodes();
+    let closed = node.listen(8080);
+    let held = closed.try_clone().unwrap();
+    drop(closed);
+    assert_eq!(
+        node.try_listen(8080).unwrap_err().kind(),
+        ErrorKind::AddrInUse
+    );
+    thread::scope(|scope| {
+        let listening = scope.spawn(|| node.listen(8080));
+        drop(held);
+        listening.join().unwrap();
+    });
 }

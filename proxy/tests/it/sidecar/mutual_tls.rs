@@ -12,8 +12,16 @@ use crate::support::tls::files;
 
 /// Flags for an identity in the mesh, whose files are put into this directory.
 pub(super) fn identity(directory: &Path, ca: &Authority, account: &str) -> Vec<String> {
-    let id = format!("spiffe://cluster.local/ns/default/sa/{account}");
-    let pair = ca.server(&[&id]);
+    identity_of(directory, ca, ("cluster.local", account))
+}
+
+fn identity_of(
+    directory: &Path,
+    ca: &Authority,
+    (trust_domain, account): (&str, &str),
+) -> Vec<String> {
+    let id = format!("spiffe://{trust_domain}/ns/default/sa/{account}");
+    let pair = ca.server(&[&id, &format!("{account}.test")]);
     let name = |kind: &str| format!("{account}.{kind}");
     let contents = [
         (name("pem"), pair.chain),
@@ -34,7 +42,7 @@ pub(super) fn identity(directory: &Path, ca: &Authority, account: &str) -> Vec<S
 }
 
 /// A Sidecar that takes connections to the workload at `app` without capture, and a PeerAuthentication.
-fn resources(
+pub(super) fn resources(
     (at, app): (std::net::SocketAddr, std::net::SocketAddr),
     protocol: &str,
     mode: &str,
@@ -121,6 +129,9 @@ fn two_sidecars_speak_mutual_tls_and_the_workload_learns_who_its_client_is() {
         "{shown}"
     );
     assert!(!shown.contains("admin"), "{shown}");
+    let keys = shown.split(';').filter_map(|pair| pair.split('=').next());
+    let keys: Vec<&str> = keys.collect();
+    assert_eq!(keys, ["By", "Hash", "Subject", "URI", "DNS"], "{shown}");
     let logged = server_proxy.logged("/");
     let client_id = "spiffe://cluster.local/ns/default/sa/client";
     assert_eq!(logged["downstream_peer_uri_san"], client_id);
@@ -234,55 +245,49 @@ fn metrics_of_connections_name_the_identities_of_both_workloads() {
     assert_eq!(server.metric(opened, &labels), 1.0);
 }
 
-/// The status of a request in plain text on a connection of its own; none where the connection is closed.
-fn plain(at: std::net::SocketAddr) -> Option<u16> {
-    let mut connection = Raw::connect(at);
-    connection.send("GET / HTTP/1.1\r\nHost: web\r\n\r\n");
-    connection
-        .try_reply()
-        .ok()
-        .flatten()
-        .map(|reply| reply.status)
-}
-
 #[test]
-fn open_plaintext_connection_carries_no_request_once_the_policy_is_strict() {
-    let directory = tempfile::tempdir().unwrap();
-    let ca = Authority::new("mesh");
+fn client_certificate_itself_is_forwarded_on_request() {
+    let (directory, ca) = (tempfile::tempdir().unwrap(), Authority::new("mesh"));
     let app = answering();
-    let flags = identity(directory.path(), &ca, "web");
-    let (proxy, at) = server(&flags, app.address, "PERMISSIVE");
-    let mut open = Raw::connect(at);
-    assert_eq!(get(&mut open, "web").status, 200);
-    proxy.write("mesh.yaml", resources((at, app.address), "HTTP", "STRICT"));
-    eventually("plain text is refused", || plain(at).is_none());
-    let before = app.seen().len();
-    assert_eq!(get(&mut open, "web").status, 404);
-    assert_eq!(app.seen().len(), before);
+    let mut flags = identity(directory.path(), &ca, "web");
+    flags.push("--forward-client-certificate".to_owned());
+    let (_server, at) = server(&flags, app.address, "STRICT");
+    let flags = identity(directory.path(), &ca, "client");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let resources = [
+        super::service("api", "10.96.0.1", ("http", 80), at),
+        mutual("api.default.svc.cluster.local"),
+    ];
+    let client = Sidecar::start(&flags, resources);
+    assert_eq!(get(&mut client.leaves("10.96.0.1:80"), "api").status, 200);
+    let seen = app.seen();
+    let shown = seen[0].header("x-forwarded-client-cert").unwrap();
+    assert!(
+        shown.contains(";Cert=\"-----BEGIN%20CERTIFICATE"),
+        "{shown}"
+    );
 }
 
 #[test]
-fn open_plaintext_bytes_flow_on_once_the_policy_is_strict() {
-    let directory = tempfile::tempdir().unwrap();
-    let ca = Authority::new("mesh");
-    let app = Greeter::start();
-    let flags = identity(directory.path(), &ca, "web");
-    let at = free_address();
-    let proxy = Start::new()
-        .args(["--mode", "sidecar", "--outbound-listener", "off"])
-        .args(["--inbound-listener", "off"])
-        .args(flags)
-        .file(
-            "mesh.yaml",
-            resources((at, app.address), "TCP", "PERMISSIVE"),
-        )
-        .start();
-    let mut open = Raw::connect(at);
-    assert_eq!(open.read(9), b"greeting\n");
-    proxy.write("mesh.yaml", resources((at, app.address), "TCP", "STRICT"));
-    eventually("plain text is refused", || {
-        Raw::connect(at).send("query\n").try_read(9).is_none()
-    });
-    open.send("query\n");
-    assert_eq!(open.read(6), b"query\n");
+fn server_of_a_foreign_trust_domain_is_refused_where_no_account_is_known() {
+    let (directory, ca) = (tempfile::tempdir().unwrap(), Authority::new("mesh"));
+    let app = answering();
+    let mut flags = identity_of(directory.path(), &ca, ("cluster.local.evil", "web"));
+    flags.extend(["--trust-domain", "cluster.local.evil"].map(str::to_owned));
+    flags.extend(["--trust-domain-aliases", "cluster.local"].map(str::to_owned));
+    let (_server, at) = server(&flags, app.address, "STRICT");
+    let flags = identity(directory.path(), &ca, "client");
+    let alias = ["--trust-domain-aliases", "other.test,cluster.local.evil"];
+    for (more, expected) in [(&[][..], 503), (&alias[..], 200)] {
+        let flags = flags.iter().map(String::as_str).chain(more.iter().copied());
+        let flags: Vec<&str> = flags.collect();
+        let resources = [
+            super::service("api", "10.96.0.1", ("http", 80), at),
+            mutual("api.default.svc.cluster.local"),
+        ];
+        let client = Sidecar::start(&flags, resources);
+        let reply = get(&mut client.leaves("10.96.0.1:80"), "api");
+        assert_eq!(reply.status, expected, "{more:?}");
+    }
+    assert_eq!(app.seen().len(), 1);
 }

@@ -15,7 +15,7 @@ use crate::compile::service::port::{Carries, Port};
 use crate::snapshot::{Direction, ListenerKey, OpaqueRoutes, Service};
 
 use super::made::{Made, Wanted};
-use super::named::short_names;
+use super::named::{pod_names, short_names};
 use super::sorted::dialed;
 use super::tcp::{ConnectionRules, rest};
 use super::unknown::Unknown;
@@ -66,7 +66,9 @@ impl<'a> Named<'a> {
         let is_tls = |port: &Port| port.carries == Carries::Tls;
         let mut compiled = Vec::new();
         for (service, port) in self.services.iter().filter(|(_, port)| !is_tls(port)) {
-            let names = vec![Arc::clone(&service.host)];
+            let mut names = vec![Arc::clone(&service.host)];
+            let pods = pod_names(service, [&service.host]);
+            names.extend(pods.into_iter().map(Arc::from));
             compiled.extend(self.by_name(service, port, names, clusters));
         }
         compiled.extend(self.connections.by_name(self.tls, clusters));
@@ -86,7 +88,8 @@ impl<'a> Named<'a> {
 
     fn short_names(&self, service: &Host) -> Vec<Arc<str>> {
         let identity = self.connections.inputs.identity;
-        let names = short_names(&service.host, &identity.domain, &identity.namespace);
+        let mut names = short_names(&service.host, &identity.domain, &identity.namespace);
+        names.extend(pod_names(service, &names));
         names.into_iter().map(Arc::from).collect()
     }
 

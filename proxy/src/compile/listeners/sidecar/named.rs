@@ -266,9 +266,12 @@ impl NamedHosts<'_> {
     fn aliases(&self, service: &Service, clusters: &Clusters<'_>) -> Vec<Arc<str>> {
         let identity = self.inputs.identity;
         let short = short_names(&service.host, &identity.domain, &identity.namespace);
+        let host = service.host.to_string();
+        let pods = pod_names(service, short.iter().chain([&host]));
         let addresses = addresses(service, clusters);
         let addresses = addresses.iter().map(vips::text);
-        short.into_iter().chain(addresses).map(Arc::from).collect()
+        let all = short.iter().cloned().chain(pods).chain(addresses);
+        all.map(Arc::from).collect()
     }
 }
 
@@ -289,6 +292,15 @@ pub(super) fn short_names(host: &str, domain: &str, namespace: &str) -> Vec<Stri
     let own = (of == namespace).then(|| name.to_owned());
     let wide = [format!("{name}.{of}"), format!("{name}.{of}.svc")];
     own.into_iter().chain(wide).collect()
+}
+
+/// The names of the pods of a headless service, by the names of the service.
+pub(super) fn pod_names(
+    service: &Service,
+    names: impl IntoIterator<Item = impl AsRef<str>>,
+) -> Vec<String> {
+    let names = names.into_iter().filter(|_| service.is_headless);
+    names.map(|name| format!("*.{}", name.as_ref())).collect()
 }
 
 /// The port on which hosts are served that no service has.

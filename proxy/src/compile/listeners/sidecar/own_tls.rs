@@ -52,6 +52,8 @@ impl OwnTls {
             names: Box::new(["*".into()]),
             protocol: self.protocol,
             provenance: provenance.first().cloned().unwrap_or_else(nowhere),
+            // it is the only one
+            clients: None,
             handling: Handling::Terminate {
                 tls: self.tls,
                 then: http.map_or(Then::Opaque(opaque), Then::Http),

@@ -16,7 +16,7 @@ use crate::provenance::Provenance;
 use crate::route::{OpaqueConditions, OpaqueRule};
 use crate::snapshot::{Destination, ListenerKey, OpaqueRoute};
 
-use super::named::{ByHost, MESH};
+use super::named::{ByHost, MESH, pod_names};
 use super::unknown::Unknown;
 
 /// Makes rules for the connections of a listener.
@@ -138,8 +138,10 @@ impl ConnectionRules<'_> {
             }
         }
         for (service, port, _) in services {
+            let pods = pod_names(service, [&service.host]);
+            let hosts = [service.host.to_string()].into_iter().chain(pods);
             let conditions = OpaqueConditions {
-                sni_hosts: Box::new([sni_name(&service.host)]),
+                sni_hosts: hosts.map(|host| sni_name(&host)).collect(),
                 ..OpaqueConditions::default()
             };
             compiled.push(own_rule(service, *port, conditions, clusters));

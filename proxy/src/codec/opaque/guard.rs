@@ -1,0 +1,56 @@
+//! First bytes of a client that are held back until it is known what they are.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::codec::transport::Transport;
+
+/// Tells from the first bytes of a client what it speaks, or nothing while more are needed. Bounds how many are.
+pub type Tell<T> = fn(&[u8]) -> Option<T>;
+
+/// Holds back the first bytes of a client until they are known to be meant for the endpoint.
+pub(super) struct Guard {
+    passes: Tell<bool>,
+    held: BytesMut,
+}
+
+impl Guard {
+    pub(super) fn new(passes: Tell<bool>) -> Self {
+        Self {
+            passes,
+            held: BytesMut::new(),
+        }
+    }
+
+    /// Holds back what was read of the client so far.
+    pub(super) fn hold(&mut self, ahead: &[u8]) {
+        self.held.extend_from_slice(ahead);
+    }
+
+    /// The bytes that may pass; `None` if the endpoint must not get them.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut Transport,
+    ) -> Poll<io::Result<Option<Bytes>>> {
+        loop {
+            match (self.passes)(&self.held) {
+                Some(true) => return Poll::Ready(Ok(Some(self.held.split().freeze()))),
+                Some(false) => return Poll::Ready(Ok(None)),
+                None => {}
+            }
+            let mut space = [0; 1024];
+            let mut space = ReadBuf::new(&mut space);
+            ready!(Pin::new(&mut *from).poll_read(cx, &mut space))?;
+            if space.filled().is_empty() {
+                // the end is read again
+                return Poll::Ready(Ok(Some(self.held.split().freeze())));
+            }
+            self.held.extend_from_slice(space.filled());
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Headless services: clients choose a pod, by its address or by its name.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+
+use hyper::Response;
+
+use super::{Sidecar, get, policy, read_line};
+use crate::support::mesh::documents;
+use crate::support::origin::{Back, Origin, full};
+use crate::support::proxy::{Start, free_address};
+use crate::support::raw::Raw;
+
+const NAMES: [&str; 2] = ["web-0", "web-1"];
+
+/// Sockets of two pods with one port.
+fn pods() -> [TcpListener; 2] {
+    let bind = |port| TcpListener::bind((free_address().ip(), port)).unwrap();
+    let first = bind(0);
+    let port = first.local_addr().unwrap().port();
+    [first, bind(port)]
+}
+
+fn address(listener: &TcpListener) -> SocketAddr {
+    listener.local_addr().unwrap()
+}
+
+/// Upstream servers that answer with the name of their pod.
+fn http_pods() -> ([SocketAddr; 2], [Origin; 2]) {
+    let listeners = pods();
+    let addresses = [address(&listeners[0]), address(&listeners[1])];
+    let mut named = NAMES.into_iter();
+    let origins = listeners.map(|listener| {
+        let name = named.next().unwrap();
+        let answer = move |_| async move { Response::new(full(name)) };
+        Origin::start_on(listener, Back::H1, answer)
+    });
+    (addresses, origins)
+}
+
+/// The addresses of pods that greet their clients with their names.
+fn tcp_pods() -> [SocketAddr; 2] {
+    let mut named = NAMES.into_iter();
+    pods().map(|listener| {
+        let (name, address) = (named.next().unwrap(), address(&listener));
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let _ = client.and_then(|mut client| writeln!(client, "{name}"));
+            }
+        });
+        address
+    })
+}
+
+/// The headless Service `web` in the namespace `default`; its pods are `web-0`, `web-1` and so on.
+fn headless(port_name: &str, pods: &[SocketAddr]) -> String {
+    let port = pods[0].port();
+    let endpoints = pods.iter().enumerate();
+    let endpoints = endpoints
+        .map(|(number, pod)| format!("{{addresses: [{}], hostname: web-{number}}}", pod.ip()));
+    let endpoints: Vec<String> = endpoints.collect();
+    documents([
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: default}}\nspec:\n  clusterIP: None\n  \
+             selector: {{app: pods}}\n  ports: [{{name: {port_name}, port: {port}}}]\n"
+        ),
+        format!(
+            "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: web-1, namespace: default, labels: \
+             {{kubernetes.io/service-name: web}}}}\naddressType: IPv4\nports: [{{name: {port_name}, port: {port}}}]\n\
+             endpoints: [{}]\n",
+            endpoints.join(", ")
+        ),
+    ])
+}
+
+/// Marks responses to all requests for the service.
+fn marking() -> String {
+    "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: r, namespace: default}\nspec:\n  hosts: [web]\n  \
+     http:\n  - route: [{destination: {host: web}, headers: {response: {set: {x-rule: 'yes'}}}}]\n"
+        .to_owned()
+}
+
+/// More connections than chance leads to the right one of two pods.
+const CONNECTIONS: usize = 12;
+
+#[test]
+fn tcp_connection_to_the_address_of_a_pod_reaches_that_pod() {
+    for port_name in ["tcp", "other"] {
+        let pods = tcp_pods();
+        let quick = ["--protocol-detection-timeout", "50ms"];
+        let sidecar = Sidecar::start(&quick, [headless(port_name, &pods)]);
+        for (number, pod) in (0..CONNECTIONS).flat_map(|_| pods.iter().enumerate()) {
+            let mut stream = sidecar.leaves(&pod.to_string()).stream();
+            assert_eq!(
+                read_line(&mut stream).trim_end(),
+                NAMES[number],
+                "{port_name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn request_to_the_address_or_the_name_of_a_pod_reaches_that_pod() {
+    let (pods, _origins) = http_pods();
+    let resources = [headless("http", &pods), marking(), policy("REGISTRY_ONLY")];
+    let sidecar = Sidecar::start(&[], resources);
+    for (number, pod) in (0..CONNECTIONS).flat_map(|_| pods.iter().enumerate()) {
+        let name = NAMES[number];
+        for host in [
+            "web".to_owned(),
+            "web.default.svc.cluster.local".to_owned(),
+            format!("{name}.web"),
+            format!("{name}.web.default:{}", pod.port()),
+            format!("{name}.web.default.svc"),
+            format!("{name}.web.default.svc.cluster.local"),
+            format!("{}.web", pod.ip().to_string().replace('.', "-")),
+        ] {
+            let reply = get(&mut sidecar.leaves(&pod.to_string()), &host);
+            assert_eq!(
+                (reply.status, &*reply.body),
+                (200, name.as_bytes()),
+                "{host}"
+            );
+            assert!(reply.has("x-rule: yes"), "{host}");
+        }
+    }
+}
+
+#[test]
+fn name_of_a_pod_counts_where_the_dialed_address_is_none_of_a_pod() {
+    let (pods, _origins) = http_pods();
+    let sidecar = Sidecar::start(&[], [headless("http", &pods)]);
+    let elsewhere = format!("192.0.2.9:{}", pods[0].port());
+    for name in (0..CONNECTIONS).flat_map(|_| NAMES) {
+        let reply = get(&mut sidecar.leaves(&elsewhere), &format!("{name}.web"));
+        assert_eq!((reply.status, &*reply.body), (200, name.as_bytes()));
+    }
+    let missing = get(&mut sidecar.leaves(&elsewhere), "web-7.web");
+    assert_eq!(missing.status, 503);
+}
+
+#[test]
+fn no_other_pod_gets_what_is_for_a_pod_that_takes_no_connections() {
+    let (pods, origins) = http_pods();
+    let dead = SocketAddr::new(free_address().ip(), pods[0].port());
+    let all = [pods[0], pods[1], dead];
+    let sidecar = Sidecar::start(&[], [headless("http", &all)]);
+    for host in ["web", "web-2.web"] {
+        let reply = get(&mut sidecar.leaves(&dead.to_string()), host);
+        assert_eq!(reply.status, 503, "{host}");
+    }
+    assert!(origins.iter().all(|origin| origin.seen().is_empty()));
+    let tcp = Sidecar::start(&[], [headless("tcp", &all)]);
+    assert!(tcp.leaves(&dead.to_string()).is_closed());
+}
+
+#[test]
+fn http_proxy_finds_pods_by_name() {
+    let (pods, _origins) = http_pods();
+    let greeters = tcp_pods();
+    for (port_name, pods) in [("http", pods), ("tcp", greeters)] {
+        let (at, port) = (free_address(), pods[0].port());
+        let _proxy = Start::new()
+            .args(["--mode", "sidecar"])
+            .args(["--outbound-listener", "off", "--inbound-listener", "off"])
+            .args(["--http-proxy-listener", &at.to_string()])
+            .file(
+                "mesh.yaml",
+                documents([headless(port_name, &pods), policy("REGISTRY_ONLY")]),
+            )
+            .start();
+        let turns = (0..CONNECTIONS).flat_map(|_| NAMES.into_iter().zip(pods));
+        for (name, pod) in turns {
+            let mut connection = Raw::connect(at);
+            if port_name == "http" {
+                let host = format!("{name}.web.default:{port}");
+                let request = format!("GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n");
+                assert_eq!(connection.send(request).reply().body, name.as_bytes());
+                continue;
+            }
+            for host in [format!("{name}.web:{port}"), pod.to_string()] {
+                let mut connection = Raw::connect(at);
+                let request = format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+                assert_eq!(connection.send(request).reply().status, 200, "{host}");
+                assert_eq!(connection.read(5), name.as_bytes(), "{host}");
+            }
+        }
+    }
+}

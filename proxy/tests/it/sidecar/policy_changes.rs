@@ -1,0 +1,185 @@
+//! Connections that were open when a security policy came that forbids them.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use super::mutual_tls::{identity, mutual, resources};
+use super::{Greeter, Sidecar, answering, get, read_line};
+use crate::support::client::{Client, Front, get as request};
+use crate::support::origin::RawOrigin;
+use crate::support::origin::read_head;
+use crate::support::pki::Authority;
+use crate::support::proxy::{Proxy, Start, free_address};
+use crate::support::raw::Raw;
+use crate::support::{DEADLINE, eventually, until};
+
+/// A sidecar beside the workload at `app`, whose connections without capture it takes at an address of its own.
+struct Server {
+    proxy: Proxy,
+    at: SocketAddr,
+    app: SocketAddr,
+    protocol: &'static str,
+    directory: tempfile::TempDir,
+    ca: Authority,
+}
+
+impl Server {
+    fn start(app: SocketAddr, protocol: &'static str, mode: &str, more: &[&str]) -> Self {
+        let (directory, ca) = (tempfile::tempdir().unwrap(), Authority::new("mesh"));
+        let at = free_address();
+        let proxy = Start::new()
+            .args(["--mode", "sidecar", "--outbound-listener", "off"])
+            .args(["--inbound-listener", "off"])
+            .args(identity(directory.path(), &ca, "web"))
+            .args(more.iter().copied())
+            .file("mesh.yaml", resources((at, app), protocol, mode))
+            .start();
+        Self {
+            proxy,
+            at,
+            app,
+            protocol,
+            directory,
+            ca,
+        }
+    }
+
+    fn switch(&self, mode: &str) {
+        let resources = resources((self.at, self.app), self.protocol, mode);
+        self.proxy.write("mesh.yaml", resources);
+    }
+
+    /// The sidecar of a client that speaks the mesh's TLS to it.
+    fn client(&self, port_name: &str) -> Sidecar {
+        let flags = identity(self.directory.path(), &self.ca, "client");
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let resources = [
+            super::service("api", "10.96.0.1", (port_name, 80), self.at),
+            mutual("api.default.svc.cluster.local"),
+        ];
+        Sidecar::start(&flags, resources)
+    }
+}
+
+/// Whether bytes come back on a connection.
+fn echoes(stream: &mut TcpStream) -> bool {
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    stream.write_all(b"ask\n").is_ok() && stream.read_exact(&mut [0; 4]).is_ok()
+}
+
+/// Whether the peer closes or resets a connection without a further byte.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    match stream.read(&mut [0]) {
+        Ok(read) => read == 0,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
+}
+
+#[test]
+fn plaintext_http1_is_told_to_close_once_the_policy_is_strict() {
+    let app = answering();
+    let server = Server::start(app.address, "HTTP", "PERMISSIVE", &[]);
+    let (mut idle, mut busy) = (Raw::connect(server.at), Raw::connect(server.at));
+    assert_eq!(get(&mut idle, "web").status, 200);
+    server.switch("STRICT");
+    eventually("the client is told", || {
+        get(&mut busy, "web").has("connection: close")
+    });
+    assert!(busy.is_closed());
+    assert!(idle.is_closed());
+    let before = app.seen().len();
+    assert!(
+        Raw::connect(server.at)
+            .send("GET / HTTP/1.1\r\nHost: web\r\n\r\n")
+            .is_closed()
+    );
+    assert_eq!(app.seen().len(), before);
+}
+
+#[tokio::test]
+async fn plaintext_http2_gets_goaway_once_the_policy_is_strict() {
+    let app = answering();
+    let server = Server::start(app.address, "HTTP", "PERMISSIVE", &[]);
+    let mut client = Client::connect(Front::H2, server.at).await;
+    assert_eq!(client.call(request("/")).await.status, 200);
+    server.switch("STRICT");
+    until("the connection ends", async || {
+        client.try_call(request("/")).await.is_err()
+    })
+    .await;
+}
+
+#[test]
+fn plaintext_bytes_end_after_the_policy_drain_and_mutual_tls_goes_on() {
+    let db = Greeter::start();
+    let server = Server::start(
+        db.address,
+        "TCP",
+        "PERMISSIVE",
+        &["--policy-drain", "200ms"],
+    );
+    let client = server.client("tcp");
+    let mut encrypted = client.leaves("10.96.0.1:80").stream();
+    assert_eq!(read_line(&mut encrypted), "greeting\n");
+    let mut plain = Raw::connect(server.at).stream();
+    assert_eq!(read_line(&mut plain), "greeting\n");
+    assert!(echoes(&mut plain));
+    server.switch("STRICT");
+    assert!(is_closed(&mut plain));
+    assert!(echoes(&mut encrypted));
+}
+
+#[test]
+fn plaintext_bytes_have_the_policy_drain_to_finish() {
+    let db = Greeter::start();
+    let server = Server::start(db.address, "TCP", "PERMISSIVE", &["--policy-drain", "1h"]);
+    let mut plain = Raw::connect(server.at).stream();
+    assert_eq!(read_line(&mut plain), "greeting\n");
+    server.switch("STRICT");
+    eventually("plain text is refused", || {
+        Raw::connect(server.at)
+            .send("query\n")
+            .try_read(1)
+            .is_none()
+    });
+    assert!(echoes(&mut plain));
+}
+
+#[test]
+fn mutual_tls_ends_once_it_is_disabled() {
+    let db = Greeter::start();
+    let server = Server::start(db.address, "TCP", "STRICT", &["--policy-drain", "200ms"]);
+    let client = server.client("tcp");
+    let mut encrypted = client.leaves("10.96.0.1:80").stream();
+    assert_eq!(read_line(&mut encrypted), "greeting\n");
+    server.switch("DISABLE");
+    assert!(is_closed(&mut encrypted));
+}
+
+#[test]
+fn upgraded_plaintext_connection_ends_after_the_policy_drain() {
+    let app = RawOrigin::start(|_, mut stream| {
+        read_head(&mut stream);
+        let switched =
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+        stream.write_all(switched.as_bytes()).unwrap();
+        let mut rest = [0; 64];
+        while let Ok(read @ 1..) = stream.read(&mut rest) {
+            stream.write_all(&rest[..read]).unwrap();
+        }
+    });
+    let server = Server::start(
+        app.address,
+        "HTTP",
+        "PERMISSIVE",
+        &["--policy-drain", "200ms"],
+    );
+    let mut client = Raw::connect(server.at);
+    client.send("GET / HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    assert_eq!(client.reply().status, 101);
+    client.send("ping");
+    assert_eq!(client.read(4), b"ping");
+    server.switch("STRICT");
+    assert!(client.is_closed());
+}

@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 use crate::diagnostic::codes::common::{SRC007, SRC008, SRC010, SRC011};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::errors::SourceError;
-use crate::source::stream::causes::{certificate_help, with_causes};
+use crate::source::stream::causes::{certificate_help, plain, with_causes};
 use crate::source::stream::report::Key;
 use crate::source::stream::stall::{Stalled, is_caused_by};
 
@@ -45,9 +45,13 @@ fn in_words(status: &Status) -> String {
 
 /// That a server cannot be followed.
 pub(super) fn unreachable(server: &str, reason: &str, is_settled: bool) -> Diagnostic {
-    let message = format!("the xDS server cannot be followed: {reason}");
+    let message = format!("the xDS server cannot be followed: {}", plain(reason));
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, server.into(), message);
+    let is_tls = reason.contains("frame with invalid size") || reason.contains("broken pipe");
     let fallback = match is_settled {
+        _ if is_tls && server.starts_with("xds+plaintext:") => {
+            "write xds:// and --control-ca if the server speaks TLS; it is connected to again, at least every 5 s"
+        }
         true => "what it sent last stays in effect; it is connected to again, at least every 5 s",
         false => {
             "check the address, --control-ca and the network; it is connected to again, at least every 5 s"

@@ -26,6 +26,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub async fn collect(api: Api, mut is_leader: watch::Receiver<bool>) {
     let mut latest = api.store.history().subscribe();
     let mut at = None;
+    let mut has_failed = false;
     loop {
         if !*is_leader.borrow_and_update() {
             at = None;
@@ -39,16 +40,18 @@ pub async fn collect(api: Api, mut is_leader: watch::Receiver<bool>) {
             Some(at) => api.collect_since(at).await,
         };
         match done {
-            Ok(Some(next)) => at = Some(next),
+            Ok(Some(next)) => (at, has_failed) = (Some(next), false),
             Ok(None) => tokio::select! {
                 changed = latest.changed() => if changed.is_err() { return },
                 Ok(()) = is_leader.changed() => {}
             },
             Err(error) => {
-                tracing::warn!(
-                    error = error.message,
-                    "objects without owners are not looked for"
-                );
+                if !std::mem::replace(&mut has_failed, true) {
+                    tracing::warn!(
+                        error = error.message,
+                        "objects without owners are not deleted"
+                    );
+                }
                 at = None;
                 tokio::time::sleep(PAUSE).await;
             }

@@ -45,11 +45,17 @@ fn in_words(status: &Status) -> String {
 
 /// That a server cannot be followed.
 pub(super) fn unreachable(server: &str, reason: &str, is_settled: bool) -> Diagnostic {
-    let message = format!("the xDS server cannot be followed: {}", plain(reason));
+    let is_tls = server.starts_with("xds+plaintext:")
+        && (reason.contains("frame with invalid size") || reason.contains("broken pipe"));
+    // A server with TLS does one or the other, by chance.
+    let plain = match is_tls {
+        true => "the server does not speak HTTP/2 without TLS, or closed the connection".to_owned(),
+        false => plain(reason),
+    };
+    let message = format!("the xDS server cannot be followed: {plain}");
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, server.into(), message);
-    let is_tls = reason.contains("frame with invalid size") || reason.contains("broken pipe");
     let fallback = match is_settled {
-        _ if is_tls && server.starts_with("xds+plaintext:") => {
+        _ if is_tls => {
             "write xds:// and --control-ca if the server speaks TLS; it is connected to again, at least every 5 s"
         }
         true => "what it sent last stays in effect; it is connected to again, at least every 5 s",

@@ -13,12 +13,17 @@ use super::reviews::{self, Review};
 use crate::resources::{self, Resource};
 use crate::status::Failure;
 
-/// The first sentence of what Istio and Kubernetes say of a field, after its kind and path. `tests/openapi/describe.py` writes it.
-const DESCRIPTIONS: &str = include_str!("openapi/descriptions.tsv");
+/// Descriptions of fields, each after its kind and path: the first sentences of those of Istio and Kubernetes, which
+/// `tests/openapi/describe.py` collects, and our own of kinds for several clusters.
+const DESCRIPTIONS: [&str; 2] = [
+    include_str!("openapi/descriptions.tsv"),
+    include_str!("openapi/descriptions-own.tsv"),
+];
 
 /// [`DESCRIPTIONS`] by kind and path.
 static BY_FIELD: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
-    let lines = DESCRIPTIONS.lines().filter_map(|line| {
+    let lines = DESCRIPTIONS.iter().flat_map(|text| text.lines());
+    let lines = lines.filter_map(|line| {
         let (kind, rest) = line.split_once('\t')?;
         let (path, text) = rest.split_once('\t')?;
         Some(((kind, path), text))
@@ -314,6 +319,13 @@ mod tests {
         assert!(text(http).contains("route rules"), "{}", text(http));
         assert!(text(&route["weight"]).starts_with("Weight specifies"));
         assert_eq!(http["items"].get("description"), None);
+        let document = super::document("apis/flomesh.io/v1alpha1").unwrap();
+        let policy = &document["components"]["schemas"]["io.flomesh.v1alpha1.GlobalTrafficPolicy"];
+        let targets = &policy["properties"]["spec"]["properties"]["targets"];
+        assert!(
+            text(targets).starts_with("Clusters that serve"),
+            "{targets}"
+        );
         assert!(document_v2()["definitions"]["io.flomesh.v1alpha1.ServiceImport"].is_object());
     }
 

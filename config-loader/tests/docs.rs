@@ -323,7 +323,8 @@ fn readme_lists_unsupported_kinds_and_fields() {
         .expect("the README has a place for the table");
     let (_, after) = rest.split_once(close).expect("the place ends");
     let mut table = String::from(
-        "| kind | API | fields whose effect a test shows | not yet |\n|---|---|---|---|\n",
+        "| kind | API | fields whose effect a test shows | applied, without a test of its own | not yet |\n\
+         |---|---|---|---|---|\n",
     );
     for row in kinds::rows() {
         let mut fields = fields(row);
@@ -332,11 +333,19 @@ fn readme_lists_unsupported_kinds_and_fields() {
             .iter()
             .filter(|(_, _, effect)| is_shown(effect))
             .count();
+        let untested = fields
+            .iter()
+            .filter(|(_, _, effect)| effect.starts_with("untested"));
+        let untested: Vec<String> = untested.map(|(path, ..)| format!("`{path}`")).collect();
+        let untested = match untested.is_empty() {
+            true => "none".to_owned(),
+            false => untested.join(", "),
+        };
         let group = group(row);
         let (kind, all, missing) = (row.kind, fields.len(), missing(row));
         let _ = writeln!(
             table,
-            "| {kind} | {group} | {working} of {all} | {missing} |"
+            "| {kind} | {group} | {working} of {all} | {untested} | {missing} |"
         );
     }
     check("README.md", &format!("{before}{open}{table}{close}{after}"));

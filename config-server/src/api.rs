@@ -2,12 +2,15 @@
 
 mod apply;
 pub mod changes;
+pub mod collector;
 pub mod decode;
 pub mod deletion;
 pub mod discovery;
 mod duplicates;
 pub mod lines;
 pub mod list;
+pub mod metadata;
+mod namespaces;
 pub mod openapi;
 mod operations;
 mod owners;
@@ -26,13 +29,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::object;
-use crate::resources::Resource;
 use crate::status::Failure;
 use crate::store::{Entry, Expected, Revision, Store, Written};
 use lines::Lines;
+pub use namespaces::DEFAULT;
 use owners::Owners;
 use params::Params;
 use respond::Answer;
@@ -167,32 +170,6 @@ impl Api {
             }
             Written::Mismatch => Ok(None),
         }
-    }
-
-    /// Makes the namespace of a new object, unless there is one.
-    pub(crate) async fn ensure_namespace(&self, namespace: Option<&str>) -> Result<(), Failure> {
-        let Some(namespace) = namespace else {
-            return Ok(());
-        };
-        let resource = Resource::namespaces();
-        let key = resource.key(None, namespace);
-        let (found, _) = self.store.get(&key).await?;
-        if let Some(found) = found {
-            let object = object::read(&found, resource, "v1");
-            if object::is_deleting(&object) {
-                let why = "unable to create new content because the namespace is being terminated";
-                return Err(Failure::forbidden(resource, namespace, why));
-            }
-            return Ok(());
-        }
-        let mut object = json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": namespace},
-        });
-        object::prepare_new(&mut object, resource, None, false);
-        // Another request may have been faster: the namespace is there all the same.
-        self.put(key, Expected::Absent, &mut object).await?;
-        Ok(())
     }
 }
 

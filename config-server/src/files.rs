@@ -22,6 +22,12 @@ pub fn make_private_dir(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether users outside of its group may use a directory.
+pub fn is_open_to_others(directory: &Path) -> bool {
+    let found = fs::metadata(directory);
+    found.is_ok_and(|found| found.permissions().mode() & 0o007 != 0)
+}
+
 /// Syncs the directory of a file, without which a new file may be gone after a power loss.
 ///
 /// # Errors

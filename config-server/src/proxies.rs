@@ -24,7 +24,7 @@ pub use histogram::Histogram;
 pub use report::{REPORT_BYTES_MAX, read, to_json};
 pub use sharing::share;
 use writes::Writes;
-pub use writes::follows;
+pub use writes::{follows, has_effect};
 
 /// A proxy that is silent for so long is forgotten.
 pub const TTL: Duration = Duration::from_secs(60);
@@ -61,9 +61,19 @@ pub struct ProxyView {
     pub newest: Option<Revision>,
     /// How long the newest change took that it has, from the write to the report.
     pub last_change: Option<Duration>,
+    /// The user who reports for it; empty if every user may.
+    pub subject: String,
 }
 
 impl ProxyView {
+    /// Checks that a user may report for this proxy, or have it forgotten.
+    ///
+    /// # Errors
+    /// If another user reports for it.
+    pub fn check_subject(&self, subject: Option<&str>) -> Result<(), NotTaken> {
+        check_subject(&self.subject, subject)
+    }
+
     /// Whether everything that it should have is in effect there.
     pub fn is_current(&self) -> bool {
         applied(&self.report) >= self.newest
@@ -79,9 +89,39 @@ pub fn applied(report: &Report) -> Option<Revision> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reporter(u64);
 
-/// There are too many proxies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
+/// The sender of a report.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sender<'a> {
+    /// The connection or stream that the report came by.
+    pub reporter: Option<Reporter>,
+    /// The user who may report for this proxy from now on; none for one who may report for every proxy.
+    pub subject: Option<&'a str>,
+}
+
+/// Why a report is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// There are [`PROXIES_MAX`] others.
+    Full,
+    /// Another user, of this name, reports for the proxy.
+    OfAnother(String),
+}
+
+impl std::fmt::Display for NotTaken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotTaken::Full => write!(
+                f,
+                "there are {PROXIES_MAX} proxies already; a proxy that does not report for 60 s is forgotten"
+            ),
+            NotTaken::OfAnother(subject) => write!(
+                f,
+                "the user {subject:?} reports for this proxy: use its token, or give each proxy a name of its own; a proxy that \
+                 does not report for 60 s is forgotten"
+            ),
+        }
+    }
+}
 
 /// The proxies of this server.
 #[derive(Debug, Default)]
@@ -109,6 +149,7 @@ struct Proxy {
     seen: Instant,
     seen_at: SystemTime,
     last_change: Option<Duration>,
+    subject: String,
     /// What the last report came by.
     reporter: Option<Reporter>,
     /// When it is forgotten unless it reports again: its reporter ended.
@@ -125,31 +166,37 @@ impl Proxies {
     ///
     /// # Errors
     /// If there are [`PROXIES_MAX`] others.
-    pub fn report(&self, report: Report, now: Instant) -> Result<ProxyView, Full> {
-        self.report_by(report, None, now)
+    pub fn report(&self, report: Report, now: Instant) -> Result<ProxyView, NotTaken> {
+        self.report_by(report, Sender::default(), now)
     }
 
-    /// Takes a report in that came by a reporter. Returns the proxy as it is known now.
+    /// Takes a report in. Returns the proxy as it is known now.
     ///
     /// # Errors
-    /// If there are [`PROXIES_MAX`] others.
+    /// If there are [`PROXIES_MAX`] others, or if another user reports for the proxy.
     pub fn report_by(
         &self,
         report: Report,
-        reporter: Option<Reporter>,
+        sender: Sender<'_>,
         now: Instant,
-    ) -> Result<ProxyView, Full> {
+    ) -> Result<ProxyView, NotTaken> {
         let mut known = self.lock();
         let Known {
             proxies,
+            remote,
             writes,
             times,
             ..
         } = &mut *known;
         let key = (report.namespace.clone(), report.name.clone());
+        let of_own = proxies.get(&key).map(|proxy| &proxy.subject);
+        let of_remote = || remote.get(&key).map(|view| &view.subject);
+        if let Some(known) = of_own.or_else(of_remote) {
+            check_subject(known, sender.subject)?;
+        }
         let is_known = proxies.contains_key(&key);
         if !is_known && proxies.len() >= PROXIES_MAX {
-            return Err(Full);
+            return Err(NotTaken::Full);
         }
         let proxy = proxies.entry(key).or_insert_with(|| Proxy {
             report: report.clone(),
@@ -157,10 +204,14 @@ impl Proxies {
             seen: now,
             seen_at: SystemTime::now(),
             last_change: None,
-            reporter,
+            subject: String::new(),
+            reporter: None,
             leaves: None,
         });
-        (proxy.reporter, proxy.leaves) = (reporter, None);
+        (proxy.reporter, proxy.leaves) = (sender.reporter, None);
+        if let Some(subject) = sender.subject {
+            subject.clone_into(&mut proxy.subject);
+        }
         let differs = !is_known || proxy.report != report;
         // What was written before the proxy was heard of says nothing about its time.
         if let (Some(before), Some(after)) = (applied(&proxy.report), applied(&report)) {
@@ -314,6 +365,15 @@ impl Proxies {
     }
 }
 
+fn check_subject(known: &str, subject: Option<&str>) -> Result<(), NotTaken> {
+    match subject {
+        Some(subject) if !known.is_empty() && known != subject => {
+            Err(NotTaken::OfAnother(known.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn view(proxy: &Proxy, writes: &Writes) -> ProxyView {
     ProxyView {
         report: proxy.report.clone(),
@@ -321,6 +381,7 @@ fn view(proxy: &Proxy, writes: &Writes) -> ProxyView {
         seen: proxy.seen_at,
         newest: writes.newest_for(&proxy.report),
         last_change: proxy.last_change,
+        subject: proxy.subject.clone(),
     }
 }
 

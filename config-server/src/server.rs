@@ -1,6 +1,7 @@
 //! The HTTPS server: connections, users, and the way of a request to the API.
 
 mod accept;
+mod body;
 mod dispatch;
 mod report_watch;
 mod reports;

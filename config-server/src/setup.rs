@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::access::attempts::Attempts;
 use crate::access::{Role, pki, tokens};
-use crate::api::Api;
+use crate::api::{Api, DEFAULT, collector};
 use crate::audit::Audit;
 use crate::conditions;
 use crate::files;
@@ -101,6 +101,8 @@ impl Running {
         let mut tasks = JoinSet::new();
         let (store, proxies) = (self.store(), self.proxies());
         tasks.spawn(proxies::follow_writes(store, Arc::clone(&proxies)));
+        let api = self.server.api.clone();
+        tasks.spawn(collector::collect(api, self.is_leader.clone()));
         if let Some(shared) = &self.shared {
             tasks.spawn(proxies::share(shared.clone(), proxies));
         }
@@ -136,6 +138,12 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
     let data = &settings.data;
     let in_data = |error: std::io::Error| format!("{}: {error}", data.display());
     files::make_private_dir(data).map_err(in_data)?;
+    if files::is_open_to_others(data) {
+        tracing::warn!(
+            directory = %data.display(),
+            "other users can list or change the data directory, which holds keys and tokens: run `chmod 700` on it"
+        );
+    }
     // The lock comes first: it keeps a second server from changing anything.
     let lock = files::lock(&data.join("lock"))?;
     files::unfinished(data)?;
@@ -163,6 +171,12 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
     }
     let shared = settings.etcd.as_ref().map(Shared::new).transpose()?;
     let (api, proxies, metrics) = (Api::new(store), Arc::default(), Arc::default());
+    if let Err(error) = api.ensure_namespace(Some(DEFAULT)).await {
+        tracing::warn!(
+            error = error.message,
+            "the namespace {DEFAULT:?} cannot be made"
+        );
+    }
     let server = Server {
         xds: Streams::new(&api, &proxies, &metrics),
         api,
@@ -201,10 +215,19 @@ async fn open(
         let users = Users::InFile(tokens::file_in(data));
         return Ok((Arc::new(store), users, is_leader));
     };
+    let shared = Shared::new(etcd)?;
+    if let Some(backup) = shared
+        .restoring()
+        .await
+        .map_err(|error| error.to_string())?
+    {
+        return Err(format!(
+            "etcd has a part of a backup, {backup}, whose restore did not finish: run `strait control restore` again"
+        ));
+    }
     let mirror = Arc::new(Mirror::default());
     let store = EtcdStore::open(etcd, settings.history, &mirror).await?;
     let is_leader = store.follow_leadership();
-    let shared = Shared::new(etcd)?;
     let own = pki::Authority::in_dir(data)?;
     let value = serde_json::to_vec(&own).map_err(|error| error.to_string())?;
     let value = shared.authority(value.into()).await;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use futures_util::{Stream, stream};
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, StreamBody};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use tokio::sync::mpsc;
 use tonic::server::{Grpc, StreamingService};
 use tonic::{Status, Streaming};
@@ -27,7 +27,7 @@ use self::form::{Form, Incremental, StateOfTheWorld};
 use self::session::Session;
 use crate::access::{Guard, User};
 use crate::api::Api;
-use crate::api::respond::Body;
+use crate::api::respond::{self, Body};
 use crate::metrics::Metrics;
 use crate::proxies::Proxies;
 use crate::status::Failure;
@@ -107,6 +107,10 @@ fn refuse(status: Status) -> Response<Body> {
 /// The same response with a body that cannot fail: an error of a stream is in its trailers.
 fn body_of(response: Response<tonic::body::Body>) -> Response<Body> {
     response.map(|body| {
+        // A refusal is one frame of headers, which ends the stream.
+        if body.is_end_stream() {
+            return respond::full("");
+        }
         let frames = stream::unfold(body, |mut body| async {
             let frame = body.frame().await?.ok()?;
             Some((Ok(frame), body))

@@ -34,6 +34,7 @@ mod pod;
 pub mod run;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -73,6 +74,7 @@ pub enum Command {
     /// Serve, and follow every change of the configuration
     Run(Box<run::RunArgs>),
     /// Check a configuration: every finding with its location and fix
+    #[command(visible_alias = "validate")]
     Check(check::CheckArgs),
     /// Show why a request goes where it goes
     Explain(explain::ExplainArgs),
@@ -94,6 +96,8 @@ pub enum Command {
     Backend(backend::BackendArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
+    /// Print the version
+    Version,
 }
 
 /// Parses the command line and runs it.
@@ -116,13 +120,28 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     ExitCode::from(code.unwrap_or(EXIT_INTERNAL))
 }
 
+/// The command line. The demo shows its own screen, on which only warnings are worth a line.
+fn command_line() -> clap::Command {
+    Cli::command().mut_subcommand("demo", |demo| {
+        demo.mut_arg("log_level", |level| level.default_value("warn"))
+    })
+}
+
+fn version() -> u8 {
+    let line = command_line().render_version();
+    match std::io::stdout().write_all(line.as_bytes()) {
+        Ok(()) => EXIT_DONE,
+        Err(_) => EXIT_INTERNAL, // the reader went away
+    }
+}
+
 fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let matches = Cli::command().try_get_matches_from(args)?;
+    let matches = command_line().try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     if let Command::Run(args) = &mut cli.command
         && let Some(run) = matches.subcommand_matches("run")
     {
-        args.given = fit::GivenFlags::of(&Cli::command(), run);
+        args.given = fit::GivenFlags::of(&command_line(), run);
     }
     Ok(cli)
 }
@@ -140,7 +159,8 @@ fn dispatch(command: &Command) -> u8 {
         Command::Control(args) => control::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Backend(args) => backend::run(args),
-        Command::Completions(args) => completions::run(args, Cli::command()),
+        Command::Completions(args) => completions::run(args, command_line()),
+        Command::Version => version(),
     }
 }
 

@@ -396,8 +396,29 @@ fn one_line(diagnostic: &Diagnostic) -> String {
         .help
         .as_deref()
         .map_or_else(String::new, |help| format!("; {help}"));
+    let related = diagnostic.related.iter();
+    let related: String = related
+        .map(|(location, what)| format!("; {what}: {location}"))
+        .collect();
     format!(
-        "{place}: {}{field}: {}{help}",
+        "{place}: {}{field}: {}{help}{related}",
         diagnostic.code, diagnostic.message
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logged_finding_names_related_locations() {
+        let text = b"kind: Gateway\nmetadata: {name: \"a, namespace: b}\nspec: {}\nother: \"c\"\n";
+        let mut found = config_loader::Diagnostics::default();
+        config_loader::load_bytes("a.yaml", text, &mut found);
+        let line = one_line(found.iter().next().unwrap());
+        assert!(
+            line.ends_with("; this is not closed: a.yaml:2:11"),
+            "{line}"
+        );
+    }
 }

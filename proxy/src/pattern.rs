@@ -35,6 +35,15 @@ impl Pattern {
     pub fn is_match(&self, value: &[u8]) -> bool {
         self.0.compiled.is_match(value)
     }
+
+    /// Whether a part of a value matches an expression that has to match the whole of it. Compiles the expression once more.
+    pub fn matches_part(&self, value: &[u8]) -> bool {
+        let anchored = self.0.compiled.as_str();
+        let inner = anchored.strip_prefix(r"\A(?:");
+        let inner = inner.and_then(|inner| inner.strip_suffix(r")\z"));
+        let part = inner.and_then(|inner| Regex::new(inner).ok());
+        part.is_some_and(|part| part.find(value).is_some_and(|found| !found.is_empty()))
+    }
 }
 
 #[cfg(test)]

@@ -224,7 +224,7 @@ fn refused(source: &Source) -> impl Iterator<Item = Diagnostic> {
     let refused = exports.filter(|export| !is_accepted(export));
     refused.map(|export| {
         let message =
-            "the export is refused by its status (Valid=False or Conflict=True): it is not imported";
+            "the export is rejected by its status (Valid=False or Conflict=True): it is not imported";
         let field = ("status.conditions", Line::default());
         let message = message.to_owned();
         let mut found = finding(export, field, (Severity::Warning, IM003), message);

@@ -15,6 +15,12 @@ use crate::diagnostic::codes::common::{YAML001, YAML003, YAML004, YAML007, YAML0
 use crate::diagnostic::{Code, Diagnostic, Locator, Severity};
 use crate::span::Span;
 
+/// The fix for a text that YAML takes for an alias.
+const QUOTE_STAR: &str =
+    "quote a text that begins with `*`, such as `\"*\"` or `\"*.example.com\"`";
+/// The fix for the template of a chart.
+const RENDER_TEMPLATE: &str = "this is a template that is not rendered: check its output, as in `helm template . | strait check -`";
+
 /// Reads one document. Without a tree it cannot be used at all; with one, what was found may still be errors.
 pub fn tree(locator: &Locator<'_>, found: &mut Vec<Diagnostic>) -> Option<Node> {
     let text = join_surrogates(locator.text);
@@ -347,7 +353,11 @@ impl Builder<'_> {
                 self.error(YAML007, span, "a key is missing".to_owned());
             }
             Value::List(_) | Value::Map(_) => {
-                self.error(YAML007, span, "a key is not a text".to_owned());
+                let is_template = self.locator.text.contains("{{");
+                let found = self.error(YAML007, span, "a key is not a text".to_owned());
+                if is_template {
+                    found.help(RENDER_TEMPLATE);
+                }
             }
         }
         Pending::Invalid
@@ -453,6 +463,8 @@ impl Builder<'_> {
         let open = open.filter(|&start| after(start).starts_with(['[', '{']));
         let opened = open.map(|start| self.locator.location(Span::new(start, start + 1)));
         let info = error.info();
+        let begins_alias = info.contains("anchor or alias") && after(at).starts_with('*');
+        let is_template = !self.locator.secret && self.locator.text.contains("{{");
         let found = if at >= written {
             // Nothing stands at the end of the text: the last character is the place nearest to it.
             let last = self.locator.text[..written]
@@ -475,12 +487,18 @@ impl Builder<'_> {
             found.help("quote a text that holds `: `, and check the indentation of this line and of the one above");
         } else if info.contains("unknown anchor") {
             found.code = YAML011;
+            found.help(QUOTE_STAR);
+        } else if begins_alias {
+            found.message = "`*` begins an alias, and a name has to follow".to_owned();
+            found.help(QUOTE_STAR);
         } else if info.contains("recursion limit") {
             // The parser's own limit, met when it looks ahead for the end of a key.
             found.code = YAML004;
             found.message = format!("nested more than {DEPTH_MAX} levels deep");
         }
-        if let Some(location) = opened.filter(|_| found.code == YAML001) {
+        if is_template {
+            found.help(RENDER_TEMPLATE);
+        } else if let Some(location) = opened.filter(|_| found.code == YAML001 && !begins_alias) {
             found.related(location, "this is not closed");
         }
         Stop

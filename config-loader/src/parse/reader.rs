@@ -143,7 +143,12 @@ impl<'a> Reader<'a> {
                 true => format!("write the unit, too: `{written}s`"),
                 false => format!("quote it: `\"{written}\"`"),
             };
-            let message = format!("expected a text, but YAML reads `{written}` as {what}");
+            // A client of an API server may have written YAML, which it has read itself.
+            let is_json = self.locator.text.trim_start().starts_with('{');
+            let message = match is_json {
+                true => format!("expected a text, found {what}: `{written}`"),
+                false => format!("expected a text, but YAML reads `{written}` as {what}"),
+            };
             (message, help)
         };
         self.record(

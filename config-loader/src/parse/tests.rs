@@ -66,6 +66,15 @@ fn show(found: Vec<Diagnostic>, root: Option<&Node>, locator: &Locator<'_>) -> S
     out.trim_end().to_owned()
 }
 
+/// The findings in a text that is no YAML, as [`show`] writes it.
+fn findings(text: &str) -> String {
+    with_locator(text, |locator| {
+        let mut found = Vec::new();
+        let root = tree(locator, &mut found);
+        show(found, root.as_ref(), locator)
+    })
+}
+
 fn check_tree(text: &str, wanted: &str) {
     with_locator(text, |locator| {
         let mut found = Vec::new();
@@ -173,6 +182,49 @@ fn number_for_a_duration_is_reported_as_lacking_a_unit() {
 }
 
 #[test]
+fn json_is_not_called_yaml() {
+    check_read(
+        "{\"text\": true, \"labels\": {\"a\": 4}}",
+        "CM028 1:10 text: expected a text, found a boolean: `true` (quote it: `\"true\"`)\n\
+         CM028 1:32 labels.a: expected a text, found a number: `4` (quote it: `\"4\"`)",
+    );
+}
+
+#[test]
+fn unquoted_stars_and_templates_are_named() {
+    let star = "(quote a text that begins with `*`, such as `\"*\"` or `\"*.example.com\"`)";
+    let alias = "`*` begins an alias, and a name has to follow";
+    for (text, place) in [("hosts: [*]\n", "1:9"), ("hosts:\n- *\n", "2:3")] {
+        let found = findings(text);
+        assert!(
+            found.starts_with(&format!("YAML001 {place} : {alias}")),
+            "{found}"
+        );
+        assert!(
+            found.contains(star) && !found.contains("not closed"),
+            "{found}"
+        );
+    }
+    let found = findings("hosts:\n- *.example.com\n");
+    assert!(
+        found.starts_with("YAML011 2:3") && found.contains(star),
+        "{found}"
+    );
+    for text in [
+        "{{- if .Values.enabled }}\nkind: a\n{{- end }}\n",
+        "metadata:\n  name: {{ .Release.Name }}\n",
+        "hosts:\n  {{- range .Values.hosts }}\n  - {{ . }}\n  {{- end }}\n",
+    ] {
+        let found = findings(text);
+        let first = found.lines().next().unwrap();
+        assert!(
+            first.contains("(this is a template that is not rendered"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
 fn unquoted_booleans_and_numbers_are_not_strings() {
     check_read(
         "text: no\nlabels: {a: on, b: 1.10, c: y, d: \"on\"}\nlist: [0755, 1e3]\n",
@@ -241,7 +293,8 @@ fn malformed_documents_are_rejected_at_the_location_of_the_error() {
     );
     check_tree(
         "a: *b\n",
-        "YAML011 1:4 : while parsing node, found unknown anchor",
+        "YAML011 1:4 : while parsing node, found unknown anchor (quote a text that begins with `*`, such as `\"*\"` or \
+         `\"*.example.com\"`)",
     );
     check_tree(
         "a: &b [*b]\n",

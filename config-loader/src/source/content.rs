@@ -44,7 +44,7 @@ pub fn strip(kind: Kind, reader: Reader, object: &mut Value) {
 }
 
 /// A hash of what has an effect on a proxy. Objects of one name with the same hash are taken for the same.
-pub(in crate::source) fn of(kind: Kind, object: &Value) -> u64 {
+pub fn of(kind: Kind, object: &Value) -> u64 {
     let mut hash = Hash(XxHash64::with_seed(0));
     let mut add = |path: [&str; 2], part: &Value| {
         // A hash takes everything.

@@ -20,6 +20,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{Role, User};
 use crate::files;
+use crate::object;
 
 /// What to do about a CA that is lost.
 const WAY_OUT: &str = "restore ca.crt and ca.key from a backup (`strait control restore`), or remove both for a new CA, whose \
@@ -201,6 +202,22 @@ pub fn user_of(certificate: &CertificateDer<'_>) -> Option<User> {
         text.strip_prefix("strait:")?.parse::<Role>().ok()
     });
     roles.next().map(|role| User { name, role })
+}
+
+/// Reads a name for a server certificate.
+///
+/// # Errors
+/// If it is no host name and no IP address.
+pub fn parse_name(text: &str) -> Outcome<String> {
+    let host = text.strip_prefix("*.").unwrap_or(text);
+    let is_host = !host.is_empty() && object::is_name(&host.to_ascii_lowercase());
+    if is_host || text.parse::<IpAddr>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    Err(
+        "it is no host name and no IP address; write one such as control.example.com or 10.0.0.1"
+            .to_owned(),
+    )
 }
 
 /// The names that a server certificate needs for an address that is listened on.

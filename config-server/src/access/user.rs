@@ -67,6 +67,11 @@ impl User {
         Err(Failure::forbidden(target.resource, name, why))
     }
 
+    /// The name by which the reports of its proxies are tied to the user; none for one that may write every report.
+    pub fn subject(&self) -> Option<&str> {
+        (self.role != Role::Admin).then_some(&*self.name)
+    }
+
     /// Checks that the user may send a request to a path that is about no object.
     ///
     /// # Errors

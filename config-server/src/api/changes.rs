@@ -10,7 +10,7 @@ use super::params::FieldValidation;
 use super::respond::Answer;
 use super::route::Target;
 use super::{ATTEMPTS_MAX, Api, Call, Change};
-use super::{operations, strategic, validation};
+use super::{metadata, operations, strategic, validation};
 use crate::fields::managers::{self, Writer};
 use crate::object;
 use crate::resources::Resource;
@@ -120,6 +120,7 @@ impl Api {
         object::prepare_new(&mut object, resource, namespace, false);
         let mut warnings = options.warnings.clone();
         warnings.extend(validation::check(resource, &mut object, options.fields)?);
+        metadata::check(&object, None, resource)?;
         options.note(&mut object, &Value::Null, target);
         let key = target.key(&name);
         let after = if options.is_dry_run {
@@ -150,7 +151,9 @@ impl Api {
         let mut wanted = decode::body(&call.content_type, &call.body)?;
         decode::fits(&mut wanted, &call.target)?;
         let resource = call.target.resource;
-        if object::meta(&wanted, "resourceVersion").is_empty() {
+        // Of most of its own kinds, Kubernetes replaces any version then.
+        let is_any = resource.is_of_kubernetes() && resource.kind != "Lease";
+        if object::meta(&wanted, "resourceVersion").is_empty() && !is_any {
             let message = "Invalid value: 0x0: must be specified for an update";
             let cause = Cause::of_field("metadata.resourceVersion", message);
             // Without the object there is nothing to update, whatever the revision.
@@ -249,6 +252,7 @@ impl Api {
                 false => validation::check,
             };
             let warnings = check(resource, &mut object, options.fields).map_err(unreadable)?;
+            metadata::check(&object, Some(&current), resource)?;
             // After the check, which drops the fields that the kind does not have.
             object::raise_generation(&mut object, &current);
             options.note(&mut object, &current, target);
@@ -284,7 +288,8 @@ impl Api {
         object: &mut Value,
     ) -> Result<Option<Revision>, Failure> {
         let key = target.key(name);
-        if object::is_deleting(object) && !object::has_finalizers(object) {
+        let is_namespace = target.resource == Resource::namespaces();
+        if object::is_deleting(object) && !object::has_finalizers(object) && !is_namespace {
             let written = self.store.write(key, Expected::At(revision), None).await?;
             let Written::Done(revision) = written else {
                 return Ok(None);
@@ -297,6 +302,7 @@ impl Api {
             self.release_dependents(&owner, false).await?;
             return Ok(Some(revision));
         }
+        // A namespace that is being deleted goes once it is empty, which the collector sees to.
         self.put(key, Expected::At(revision), object).await
     }
 }

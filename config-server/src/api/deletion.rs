@@ -10,11 +10,11 @@ use crate::clock;
 use crate::object;
 use crate::resources::{self, Resource};
 use crate::status::{Cause, Failure};
-use crate::store::{Entry, Expected, Revision, Scan, Written};
+use crate::store::{Expected, Revision, Written};
 
 /// What a request says about a deletion.
 #[derive(Clone, Debug, Default)]
-struct Options {
+pub(super) struct Options {
     is_dry_run: bool,
     uid: Option<String>,
     revision: Option<String>,
@@ -74,7 +74,7 @@ impl Options {
         Ok(options)
     }
 
-    fn meets(&self, target: &Target, name: &str, object: &Value) -> Result<(), Failure> {
+    pub(super) fn meets(&self, target: &Target, name: &str, object: &Value) -> Result<(), Failure> {
         for (wanted, field, what) in [
             (&self.uid, "uid", "UID"),
             (&self.revision, "resourceVersion", "ResourceVersion"),
@@ -117,20 +117,34 @@ fn unsupported(value: &Value, known: &str) -> String {
 impl Api {
     pub(super) async fn delete(&self, call: &Call, name: &str) -> Result<Change, Failure> {
         let options = Options::of(call)?;
-        let target = &call.target;
-        if target.resource.kind == "Namespace" && !options.is_dry_run {
-            self.entry(target, name).await?;
-            self.empty_namespace(name).await?;
-        }
-        self.delete_one(target, name, &options).await
+        self.delete_one(&call.target, name, &options).await
     }
 
-    async fn delete_one(
+    /// Deletes an object unless it has changed since.
+    pub(super) async fn delete_at(&self, key: &str, revision: Revision) -> Result<(), Failure> {
+        let Some((target, name)) = target_of_key(key) else {
+            return Ok(());
+        };
+        let options = Options {
+            revision: Some(revision.to_string()),
+            ..Options::default()
+        };
+        match self.delete_one(&target, name, &options).await {
+            Err(failure) if failure.code == StatusCode::NOT_FOUND => Ok(()),
+            Err(failure) if failure.code == StatusCode::CONFLICT => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    pub(super) async fn delete_one(
         &self,
         target: &Target,
         name: &str,
         options: &Options,
     ) -> Result<Change, Failure> {
+        if target.resource == Resource::namespaces() && !options.is_dry_run {
+            return Box::pin(self.delete_namespace(target, name, options)).await;
+        }
         for _ in 0..ATTEMPTS_MAX {
             let entry = self.entry(target, name).await?;
             let mut object = object::read(&entry, target.resource, target.version);
@@ -187,7 +201,8 @@ impl Api {
     pub(super) async fn delete_collection(&self, call: &Call) -> Result<Change, Failure> {
         let options = Options::of(call)?;
         let target = &call.target;
-        if target.namespace.is_none() && target.resource.api.is_namespaced {
+        let is_of_all = target.namespace.is_none() && target.resource.api.is_namespaced;
+        if is_of_all || target.resource == Resource::namespaces() {
             return Err(Failure::method_not_allowed());
         }
         for object in self.list(call).await?.items {
@@ -207,32 +222,6 @@ impl Api {
             before: None,
             after: Some(self.store.history().latest()),
         })
-    }
-
-    async fn entries(&self, prefix: String) -> Result<Vec<Entry>, Failure> {
-        let scan = Scan {
-            prefix,
-            ..Scan::default()
-        };
-        Ok(self.store.scan(scan).await?.entries)
-    }
-
-    /// Deletes everything in a namespace.
-    async fn empty_namespace(&self, namespace: &str) -> Result<(), Failure> {
-        for resource in resources::all()
-            .iter()
-            .filter(|r| r.api.is_namespaced && !r.is_report())
-        {
-            for entry in self.entries(resource.prefix(Some(namespace))).await? {
-                let name = entry.key.rsplit('/').next().unwrap_or("").to_owned();
-                let target = target_of(resource, Some(namespace));
-                match Box::pin(self.delete_one(&target, &name, &Options::default())).await {
-                    Err(failure) if failure.code == StatusCode::NOT_FOUND => {}
-                    other => drop(other?),
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Deletes what only this owner owned; or takes the owner from it. An owner in a namespace owns in that namespace only.
@@ -303,7 +292,16 @@ pub(super) struct Owner<'a> {
     pub(super) revision: Revision,
 }
 
-fn target_of(resource: &'static Resource, namespace: Option<&str>) -> Target {
+/// The place and the name of the object with that key.
+pub(super) fn target_of_key(key: &str) -> Option<(Target, &str)> {
+    let resource = resources::of_key(key)?;
+    let mut parts = key.rsplit('/');
+    let name = parts.next()?;
+    let namespace = parts.next().filter(|_| resource.api.is_namespaced);
+    Some((target_of(resource, namespace), name))
+}
+
+pub(super) fn target_of(resource: &'static Resource, namespace: Option<&str>) -> Target {
     Target {
         resource,
         version: resource.versions[0],
@@ -313,7 +311,7 @@ fn target_of(resource: &'static Resource, namespace: Option<&str>) -> Target {
     }
 }
 
-fn mark_deleted(object: &mut Value) {
+pub(super) fn mark_deleted(object: &mut Value) {
     let metadata = object::metadata_mut(object);
     if !metadata.contains_key("deletionTimestamp") {
         metadata.insert("deletionTimestamp".to_owned(), clock::now().into());
@@ -326,7 +324,7 @@ fn mark_deleted(object: &mut Value) {
     }
 }
 
-fn deleted(resource: &Resource, name: &str, uid: &str) -> Value {
+pub(super) fn deleted(resource: &Resource, name: &str, uid: &str) -> Value {
     let mut details = json!({"name": name, "kind": resource.api.plural, "uid": uid});
     if !resource.group.is_empty() {
         details["group"] = resource.group.into();

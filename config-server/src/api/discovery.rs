@@ -17,16 +17,16 @@ pub const VERBS: [&str; 8] = [
     "update",
     "watch",
 ];
-/// What can be done with reports of proxies.
-const REPORT_VERBS: [&str; 7] = [
+/// The verbs of namespaces and of reports of proxies.
+const SINGLE_VERBS: [&str; 7] = [
     "create", "delete", "get", "list", "patch", "update", "watch",
 ];
 /// What can be done with the status of objects.
 pub const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 fn verbs(resource: &Resource) -> &'static [&'static str] {
-    match resource.is_report() {
-        true => &REPORT_VERBS,
+    match resource.is_report() || resource == Resource::namespaces() {
+        true => &SINGLE_VERBS,
         false => &VERBS,
     }
 }

@@ -2,7 +2,8 @@
 
 pub mod protobuf;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
 
 use config_loader::kinds::{Body, Row};
 use serde_json::{Map, Value, json};
@@ -11,6 +12,24 @@ use super::discovery::in_version;
 use super::reviews::{self, Review};
 use crate::resources::{self, Resource};
 use crate::status::Failure;
+
+/// Descriptions of fields, each after its kind and path: the first sentences of those of Istio and Kubernetes, which
+/// `tests/openapi/describe.py` collects, and our own of kinds for several clusters.
+const DESCRIPTIONS: [&str; 2] = [
+    include_str!("openapi/descriptions.tsv"),
+    include_str!("openapi/descriptions-own.tsv"),
+];
+
+/// [`DESCRIPTIONS`] by kind and path.
+static BY_FIELD: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
+    let lines = DESCRIPTIONS.iter().flat_map(|text| text.lines());
+    let lines = lines.filter_map(|line| {
+        let (kind, rest) = line.split_once('\t')?;
+        let (path, text) = rest.split_once('\t')?;
+        Some(((kind, path), text))
+    });
+    lines.collect()
+});
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
@@ -226,19 +245,29 @@ struct Tree {
 }
 
 impl Tree {
+    /// The schema of a field of a kind, with its description.
+    fn schema(&self, kind: &str, path: &str) -> Value {
+        let mut schema = self.shape(kind, path);
+        if let Some(text) = BY_FIELD.get(&(kind, path)) {
+            schema["description"] = (*text).into();
+        }
+        schema
+    }
+
     /// The schema of what it holds.
-    fn schema(&self) -> Value {
+    fn shape(&self, kind: &str, path: &str) -> Value {
         if let Some(items) = self.fields.get("[]") {
-            return json!({"type": "array", "items": items.schema()});
+            return json!({"type": "array", "items": items.shape(kind, path)});
         }
         if let Some(values) = self.fields.get("*") {
-            return json!({"type": "object", "additionalProperties": values.schema()});
+            let path = format!("{path}.*");
+            return json!({"type": "object", "additionalProperties": values.schema(kind, &path)});
         }
         if !self.fields.is_empty() {
-            let fields = self
-                .fields
-                .iter()
-                .map(|(name, field)| (name.clone(), field.schema()));
+            let fields = self.fields.iter().map(|(name, field)| {
+                let path = format!("{path}.{name}");
+                (name.clone(), field.schema(kind, &path))
+            });
             return json!({"type": "object", "properties": fields.collect::<Map<_, _>>()});
         }
         match self.holds {
@@ -270,7 +299,7 @@ fn add_fields(row: &Row, properties: &mut Value) {
         at.holds = field.holds;
     }
     for (name, field) in &root.fields {
-        properties[name] = field.schema();
+        properties[name] = field.schema(row.kind.as_str(), name);
     }
 }
 
@@ -286,6 +315,17 @@ mod tests {
         assert_eq!(http["type"], "array", "{http}");
         let route = &http["items"]["properties"]["route"]["items"]["properties"];
         assert_eq!(route["weight"]["type"], "number", "{route}");
+        let text = |value: &Value| value["description"].as_str().unwrap().to_owned();
+        assert!(text(http).contains("route rules"), "{}", text(http));
+        assert!(text(&route["weight"]).starts_with("Weight specifies"));
+        assert_eq!(http["items"].get("description"), None);
+        let document = super::document("apis/flomesh.io/v1alpha1").unwrap();
+        let policy = &document["components"]["schemas"]["io.flomesh.v1alpha1.GlobalTrafficPolicy"];
+        let targets = &policy["properties"]["spec"]["properties"]["targets"];
+        assert!(
+            text(targets).starts_with("Clusters that serve"),
+            "{targets}"
+        );
         assert!(document_v2()["definitions"]["io.flomesh.v1alpha1.ServiceImport"].is_object());
     }
 

@@ -71,11 +71,15 @@ impl Known {
     }
 }
 
+/// Whether a stored object may have owners, by a cheap look at its text: hardly any object has.
+pub(super) fn names_owners(value: &Bytes) -> bool {
+    const FIELD: &[u8] = b"\"ownerReferences\"";
+    value.windows(FIELD.len()).any(|window| window == FIELD)
+}
+
 /// The UIDs of the owners of a stored object.
 fn owners_in(value: &Bytes) -> Vec<Arc<str>> {
-    // A cheap look at the text first: hardly any object has an owner.
-    const FIELD: &[u8] = b"\"ownerReferences\"";
-    if !value.windows(FIELD.len()).any(|window| window == FIELD) {
+    if !names_owners(value) {
         return Vec::new();
     }
     let object: Value = serde_json::from_slice(value).unwrap_or_default();

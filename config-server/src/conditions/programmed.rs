@@ -73,6 +73,10 @@ impl Followers {
             let of_object = self.rejected.entry(rejected.object.clone()).or_default();
             of_object.push(format!("{name}: {reason}"));
         }
+        // Before it has taken anything, a proxy that connects would be late with every object.
+        if report.status.revision.is_none() {
+            return;
+        }
         let one = (applied(&report).unwrap_or(0), name);
         let is_alike = |group: &&mut Group| {
             group.example.spec.namespaces == report.spec.namespaces
@@ -116,6 +120,7 @@ impl Followers {
         );
         if let Some(rejected) = self.rejected.get(&object) {
             let count = rejected.len();
+            let total = total.max(count);
             let message = format!("rejected by {count} of {total} proxies: {}", some(rejected));
             return wanted(Some(false), "Rejected", message);
         }

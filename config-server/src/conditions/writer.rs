@@ -88,8 +88,18 @@ async fn store(api: &Api, write: &Write) -> Outcome {
     };
     match api.change(&call).await {
         Ok(_) => Outcome::Done,
+        // The store itself says that it cannot be written, and when it can be again.
+        Err(failure) if is_of_store(failure.code) => Outcome::Failed,
         Err(failure) => outcome(write, failure.code, &failure.message),
     }
+}
+
+fn is_of_store(code: StatusCode) -> bool {
+    [
+        StatusCode::INSUFFICIENT_STORAGE,
+        StatusCode::SERVICE_UNAVAILABLE,
+    ]
+    .contains(&code)
 }
 
 /// What an error means for a write.

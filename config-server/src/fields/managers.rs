@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Path, Set, from_json, is_key, leaves, set, shown, to_json, unset};
+use crate::api::metadata::ANNOTATION_BYTES_MAX;
 use crate::clock;
 use crate::object;
 use crate::status::Cause;
@@ -13,8 +14,6 @@ use crate::status::Cause;
 const KUBECTL: &str = "kubectl";
 /// Annotation in which `kubectl apply` without it keeps what it applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The most bytes of all annotations of an object.
-const ANNOTATION_BYTES_MAX: usize = 256 << 10;
 
 /// Who writes, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -38,6 +38,8 @@ struct Record {
     seen: u64,
     /// Seconds.
     last_change: Option<f64>,
+    #[serde(default)]
+    subject: String,
 }
 
 /// What this replica has put into etcd.
@@ -159,6 +161,7 @@ fn record(view: ProxyView) -> Record {
         created: seconds(view.created),
         seen: seconds(view.seen),
         last_change: view.last_change.map(|took| took.as_secs_f64()),
+        subject: view.subject,
         namespace: view.report.namespace,
         name: view.report.name,
         spec: view.report.spec,
@@ -176,6 +179,7 @@ fn read(value: &[u8]) -> Vec<ProxyView> {
         last_change: record
             .last_change
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        subject: record.subject,
         report: Report {
             namespace: record.namespace,
             name: record.name,

@@ -131,7 +131,10 @@ fn number_of_proxies_is_limited() {
             .report(report(&number.to_string(), "1"), now)
             .unwrap();
     }
-    assert_eq!(proxies.report(report("one more", "1"), now), Err(Full));
+    assert_eq!(
+        proxies.report(report("one more", "1"), now),
+        Err(NotTaken::Full)
+    );
     assert!(proxies.report(report("7", "2"), now).is_ok());
     proxies.sweep(now + TTL);
     assert!(proxies.report(report("one more", "1"), now).is_ok());
@@ -170,12 +173,16 @@ fn proxy_leaves_soon_after_its_stream_unless_it_comes_back() {
     let start = Instant::now();
     let after = |seconds| start + Duration::from_secs(seconds);
     let [first, second] = [proxies.reporter(), proxies.reporter()];
+    let by = |reporter| Sender {
+        reporter: Some(reporter),
+        subject: None,
+    };
     for name in ["a", "b"] {
-        let taken = proxies.report_by(report(name, "1"), Some(first), start);
+        let taken = proxies.report_by(report(name, "1"), by(first), start);
         taken.unwrap();
     }
     // It came back before its first stream ended, and so its end says nothing.
-    let taken = proxies.report_by(report("a", "1"), Some(second), after(1));
+    let taken = proxies.report_by(report("a", "1"), by(second), after(1));
     taken.unwrap();
     proxies.ended(first, after(7));
     proxies.sweep(after(6));
@@ -191,4 +198,59 @@ fn proxy_leaves_soon_after_its_stream_unless_it_comes_back() {
     proxies.report(report("a", "1"), after(8)).unwrap();
     proxies.sweep(after(60));
     assert_eq!(proxies.list(None).len(), 1, "it reports by another way");
+}
+
+#[test]
+fn report_is_taken_from_one_user_until_the_proxy_is_forgotten() {
+    let proxies = Proxies::default();
+    let now = Instant::now();
+    let by = |subject, at| {
+        let sender = Sender {
+            reporter: None,
+            subject,
+        };
+        let taken = proxies.report_by(report("a", "1"), sender, at);
+        taken.map(|view| view.subject)
+    };
+    assert_eq!(by(None, now), Ok(String::new()));
+    assert_eq!(by(Some("edge"), now), Ok("edge".to_owned()));
+    let refused = Err(NotTaken::OfAnother("edge".to_owned()));
+    assert_eq!(by(Some("other"), now), refused);
+    assert_eq!(by(Some("edge"), now), Ok("edge".to_owned()));
+    assert_eq!(by(None, now), Ok("edge".to_owned()), "an admin may");
+    proxies.sweep(now + TTL);
+    assert_eq!(by(Some("other"), now), Ok("other".to_owned()));
+    // Those of other replicas count as well.
+    let replica = Proxies::default();
+    replica.set_remote(proxies.own());
+    let sender = Sender {
+        reporter: None,
+        subject: Some("edge"),
+    };
+    assert!(replica.report_by(report("a", "1"), sender, now).is_err());
+}
+
+#[test]
+fn status_alone_is_no_write_that_a_proxy_should_have() {
+    let proxies = Proxies::default();
+    let now = Instant::now();
+    let object = |hosts: &str, status: &str| {
+        let object = json!({"metadata": {"name": "x"}, "spec": {"hosts": [hosts]}, "status": {"conditions": [status]}});
+        Some(bytes::Bytes::from(object.to_string()))
+    };
+    let key = format!("/{ROUTES}/shop/x");
+    let change = |revision, value, previous| {
+        let event = Event {
+            key: key.as_str().into(),
+            revision,
+            value,
+            previous,
+        };
+        proxies.wrote(&[Arc::new(event)], None);
+        proxies.report(report("a", "1"), now).unwrap().newest
+    };
+    assert_eq!(change(1, object("a", ""), None), Some(1));
+    assert_eq!(change(2, object("a", "b"), object("a", "")), Some(1));
+    assert_eq!(change(3, object("b", "b"), object("a", "b")), Some(3));
+    assert_eq!(change(4, None, object("b", "b")), Some(4));
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use config_loader::Kind;
 use config_loader::proxy_state::ProxySpec;
+use config_loader::source::content;
 use serde_json::{Value, json};
 
 use super::Report;
@@ -38,12 +39,14 @@ struct Write {
 }
 
 impl Writes {
-    /// Notes a write, unless no proxy reads such objects.
+    /// Notes a write that changes what proxies read.
     pub(super) fn push(&mut self, event: &Arc<Event>, at: Option<Instant>) {
-        let Some(resource) = resources::of_key(&event.key).filter(|found| found.row.is_some())
-        else {
+        let Some(resource) = resources::of_key(&event.key) else {
             return;
         };
+        if !resource.row.is_some_and(|row| has_effect(event, row.kind)) {
+            return;
+        }
         if self.kept.len() >= WRITES_MAX {
             self.kept.pop_front();
         }
@@ -95,6 +98,18 @@ impl Write {
             labels.any(|labels| selector.selects(labels))
         })
     }
+}
+
+/// Whether a write changes what proxies read of an object. Conditions that a server writes do not.
+pub fn has_effect(event: &Event, kind: Kind) -> bool {
+    let (Some(value), Some(previous)) = (&event.value, &event.previous) else {
+        return true;
+    };
+    let content = |value: &Bytes| {
+        let object: Value = serde_json::from_slice(value).unwrap_or_default();
+        content::of(kind, &object)
+    };
+    content(value) != content(previous)
 }
 
 /// Whether a proxy reads objects of a resource in a namespace. `selects` says whether its label selector selects them.

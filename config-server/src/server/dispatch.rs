@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::accept::{Accepted, accepted, not_acceptable};
-use super::{PATIENCE, Peer, Server, report_watch, reviews};
+use super::body::{drain, read_body, without_body};
+use super::{Peer, Server, report_watch, reviews};
 use crate::access::pki::Authority;
 use crate::access::{Guard, Role, User};
 use crate::api::lines::{Form, metadata_only};
@@ -20,14 +21,11 @@ use crate::api::params::Params;
 use crate::api::respond::{self, Answer, Body};
 use crate::api::route::{Route, Target, route};
 use crate::api::{Call, decode, discovery, openapi, table};
-use crate::proxies::Reporter;
+use crate::proxies::{Reporter, Sender};
 use crate::resources::Resource;
 use crate::status::Failure;
 use crate::transfer::backup::Backup;
 use crate::xds;
-
-/// The largest body of a request.
-const BODY_BYTES_MAX: usize = 3 << 20;
 
 /// Who sent a request for objects.
 struct Caller {
@@ -40,21 +38,39 @@ impl Server {
     /// Answers a request.
     pub(super) async fn handle(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
         let verb = verb(&request);
-        let outcome = self.answer(peer, request).await;
-        let response = outcome.unwrap_or_else(|failure| respond::failure(&failure));
+        let response = match xds::is_grpc(request.headers()) {
+            true => self.stream(peer, request).await,
+            false => self.respond(peer, request).await,
+        };
         self.metrics.request(verb, response.status().as_u16());
         response
+    }
+
+    async fn respond(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
+        let (mut head, mut body) = request.into_parts();
+        let is_head = head.method == Method::HEAD;
+        if is_head {
+            head.method = Method::GET;
+        }
+        let waits = head.headers.contains_key(http::header::EXPECT);
+        let outcome = self.answer(peer, head, &mut body).await;
+        let response = outcome.unwrap_or_else(|failure| respond::failure(&failure));
+        // A client that waits for the answer before it sends its body sends none after an early answer.
+        if !waits {
+            drain(body);
+        }
+        match is_head {
+            true => without_body(response),
+            false => response,
+        }
     }
 
     async fn answer(
         &self,
         peer: &Peer,
-        request: Request<Incoming>,
+        head: Parts,
+        body: &mut Incoming,
     ) -> Result<Response<Body>, Failure> {
-        if xds::is_grpc(request.headers()) {
-            return Ok(self.stream(peer, request).await);
-        }
-        let (head, body) = request.into_parts();
         if let Ok(Route::Health) = route(head.uri.path()) {
             return Ok(Response::new(respond::full("ok")));
         }
@@ -214,7 +230,11 @@ impl Server {
                 return Ok(stream(self.metrics.watch(body)));
             }
             _ if call.target.resource.is_report() => {
-                Answer::ok(self.reports(call, form, reporter)?)
+                let sender = Sender {
+                    reporter: Some(reporter),
+                    subject: user.subject(),
+                };
+                Answer::ok(self.reports(call, form, sender)?)
             }
             _ if is_watch => {
                 let body = self.api.watch(call, form, guard).await?;
@@ -241,11 +261,11 @@ impl Server {
     }
 
     /// Reports of proxies, in the form that is accepted.
-    fn reports(&self, call: &Call, form: Form, reporter: Reporter) -> Result<Value, Failure> {
+    fn reports(&self, call: &Call, form: Form, sender: Sender<'_>) -> Result<Value, Failure> {
         let resource = call.target.resource;
         let object = match call.method {
             Method::GET => self.read_reports(call)?,
-            _ => self.write_report(call, reporter)?,
+            _ => self.write_report(call, sender)?,
         };
         let Value::Array(items) = &object["items"] else {
             let is_one = object["kind"] == resource.kind;
@@ -290,7 +310,7 @@ fn verb(request: &Request<Incoming>) -> &'static str {
         .is_some_and(|query| query.contains("watch=true") || query.contains("watch=1"));
     match *request.method() {
         Method::GET if is_watch => "watch",
-        Method::GET => "get",
+        Method::GET | Method::HEAD => "get",
         Method::POST => "create",
         Method::PUT => "update",
         Method::PATCH => "patch",
@@ -390,24 +410,4 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
 fn header(headers: &HeaderMap, name: HeaderName) -> String {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
     value.unwrap_or("").to_owned()
-}
-
-async fn read_body(body: Incoming) -> Result<Bytes, Failure> {
-    let read = Limited::new(body, BODY_BYTES_MAX).collect();
-    match tokio::time::timeout(PATIENCE * 3, read).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
-            let code = StatusCode::PAYLOAD_TOO_LARGE;
-            Err(Failure::new(code, "RequestEntityTooLarge", message))
-        }
-        Ok(Err(_)) => Err(Failure::bad_request(
-            "the body of the request is incomplete",
-        )),
-        Err(_) => {
-            let message = "the body of the request did not arrive in time";
-            let code = StatusCode::REQUEST_TIMEOUT;
-            Err(Failure::new(code, "Timeout", message))
-        }
-    }
 }

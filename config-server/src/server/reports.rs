@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Server;
 use crate::api::route::Target;
 use crate::api::{Call, decode};
-use crate::proxies::{self, ProxyView, REPORT_BYTES_MAX, Reporter};
+use crate::proxies::{self, NotTaken, ProxyView, REPORT_BYTES_MAX, Sender};
 use crate::selector::Selector;
 use crate::status::{Cause, Failure};
 
@@ -39,16 +39,18 @@ impl Server {
     }
 
     /// Takes a report, or forgets a proxy.
-    pub(super) fn write_report(&self, call: &Call, reporter: Reporter) -> Result<Value, Failure> {
+    pub(super) fn write_report(&self, call: &Call, sender: Sender<'_>) -> Result<Value, Failure> {
         let target = &call.target;
         if target.namespace.is_none() {
             return Err(Failure::method_not_allowed());
         }
         let is_dry_run = call.params.dry_run("PatchOptions")?;
         let view = match (&call.method, &target.name) {
-            (&Method::DELETE, Some(name)) => return self.forget(target, name, is_dry_run),
+            (&Method::DELETE, Some(name)) => {
+                return self.forget(target, name, sender, is_dry_run);
+            }
             (&Method::PUT | &Method::PATCH, Some(_)) | (&Method::POST, None) => {
-                self.take_report(call, is_dry_run, reporter)?
+                self.take_report(call, is_dry_run, sender)?
             }
             _ => return Err(Failure::method_not_allowed()),
         };
@@ -59,7 +61,7 @@ impl Server {
         &self,
         call: &Call,
         is_dry_run: bool,
-        reporter: Reporter,
+        sender: Sender<'_>,
     ) -> Result<ProxyView, Failure> {
         let target = &call.target;
         if call.body.len() > REPORT_BYTES_MAX {
@@ -83,22 +85,30 @@ impl Server {
             proxies::read(&object).map_err(|(field, why)| invalid(Cause::of_field(field, why)))?;
         let now = Instant::now();
         if is_dry_run {
-            return proxies::Proxies::default()
-                .report(report, now)
-                .map_err(|_| full());
+            let taken = proxies::Proxies::default().report_by(report, sender, now);
+            return taken.map_err(|why| refusal(target, &name, &why));
         }
         self.metrics.report();
-        let taken = self.proxies.report_by(report, Some(reporter), now);
-        taken.map_err(|_| full())
+        let taken = self.proxies.report_by(report, sender, now);
+        taken.map_err(|why| refusal(target, &name, &why))
     }
 
-    fn forget(&self, target: &Target, name: &str, is_dry_run: bool) -> Result<Value, Failure> {
+    fn forget(
+        &self,
+        target: &Target,
+        name: &str,
+        sender: Sender<'_>,
+        is_dry_run: bool,
+    ) -> Result<Value, Failure> {
         let namespace = target.namespace.as_deref().unwrap_or("");
-        let found = match is_dry_run {
-            true => self.proxies.get(namespace, name),
-            false => self.proxies.remove(namespace, name),
-        };
-        found.ok_or_else(|| Failure::not_found(target.resource, name))?;
+        let found = self.proxies.get(namespace, name);
+        let found = found.ok_or_else(|| Failure::not_found(target.resource, name))?;
+        let is_allowed = found.check_subject(sender.subject);
+        is_allowed.map_err(|why| refusal(target, name, &why))?;
+        // The replica forgets it to which it reports.
+        if !is_dry_run && self.proxies.remove(namespace, name).is_none() {
+            return Err(Failure::not_found(target.resource, name));
+        }
         Ok(json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
             "details": {"name": name, "group": target.resource.group, "kind": target.resource.api.plural},
@@ -106,13 +116,16 @@ impl Server {
     }
 }
 
-fn full() -> Failure {
-    let message = format!(
-        "there are {} proxies already; a proxy that does not report for 60 s is forgotten",
-        proxies::PROXIES_MAX
-    );
-    Failure {
-        retry_after: Some(20),
-        ..Failure::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)
+fn refusal(target: &Target, name: &str, why: &NotTaken) -> Failure {
+    match why {
+        NotTaken::Full => Failure {
+            retry_after: Some(20),
+            ..Failure::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "TooManyRequests",
+                why.to_string(),
+            )
+        },
+        NotTaken::OfAnother(_) => Failure::forbidden(target.resource, name, why),
     }
 }

@@ -14,7 +14,7 @@ use crate::access::tokens;
 use crate::files;
 use crate::store::embedded::{EmbeddedStore, STORE_FILE};
 use crate::store::etcd::{EtcdSettings, EtcdStore, Shared};
-use crate::store::{Expected, Revision, Scan, Store, StoreError, Written};
+use crate::store::{Entry, Expected, Revision, Scan, Store, StoreError, Written};
 
 /// How far revisions are moved: more than a server writes between a backup and its loss.
 pub const REVISIONS_SKIPPED: Revision = 1_000_000_000;
@@ -79,52 +79,23 @@ fn check_empty(data: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Stores a backup in an etcd without keys below the prefix, or goes on with a restore of the same backup that was interrupted.
 async fn restore_in_etcd(backup: &Backup, etcd: &EtcdSettings) -> Result<(), String> {
     let failed = |error: StoreError| {
         format!(
-            "the restore did not finish: {error}. Delete all keys below {:?} and run it again",
-            etcd.prefix
+            "the restore did not finish: {error}. Run it again with the same backup: it goes on where it stopped"
         )
     };
     let shared = Shared::new(etcd)?;
     let store = EtcdStore::open_for_command(etcd).await?;
-    let scan = Scan {
-        limit: Some(1),
-        ..Scan::default()
-    };
-    let page = store.scan(scan).await.map_err(|error| error.to_string())?;
-    let authority = shared.known_authority().await;
-    let is_used = authority.map_err(|error| error.to_string())?.is_some()
-        || !shared
-            .tokens()
-            .await
-            .map_err(|error| error.to_string())?
-            .is_empty();
-    if is_used || !page.entries.is_empty() {
-        return Err(format!(
-            "etcd has keys below {:?}: stop the servers and delete them, or name another prefix with --etcd-prefix",
-            etcd.prefix
-        ));
-    }
-    // First, so that a server that starts too early has no revisions of before.
+    begin_in_etcd(backup, etcd, &shared, &store).await?;
+    // First, so that revisions are above those of the backup from the first object on.
     let base = backup.revision + REVISIONS_SKIPPED;
     shared.set_base(base).await.map_err(failed)?;
-    let writes = backup.objects.iter().map(|entry| {
-        let written = store.write(
-            entry.key.to_string(),
-            Expected::Absent,
-            Some(entry.value.clone()),
-        );
-        async move {
-            match written.await? {
-                Written::Done(_) => Ok(()),
-                Written::Mismatch => Err(StoreError::Failed(format!(
-                    "{} was written meanwhile: stop all servers on this etcd",
-                    entry.key
-                ))),
-            }
-        }
-    });
+    let writes = backup
+        .objects
+        .iter()
+        .map(|entry| restore_entry(&store, entry));
     let done: Result<(), StoreError> = stream::iter(writes)
         .buffer_unordered(WRITES_MAX)
         .try_collect()
@@ -141,5 +112,69 @@ async fn restore_in_etcd(backup: &Backup, etcd: &EtcdSettings) -> Result<(), Str
         let value = serde_json::to_vec(authority).map_err(|error| error.to_string())?;
         shared.authority(value.into()).await.map_err(failed)?;
     }
-    Ok(())
+    shared.finish_restore().await.map_err(failed)
+}
+
+/// The name by which an interrupted restore is told from that of another backup.
+pub fn name_of(backup: &Backup) -> String {
+    format!(
+        "{} of revision {} with {} objects",
+        backup.time,
+        backup.revision,
+        backup.objects.len()
+    )
+}
+
+/// Notes that a restore begins, or finds that it did.
+async fn begin_in_etcd(
+    backup: &Backup,
+    etcd: &EtcdSettings,
+    shared: &Shared,
+    store: &EtcdStore,
+) -> Result<(), String> {
+    let in_words = |error: StoreError| error.to_string();
+    let name = name_of(backup);
+    match shared.restoring().await.map_err(in_words)? {
+        Some(other) if other != name => {
+            return Err(format!(
+                "the restore of another backup, {other}, did not finish: restore that one, or delete all keys below {:?}",
+                etcd.prefix
+            ));
+        }
+        Some(_) => return Ok(()),
+        None => {}
+    }
+    let scan = Scan {
+        limit: Some(1),
+        ..Scan::default()
+    };
+    let page = store.scan(scan).await.map_err(in_words)?;
+    let is_used = shared.known_authority().await.map_err(in_words)?.is_some()
+        || !shared.tokens().await.map_err(in_words)?.is_empty();
+    if is_used || !page.entries.is_empty() {
+        return Err(format!(
+            "etcd has keys below {:?}: stop the servers and delete them, or name another prefix with --etcd-prefix",
+            etcd.prefix
+        ));
+    }
+    match shared.begin_restore(name).await.map_err(in_words)? {
+        true => Ok(()),
+        false => Err("another restore into this etcd has just begun".to_owned()),
+    }
+}
+
+/// Stores an object, unless it is there.
+async fn restore_entry(store: &EtcdStore, entry: &Entry) -> Result<(), StoreError> {
+    let (key, value) = (entry.key.to_string(), entry.value.clone());
+    if let Written::Done(_) = store.write(key, Expected::Absent, Some(value)).await? {
+        return Ok(());
+    }
+    let (found, _) = store.get(&entry.key).await?;
+    match found {
+        Some(found) if found.value == entry.value => Ok(()),
+        _ => Err(StoreError::Failed(format!(
+            "{} was written meanwhile: stop all servers on this etcd",
+            entry.key
+        ))),
+    }
 }

@@ -1,18 +1,23 @@
 //! Resources as they are sent, encoded once for all streams that send the same version of an object.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use config_loader::source::content;
 use config_loader::xds::{ResourceType, resource_of};
 
 use super::form::Sent;
 use crate::api::route::Target;
 use crate::object;
-use crate::store::Revision;
+use crate::proxies;
+use crate::store::{Event, Revision};
 
 /// The most bytes that are kept, of objects and of their resources. What was used least recently goes first.
 const BYTES_MAX: usize = 64 << 20;
+
+/// The number of writes, the last ones, of which it is kept whether they have an effect.
+const EFFECTS_MAX: usize = 4_096;
 
 /// What an entry takes beside its texts, about.
 const ENTRY_BYTES: usize = 256;
@@ -27,6 +32,8 @@ struct Kept {
     recent: HashMap<String, Entry>,
     recent_bytes: usize,
     older: HashMap<String, Entry>,
+    /// By write: whether it has an effect.
+    effects: BTreeMap<Revision, bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -61,7 +68,7 @@ impl Encoded {
             return known.sent;
         }
         let object = object::decode(value, revision, target.resource, target.version);
-        let sent = encode(of, &object, revision).map(Arc::new);
+        let sent = encode(of, &object).map(Arc::new);
         self.put(
             id,
             Entry {
@@ -71,6 +78,21 @@ impl Encoded {
             },
         );
         sent
+    }
+
+    /// Whether a write changes what is sent of an object. Conditions alone are not sent.
+    pub(super) fn has_effect(&self, event: &Event, of: &ResourceType) -> bool {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().effects.get(&event.revision) {
+            return *known;
+        }
+        let has_effect = proxies::has_effect(event, of.kind());
+        let effects = &mut lock().effects;
+        effects.insert(event.revision, has_effect);
+        if effects.len() > EFFECTS_MAX {
+            effects.pop_first();
+        }
+        has_effect
     }
 
     fn get(&self, id: &str) -> Option<Entry> {
@@ -103,13 +125,13 @@ impl Kept {
     }
 }
 
-fn encode(of: &ResourceType, object: &serde_json::Value, revision: Revision) -> Option<Sent> {
+fn encode(of: &ResourceType, object: &serde_json::Value) -> Option<Sent> {
     if object::is_deleting(object) {
         return None;
     }
     match resource_of(of, object) {
         Ok((name, resource)) => Some(Sent {
-            version: revision.to_string(),
+            version: format!("{:016x}", content::of(of.kind(), object)),
             name,
             resource,
         }),
@@ -157,7 +179,9 @@ mod tests {
         let other = get("/a", 1, &value("b", 0));
         assert!(!Arc::ptr_eq(&first, &other), "of another history");
         let next = get("/a", 2, &value("b", 0));
-        assert_eq!((&*next.name, &*next.version), ("shop/a", "2"));
+        assert_eq!(&*next.name, "shop/a");
+        assert_eq!(next.version, other.version, "the content is the same");
+        assert_ne!(next.version, first.version);
         let large = value("a", 1 << 20);
         for number in 0..200 {
             get(&format!("/{number}"), 3, &large);

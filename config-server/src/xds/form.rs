@@ -31,6 +31,7 @@ pub(super) struct Asked {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sent {
     pub(super) name: String,
+    /// A hash of the content: a client that comes back gets what differs from what it has.
     pub(super) version: String,
     pub(super) resource: Any,
 }

@@ -20,7 +20,7 @@ use crate::api::params::Params;
 use crate::api::route::Target;
 use crate::metrics::Metrics;
 use crate::object;
-use crate::proxies::{self, Proxies, REPORT_BYTES_MAX, Report, Reporter};
+use crate::proxies::{self, Proxies, REPORT_BYTES_MAX, Report, Reporter, Sender};
 use crate::resources;
 use crate::store::Revision;
 
@@ -70,9 +70,16 @@ impl ReportedProxy {
     /// Notes the node of the first request of a stream.
     pub(super) fn introduce(&mut self, node: &Node) {
         self.is_own = node.user_agent_name == STRAIT;
-        if !self.is_own {
-            self.report = identity(node);
+        if self.is_own {
+            return;
         }
+        self.report = identity(node);
+        if let Some(report) = &mut self.report {
+            // A stream that is renewed goes on with what was accepted before.
+            let known = self.proxies.get(&report.namespace, &report.name);
+            report.status.revision = known.and_then(|known| known.report.status.revision);
+        }
+        self.tell();
     }
 
     /// Takes in a report of the proxy itself.
@@ -89,7 +96,10 @@ impl ReportedProxy {
 
     /// Takes in what the answers say: up to which revision everything is accepted, and what is rejected.
     pub(super) fn answered(&mut self, accepted: Option<Revision>, rejected: Vec<RejectedObject>) {
-        let accepted = accepted.map(|revision| revision.to_string());
+        // As long as the first state of a further type is not accepted, what was accepted before counts.
+        let before = self.report.as_ref();
+        let before = before.and_then(|report| report.status.revision.clone());
+        let accepted = accepted.map(|revision| revision.to_string()).or(before);
         let is_same = match &self.report {
             None => true,
             Some(report) => self.is_own || report.status.revision == accepted,
@@ -126,12 +136,12 @@ impl ReportedProxy {
         let told = match self.user.check(&put_of(&report)) {
             Ok(()) => {
                 self.metrics.report();
-                let taken = self
-                    .proxies
-                    .report_by(report, Some(self.reporter), Instant::now());
-                taken
-                    .map(|_| ())
-                    .map_err(|_| format!("there are {} proxies already", proxies::PROXIES_MAX))
+                let sender = Sender {
+                    reporter: Some(self.reporter),
+                    subject: self.user.subject(),
+                };
+                let taken = self.proxies.report_by(report, sender, Instant::now());
+                taken.map(|_| ()).map_err(|why| why.to_string())
             }
             Err(failure) => Err(failure.message.clone()),
         };

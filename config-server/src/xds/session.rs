@@ -312,6 +312,10 @@ impl Subscribed {
         if !event.key.starts_with(&self.target.prefix()) {
             return;
         }
+        if !encoded.has_effect(event, &self.subscription.of) {
+            self.subscription.pass(event.revision);
+            return;
+        }
         let of = (&self.subscription.of, &self.target);
         let value = event.value.as_ref();
         let sent = value.and_then(|value| encoded.of(of, &event.key, (event.revision, value)));

@@ -205,6 +205,11 @@ impl Subscription {
         }
     }
 
+    /// Notes a write that changes no resource.
+    pub(super) fn pass(&mut self, revision: Revision) {
+        self.as_of = self.as_of.max(revision);
+    }
+
     /// Returns whether the resource is wanted.
     fn owe(&mut self, name: String, sent: Option<Arc<Sent>>) -> bool {
         let is_wanted = self

@@ -5,6 +5,7 @@
 
 mod access;
 mod client_go;
+mod collected;
 mod conditions;
 mod connections;
 mod crash;
@@ -21,6 +22,7 @@ mod operations;
 mod process;
 mod proxies;
 mod python;
+mod refusals;
 mod replicas;
 mod requests;
 #[path = "../../../config-loader/tests/kubernetes/samples.rs"]

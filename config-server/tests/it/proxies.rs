@@ -8,6 +8,7 @@ use crate::support::{TestServer, on_each_store};
 
 on_each_store!(
     proxies_report_and_others_read,
+    report_belongs_to_the_user_of_its_token,
     malformed_reports_are_refused,
     reports_are_watched,
     time_from_write_to_report_is_measured,
@@ -65,6 +66,28 @@ async fn proxies_report_and_others_read(server: TestServer) {
         .await;
     assert_eq!(gone.code, 200, "{gone:?}");
     assert_eq!(admin.get(&path).await.code, 404);
+}
+
+/// A token of another proxy overwrites no report, and a new token of the same name goes on with it.
+async fn report_belongs_to_the_user_of_its_token(server: TestServer) {
+    let path = format!("{PROXIES}/a");
+    let mut proxy = server.client(Some(&server.token("proxy"))).await;
+    assert_eq!(proxy.put(&path, &report("7")).await.code, 200);
+    let mut other = server.with_certificate("other", "strait:proxy").await;
+    let refused = other.put(&path, &report("1")).await;
+    assert_eq!(refused.code, 403, "{refused:?}");
+    let message = refused.body["message"].as_str().unwrap();
+    assert!(message.contains("the user \"proxy"), "{message}");
+    let refused = other
+        .send(Method::DELETE, &path, "application/json", String::new())
+        .await;
+    assert_eq!(refused.code, 403);
+    let mut admin = server.admin().await;
+    assert_eq!(admin.get(&path).await.body["status"]["revision"], "7");
+    let user = message.split('"').nth(5).unwrap_or("proxy");
+    let mut renewed = server.with_certificate(user, "strait:proxy").await;
+    assert_eq!(renewed.put(&path, &report("8")).await.code, 200, "{user}");
+    assert_eq!(admin.put(&path, &report("9")).await.code, 200);
 }
 
 async fn reports_are_watched(server: TestServer) {

@@ -11,7 +11,8 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
@@ -21,6 +22,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// A server on a data directory of its own.
 pub struct TestServer {
@@ -133,6 +135,25 @@ impl TestServer {
         Client::connect(self.address, &self.data.path().join("ca.crt"), token).await
     }
 
+    /// A connection with nothing sent over it, for one of these protocols.
+    pub async fn tls(&self, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
+        let mut config = client_config(&self.data.path().join("ca.crt"), None);
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        connector.connect(name, stream).await.unwrap()
+    }
+
+    /// A connection over HTTP/2.
+    pub async fn http2(&self) -> http2::SendRequest<Full<Bytes>> {
+        let stream = TokioIo::new(self.tls(&[b"h2"]).await);
+        let connected = http2::handshake(TokioExecutor::new(), stream).await;
+        let (sender, connection) = connected.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+
     /// A client with a certificate of the server's CA for that common name and organization.
     pub async fn with_certificate(&self, name: &str, organization: &str) -> Client {
         let read = |name: &str| std::fs::read_to_string(self.data.path().join(name)).unwrap();
@@ -209,6 +230,27 @@ pub fn token_in(kubeconfig: &Path) -> String {
     token.unwrap().to_owned()
 }
 
+fn client_config(ca: &Path, identity: Option<(CertificateDer<'static>, KeyPair)>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_file(ca).unwrap())
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    match identity {
+        Some((certificate, key)) => {
+            let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+            config
+                .with_client_auth_cert(vec![certificate], key.into())
+                .unwrap()
+        }
+        None => config.with_no_client_auth(),
+    }
+}
+
 /// One connection to a server.
 pub struct Client {
     sender: SendRequest<Full<Bytes>>,
@@ -249,24 +291,7 @@ impl Client {
         token: Option<&str>,
         identity: Option<(CertificateDer<'static>, KeyPair)>,
     ) -> Option<Client> {
-        let mut roots = RootCertStore::empty();
-        roots
-            .add(CertificateDer::from_pem_file(ca).unwrap())
-            .unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let config = match identity {
-            Some((certificate, key)) => {
-                let key = PrivatePkcs8KeyDer::from(key.serialize_der());
-                config
-                    .with_client_auth_cert(vec![certificate], key.into())
-                    .unwrap()
-            }
-            None => config.with_no_client_auth(),
-        };
+        let config = client_config(ca, identity);
         let stream = TcpStream::connect(address).await.ok()?;
         stream.set_nodelay(true).ok()?;
         let name = ServerName::try_from("localhost").unwrap();

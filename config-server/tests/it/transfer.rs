@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use config_loader::{Severity, load_files};
+use config_server::store::etcd::{EtcdStore, Shared};
+use config_server::store::{Expected, Store};
 use config_server::transfer::backup::{self, Backup};
 use config_server::transfer::export::export;
 use config_server::transfer::import::{Finding, Report, import};
-use config_server::transfer::restore::restore;
+use config_server::transfer::restore::{name_of, restore};
 use config_server::transfer::{Location, Opened};
 use serde_json::{Value, json};
 
@@ -167,6 +169,7 @@ async fn exported_objects_are_read_back(server: TestServer) {
     let count = export(&opened, &target).await.unwrap();
     let files = yaml_files(&target);
     let expected = [
+        "core/Namespace/default.yaml",
         "core/Namespace/ns1.yaml",
         "core/Namespace/shop.yaml",
         "core/Secret/shop/tls.yaml",
@@ -175,7 +178,7 @@ async fn exported_objects_are_read_back(server: TestServer) {
     ];
     assert_eq!(files, expected.map(PathBuf::from));
     assert_eq!(count, expected.len());
-    let text = fs::read_to_string(target.join(&files[3])).unwrap();
+    let text = fs::read_to_string(target.join(&files[4])).unwrap();
     let lines = "apiVersion: flomesh.io/v1alpha1\nkind: GlobalTrafficPolicy\nmetadata:\n  name: a\n  namespace: ns1\n\
                  spec:\n  lbType: Locality\n";
     assert_eq!(text, lines);
@@ -198,7 +201,7 @@ async fn exported_objects_are_read_back(server: TestServer) {
     };
     let fresh = fresh.open_or_make().await.unwrap();
     let report = import_from(&fresh, &target).await;
-    assert_eq!((report.created, report.refused), (5, 0), "{report:?}");
+    assert_eq!((report.created, report.refused), (6, 0), "{report:?}");
     let second = directory.path().join("second");
     export(&fresh, &second).await.unwrap();
     for file in files {
@@ -334,6 +337,57 @@ async fn store_of_a_running_server_is_refused() {
     };
     let error = nothing.open().await.unwrap_err();
     assert!(error.contains("has no store"), "{error}");
+}
+
+/// The first one ended after an object.
+#[tokio::test(flavor = "multi_thread")]
+async fn restore_into_etcd_goes_on_where_it_stopped() {
+    let Some(etcd) = crate::etcd::shared() else {
+        return;
+    };
+    let server = TestServer::embedded().await;
+    let mut client = server.admin().await;
+    client.post(GTPS, &policy("a")).await;
+    client.post(GTPS, &policy("b")).await;
+    let made = backup::of_server(&server.data.path().join("admin.kubeconfig"))
+        .await
+        .unwrap();
+    let settings = etcd.settings();
+    Shared::new(&settings)
+        .unwrap()
+        .begin_restore(name_of(&made))
+        .await
+        .unwrap();
+    let store = EtcdStore::open_for_command(&settings).await.unwrap();
+    let first = &made.objects[0];
+    let (key, value) = (first.key.to_string(), Some(first.value.clone()));
+    store.write(key, Expected::Absent, value).await.unwrap();
+
+    let data = tempfile::tempdir().unwrap();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let mut of_server = config_server::Settings::new(data.path().to_owned(), listen);
+    of_server.etcd = Some(settings.clone());
+    let error = config_server::start(&of_server).await.unwrap_err();
+    assert!(error.contains("restore did not finish"), "{error}");
+    let location = Location {
+        data: data.path().to_owned(),
+        etcd: Some(settings.clone()),
+    };
+    let other = Backup {
+        revision: made.revision + 1,
+        ..made.clone()
+    };
+    let error = restore(&other, &location).await.unwrap_err();
+    assert!(error.contains("the restore of another backup"), "{error}");
+    restore(&made, &location).await.unwrap();
+    let error = restore(&made, &location).await.unwrap_err();
+    assert!(error.contains("has keys below"), "{error}");
+    let token = server.token("admin");
+    let restored = TestServer::start_in(data, |of_server| of_server.etcd = Some(settings)).await;
+    let mut client = restored.client(Some(&token)).await;
+    for name in ["a", "b"] {
+        assert_eq!(client.get(&format!("{GTPS}/{name}")).await.code, 200);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

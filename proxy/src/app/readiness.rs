@@ -73,8 +73,8 @@ impl ReadinessInputs<'_> {
     fn nothing(&self) -> String {
         let refused = match self.refused {
             0 => String::new(),
-            1 => "; 1 resource is refused, see /".to_owned(),
-            refused => format!("; {refused} resources are refused, see /"),
+            1 => "; 1 resource is rejected, see /".to_owned(),
+            count => format!("; {count} resources are rejected, see /"),
         };
         format!(
             "a Gateway that this proxy serves (--labels, --namespace), or --allow-empty{refused}"
@@ -214,6 +214,6 @@ mod tests {
         );
         let found = waits_for(&[], &[], (false, false)).expect("not ready");
         assert!(found.contains("--allow-empty"), "{found}");
-        assert!(found.contains("3 resources are refused"), "{found}");
+        assert!(found.contains("3 resources are rejected"), "{found}");
     }
 }

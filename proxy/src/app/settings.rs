@@ -135,12 +135,12 @@ pub struct OutboundDrain {
     pub minimum: Duration,
 }
 
-/// The revision is whatever `STRAIT_REVISION` was in the environment of the build.
+/// The revision is `STRAIT_REVISION` in the environment of the build, else that of the checkout that a release was built from.
 pub(super) fn build_info() -> BuildInfo {
     BuildInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         revision: option_env!("STRAIT_REVISION")
-            .unwrap_or("unknown")
+            .unwrap_or_default()
             .to_owned(),
     }
 }

@@ -37,6 +37,7 @@ pub(super) fn decide(
         return;
     }
     if let Some(time) = policy.eject(health, now) {
+        health.set_cause(verdict.cause);
         note(EventKind::Ejected {
             cause: verdict.cause,
             errors: verdict.errors,

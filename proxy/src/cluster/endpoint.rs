@@ -145,11 +145,17 @@ impl Endpoint {
             let time =
                 policy.map_or_else(Default::default, |policy| policy.time(health.multiplier()));
             let left = time.saturating_sub(now.since(health.ejected_at()));
-            let times = health.ejections();
+            let times = match health.ejections() {
+                1 => "once".to_owned(),
+                count => format!("{count} times"),
+            };
+            let cause = health
+                .cause()
+                .map_or_else(String::new, |cause| format!(" after {}", cause.in_words()));
             reasons.push(match left.is_zero() {
                 // its time is over, or the policy that ejected it is gone
-                true => format!("ejected until the next sweep, {times} times so far"),
-                false => format!("ejected for {left:.0?} more, {times} times so far"),
+                true => format!("ejected until the next sweep{cause}, {times} so far"),
+                false => format!("ejected for {left:.0?} more{cause}, {times} so far"),
             });
         }
         if health.reasons() & why::UNHEALTHY != 0 {

@@ -7,7 +7,7 @@ mod workload;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use config_loader::ReadOptions;
 use config_loader::diagnostic::render;
 
@@ -23,12 +23,14 @@ use config_loader::catalog::DefaultDomain;
 
 /// Where configuration comes from.
 #[derive(Clone, Debug, Args)]
+#[command(group(ArgGroup::new("source").args(["paths", "control"]).required(true).multiple(true)))]
 pub struct ConfigArgs {
     /// File or directory of resources (YAML or JSON); directories are read recursively. May be repeated
     #[arg(
+        short = 'f',
         long = "config",
+        visible_alias = "filename",
         value_name = "PATH",
-        required_unless_present = "control",
         env = "STRAIT_CONFIG",
         value_delimiter = ','
     )]

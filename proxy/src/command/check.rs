@@ -4,7 +4,7 @@ mod paths;
 
 use std::env;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -27,7 +27,7 @@ const PATHS_VARIABLE: &str = "STRAIT_CONFIG";
 /// Arguments of `strait check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Give the same identity as to `strait run`: Secrets are those of --namespace. Without --labels every Gateway is checked,
+Give the same identity as to `strait run`: Secrets are those of --namespace. Without --labels every Gateway is checked, \
 with --labels only Gateways that select them.
 
 Examples:
@@ -36,6 +36,7 @@ Examples:
   strait check ./mesh --cluster eu/a/prod/c1 --clusters clusters.yaml
   strait check -f 'mesh/*.yaml' -o json | jq '.[] | .code'
   kustomize build . | strait check -
+  strait check mesh/cart.yaml --context mesh
   strait check ./mesh -o github       annotations for a pull request
 
 Exits with 1 when there is an error; warnings and notes alone exit with 0.")]
@@ -53,6 +54,15 @@ pub struct CheckArgs {
         value_delimiter = ','
     )]
     pub config: Vec<PathBuf>,
+    /// File or directory that completes the configuration, such as that of all files in a pre-commit hook: what PATH refers to is
+    /// found there, and only findings about PATH are printed. May be repeated
+    #[arg(
+        long,
+        value_name = "PATH",
+        value_delimiter = ',',
+        env = "STRAIT_CHECK_CONTEXT"
+    )]
+    pub context: Vec<PathBuf>,
     /// How strictly it is read.
     #[command(flatten)]
     pub reading: ReadingArgs,
@@ -88,6 +98,9 @@ pub fn run(args: &CheckArgs) -> u8 {
         }
     };
     check_certificates(&mut loaded, text.as_ref(), &args.identity.identity());
+    if !args.context.is_empty() {
+        leave_out_context(args, &mut loaded);
+    }
     let text = render(&loaded, args.output, style());
     let mut out = std::io::stdout().lock();
     if out
@@ -121,12 +134,32 @@ fn load(args: &CheckArgs) -> Result<(Loaded, Option<NamedText>), String> {
             "nothing to check; name a file or directory, - for standard input, or set {PATHS_VARIABLE}"
         ));
     }
-    let paths = Paths::of(written)?;
+    let mut paths = Paths::of(written)?;
+    paths.files.extend(Paths::of(args.context.clone())?.files);
     let options = args.reading.options(&args.identity.ejection);
     let text = paths.stdin.then(paths::stdin).transpose();
     let text = text.map_err(|error| format!("cannot read standard input: {error}"))?;
     let loaded = config_loader::load_files_and(fleet(args), &paths.files, text.clone(), options);
     Ok((loaded, text))
+}
+
+/// Leaves out findings that are about no path that is checked.
+fn leave_out_context(args: &CheckArgs, loaded: &mut Loaded) {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let written = Paths::of([&*args.paths, &*args.config].concat()).unwrap_or_default();
+    let checked: Vec<PathBuf> = written.files.iter().map(|path| whole(path)).collect();
+    let is_checked = |file: &str| match file {
+        paths::STDIN_NAME => written.stdin,
+        file => {
+            let file = whole(Path::new(file));
+            checked.iter().any(|path| file.starts_with(path))
+        }
+    };
+    loaded.diagnostics.retain(|found| {
+        let related = found.related.iter().map(|(location, _)| location);
+        let mut all = related.chain([&found.location]);
+        all.any(|location| is_checked(&location.file))
+    });
 }
 
 /// The viewer of the resources: its local cluster and its remote clusters.
@@ -173,9 +206,13 @@ fn render(loaded: &Loaded, output: Output, style: render::Style) -> String {
                 count(loaded, Severity::Warning),
             );
             let text = render::text(found, style);
+            let rejected = match loaded.quarantined.len() {
+                0 => String::new(),
+                count => format!(", {count} rejected"),
+            };
             format!(
-                "{text}{}, {}, {}\n",
-                counted(loaded.set.len(), "object"),
+                "{text}{}{rejected}, {}, {}\n",
+                counted(objects(loaded), "object"),
                 counted(errors, "error"),
                 counted(warnings, "warning"),
             )
@@ -183,6 +220,12 @@ fn render(loaded: &Loaded, output: Output, style: render::Style) -> String {
         Output::Json => render::json(found),
         Output::Github => render::github(found),
     }
+}
+
+/// The number of objects that were read, rejected ones included.
+fn objects(loaded: &Loaded) -> usize {
+    let rejected = loaded.quarantined.iter().filter(|one| !one.in_force);
+    loaded.set.len() + rejected.count()
 }
 
 fn count(loaded: &Loaded, severity: Severity) -> usize {

@@ -103,7 +103,7 @@ fn connections_max() -> usize {
 }
 
 /// Returns when a signal asks for the end.
-async fn stopped() -> Result<(), String> {
+pub(super) async fn stopped() -> Result<(), String> {
     let stop = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
     let (mut terminate, mut interrupt) = (
         stop(SignalKind::terminate())?,

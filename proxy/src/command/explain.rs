@@ -71,7 +71,13 @@ pub fn run(args: &ExplainArgs) -> u8 {
 }
 
 fn question(args: &ExplainArgs) -> Result<Question, String> {
-    let mut question = Question::parse(&args.method, &args.url)?;
+    let (method, url) = (args.method(), args.url());
+    if args.url.is_none() && url.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Err(format!(
+            "{url} is no URL: name one, too, as in `strait explain {url} http://shop.example/cart`"
+        ));
+    }
+    let mut question = Question::parse(method, url)?;
     for header in &args.headers {
         question
             .header(header)
@@ -116,7 +122,7 @@ fn detail(args: &ExplainArgs) -> Detail {
     if args.all { Detail::All } else { Detail::Brief }
 }
 
-/// Says on standard error that there are errors, and how to see them; refused resources have no say in the answer.
+/// Says on standard error that there are errors, and how to see them; rejected resources have no effect on the answer.
 fn tell(diagnostics: &[Diagnostic]) {
     let errors = diagnostics
         .iter()
@@ -128,7 +134,7 @@ fn tell(diagnostics: &[Diagnostic]) {
     let (place, message) = (&first.location, &first.message);
     let errors = counted(count, "error");
     report(&format!(
-        "{errors} in the configuration; what is refused has no say below. The first: {place}: {message}. \
+        "{errors} in the configuration; what is rejected has no effect below. The first: {place}: {message}. \
          `strait check` shows all"
     ));
 }

@@ -21,6 +21,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 #[command(after_help = "\
 Examples:
   strait health                                  exit code 0 if the proxy is ready, 1 if not
+  strait health --capture 127.0.0.1:15022        the same of a sidecar beside `strait iptables hold`
   HEALTHCHECK CMD [\"/strait\", \"health\"]          in a Dockerfile")]
 pub struct HealthArgs {
     /// The proxy.
@@ -51,7 +52,7 @@ pub struct WaitArgs {
 /// Arguments of `strait drain`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The proxy fails its readiness probe, tells clients to go elsewhere (`connection: close`, GOAWAY), and serves open and
+The proxy fails its readiness probe, tells clients to go elsewhere (`connection: close`, GOAWAY), and serves open and \
 new connections until it gets SIGTERM, or until the workload of a sidecar takes no connections any more.
 
 Example:
@@ -80,6 +81,14 @@ pub struct ProxyArgs {
         value_parser = socket_address
     )]
     pub admin: std::net::SocketAddr,
+    /// Address of `strait iptables hold`: the proxy of a sidecar is ready only if connections of its workload are captured
+    #[arg(
+        long,
+        value_name = "IP:PORT",
+        env = "STRAIT_CAPTURE",
+        value_parser = socket_address
+    )]
+    pub capture: Option<std::net::SocketAddr>,
 }
 
 impl ProxyArgs {
@@ -92,11 +101,25 @@ impl ProxyArgs {
         let admin = self.admin;
         let answer = get(&admin.to_string(), "/healthz/ready");
         match answer.map_err(|error| format!("no proxy answers at {admin}: {error}"))? {
-            (200, _) => Ok(()),
+            (200, _) => self.captured(),
             (503, body) => Err(format!("not ready: {}", body.trim_end())),
             (status, _) => Err(format!(
                 "{admin} answers {status} for /healthz/ready: is it the admin server of a proxy?"
             )),
+        }
+    }
+
+    /// Whether connections of the workload are captured, where that is asked.
+    fn captured(&self) -> Result<(), String> {
+        let Some(capture) = self.capture else {
+            return Ok(());
+        };
+        let answer = get(&capture.to_string(), "/healthz/ready");
+        match answer.map_err(|error| {
+            format!("connections may not be captured: nothing answers at {capture}: {error}")
+        })? {
+            (200, _) => Ok(()),
+            (_, body) => Err(body.trim_end().to_owned()),
         }
     }
 }

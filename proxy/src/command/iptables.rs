@@ -6,6 +6,7 @@
 
 mod apply;
 mod capture;
+mod hold;
 mod native;
 mod netlink;
 mod routes;
@@ -16,6 +17,7 @@ mod tools;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::SocketAddr;
 
 use clap::{Args, Subcommand};
 
@@ -26,6 +28,7 @@ use self::routes::Setting;
 use self::rules::{Family, rules};
 use self::ruleset::Ruleset;
 use self::tools::{BackendArg, Tools, choose, missing_ipv6, missing_right};
+use super::args::socket_address;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_USAGE, report};
 
 pub use self::capture::InterceptionMode;
@@ -43,6 +46,8 @@ pub struct IptablesArgs {
 pub enum Action {
     /// Install the rules that capture a workload's connections, in place of those of an earlier run
     Install(InstallArgs),
+    /// Install the same rules, keep the network namespace for other containers, and serve whether the rules are in place
+    Hold(HoldArgs),
     /// Remove everything that `install` has added
     Remove,
     /// Print the rules that `install` would add with these flags, and the installed rules
@@ -58,8 +63,8 @@ Examples:
   strait iptables install --exclude-inbound-ports 9000-9010 --exclude-outbound-cidrs 169.254.169.254
   strait iptables install --dry-run                          only print the rules
 
-Run it once per network namespace before the workload starts: in an init container with the capabilities NET_ADMIN and
-NET_RAW. It runs iptables-restore and ip6tables-restore; where there is no iptables, as in the image of Strait, it adds
+Run it once per network namespace before the workload starts: in an init container with the capabilities NET_ADMIN and \
+NET_RAW. It runs iptables-restore and ip6tables-restore; where there is no iptables, as in the image of Strait, it adds \
 tables of its own to nf_tables (--backend native). All of it is installed or, after an error, nothing.")]
 pub struct InstallArgs {
     /// What is captured.
@@ -71,6 +76,33 @@ pub struct InstallArgs {
     /// Print the rules, and change nothing
     #[arg(short = 'n', long, env = "STRAIT_IPTABLES_DRY_RUN")]
     pub dry_run: bool,
+}
+
+/// Arguments of `strait iptables hold`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  strait iptables hold --proxy-uid 1337                      in a container whose network a workload and its sidecar use
+  strait health --capture 127.0.0.1:15022                    in the sidecar: is it ready, and are connections captured?
+
+A workload that is started again stays in the namespace, and its connections stay captured. Rules that somebody removes are \
+installed again when the next client asks. SIGTERM ends it; the rules stay.")]
+pub struct HoldArgs {
+    /// What is captured.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
+    /// Which tools.
+    #[command(flatten)]
+    pub tools: ToolArgs,
+    /// Address that serves whether the rules are in place: /healthz/ready
+    #[arg(
+        long,
+        value_name = "IP:PORT",
+        default_value = "127.0.0.1:15022",
+        env = "STRAIT_IPTABLES_HOLD_LISTEN",
+        value_parser = socket_address
+    )]
+    pub listen: SocketAddr,
 }
 
 /// Arguments of `strait iptables show`.
@@ -113,6 +145,7 @@ pub fn run(args: &IptablesArgs) -> u8 {
             checked(&args.capture, || Ok(wanted_text(&args.capture, args.tools)))
         }
         Action::Install(args) => checked(&args.capture, || install(&args.capture, args.tools)),
+        Action::Hold(args) => checked(&args.capture, || hold(args)),
         Action::Remove => remove().map_err(|error| (EXIT_INPUT, error)),
         Action::Show(args) => checked(&args.capture, || Ok(show(&args.capture, args.tools))),
     };
@@ -251,6 +284,34 @@ fn summary(capture: &CaptureArgs) -> String {
         "outbound to port {}, inbound to port {} ({how})",
         capture.outbound_port, capture.inbound_port
     )
+}
+
+/// Installs, and serves whether the rules are in place until a signal asks for the end.
+fn hold(args: &HoldArgs) -> Result<String, String> {
+    let install = || install(&args.capture, args.tools).map(|said| report(said.trim_end()));
+    install()?;
+    // Rules that are gone are installed again.
+    let ensure = || match is_installed(args.tools) {
+        true => Ok(()),
+        false => install(),
+    };
+    hold::serve(args.listen, ensure)?;
+    Ok(String::new())
+}
+
+/// Whether rules of ours are in the kernel, for each IP version that is captured.
+fn is_installed(tools: ToolArgs) -> bool {
+    if native::is_installed() == Ok(true) {
+        return true;
+    }
+    let mut captured = Family::ALL
+        .into_iter()
+        .filter(|family| tools.skipped(*family).is_none());
+    captured.all(|family| {
+        let all = Tools::find(family).into_iter();
+        let mut saved = all.filter_map(|tools| tools.saved().ok());
+        saved.any(|saved| !saved.ours.is_empty())
+    })
 }
 
 /// Removes everything, and says what.

@@ -39,10 +39,10 @@ Examples:
   strait run --control kubernetes:// --labels istio=ingressgateway
   STRAIT_CONFIG=./mesh STRAIT_LABELS=istio=ingressgateway strait run
 
-Changes of the files take effect within milliseconds. A resource that does not validate keeps its last good
-version, and all others follow their files; so does the file of --clusters. SIGTERM drains: readiness fails, after
---pre-drain nothing new is accepted, what runs is finished, and the process exits with 0. A sidecar serves the connections
-of its workload for up to --termination-drain meanwhile. A second signal exits at once.
+Changes of the files take effect within milliseconds. A resource that does not validate keeps its last good \
+version, and all others follow their files; so does the file of --clusters. SIGTERM drains: readiness fails, after \
+--pre-drain nothing new is accepted, what runs is finished, and the process exits with 0. A sidecar serves the connections \
+of its workload for up to --termination-drain meanwhile. A second signal exits at once. \
 SIGHUP reads all files and reopens the access log, SIGUSR1 only reopens the access log.")]
 pub struct RunArgs {
     /// Where configuration comes from.

@@ -10,7 +10,7 @@ fn reference_page_equals_the_help_texts() {
     let mut page = String::from(
         "# Command line\n\nMade from the help texts of the binary, which a test compares with this page.\n",
     );
-    let mut cli = Cli::command().term_width(100);
+    let mut cli = command_line().term_width(100);
     cli.build();
     let mut add = |title: &str, command: &mut clap::Command| {
         let help = command.render_long_help().to_string();
@@ -46,7 +46,7 @@ fn reference_page_equals_the_help_texts() {
 
 #[test]
 fn arguments_are_consistent() {
-    Cli::command().debug_assert();
+    command_line().debug_assert();
 }
 
 #[test]
@@ -146,4 +146,92 @@ fn each_flag_sets_the_field_of_its_name() {
     }
     assert!(flags.len() > 40, "{} flags", flags.len());
     assert!(different.is_empty(), "{different:?}");
+}
+
+/// Words and flags of other tools do what they do there.
+#[test]
+fn command_lines_of_other_tools_are_understood() {
+    for line in [
+        "strait version",
+        "strait validate -f mesh",
+        "strait run -f mesh",
+        "strait run --filename mesh",
+        "strait explain -f mesh -X POST http://a.example/",
+        "strait explain -f mesh http://a.example/",
+    ] {
+        let parsed = parse(line.split(' ').map(OsString::from));
+        assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+    }
+    let explained = |line: &str| match parse(line.split(' ').map(OsString::from)).unwrap().command {
+        Command::Explain(args) => format!("{} {}", args.method(), args.url()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(explained("strait explain -f a http://a/"), "GET http://a/");
+    assert_eq!(
+        explained("strait explain -f a -X PUT http://a/"),
+        "PUT http://a/"
+    );
+    assert_eq!(
+        explained("strait explain -f a PUT http://a/"),
+        "PUT http://a/"
+    );
+    let twice = "strait explain -f a -X PUT GET http://a/";
+    assert!(parse(twice.split(' ').map(OsString::from)).is_err());
+}
+
+#[test]
+fn missing_source_names_every_kind_of_source() {
+    for (line, other) in [
+        ("strait run", "--control"),
+        ("strait explain GET /", "--admin"),
+    ] {
+        let error = parse(line.split(' ').map(OsString::from))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("--config") && error.contains(other),
+            "{error}"
+        );
+    }
+    let error = parse(
+        ["strait", "control", "--tls-name", "a b"]
+            .map(OsString::from)
+            .into_iter(),
+    );
+    assert!(error.unwrap_err().to_string().contains("no host name"));
+}
+
+#[test]
+fn demo_logs_warnings_and_a_proxy_everything() {
+    for (line, level) in [
+        ("strait demo", "warn"),
+        ("strait demo --log-level debug", "debug"),
+        ("strait run -f a", "info"),
+    ] {
+        let found = match parse(line.split(' ').map(OsString::from)).unwrap().command {
+            Command::Demo(args) => args.serve.log_level,
+            Command::Run(args) => args.serve.log_level,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found, level, "{line}");
+    }
+}
+
+/// A line of the source that ends in the middle of a paragraph would be wrapped a second time, at the width of the terminal.
+#[test]
+fn paragraphs_of_help_texts_are_single_lines() {
+    fn visit(command: &clap::Command) {
+        let help = command
+            .get_after_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let lines: Vec<&str> = help.lines().collect();
+        for pair in lines.windows(2) {
+            let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+            let breaks = is_prose(pair[0]) && is_prose(pair[1]) && !pair[0].ends_with(['.', ':']);
+            assert!(!breaks, "{}: {pair:?}", command.get_name());
+        }
+        command.get_subcommands().for_each(visit);
+    }
+    visit(&command_line());
 }

@@ -122,6 +122,27 @@ impl<'a> Survey<'a> {
             .collect()
     }
 
+    /// Gateways of a listener that take a host which no VirtualService names.
+    pub fn unnamed(&self, part: &Part<'_>, host: &str) -> Vec<UnusedObject> {
+        let mut services = self.resources.virtual_services.values();
+        if services.any(|object| self.names_host(object, host)) {
+            return Vec::new();
+        }
+        let bound = self.bound(part);
+        let taking = bound.iter().filter_map(|bound| {
+            let mut hosts = bound.server.hosts.iter().map(|one| &*one.host);
+            let taken = hosts.find(|taken| hostname::is_subset(host, taken))?;
+            Some(UnusedObject {
+                provenance: provenance_of(bound.gateway.as_ref(), 0),
+                reason: format!(
+                    "Gateway {} takes {taken}, but no VirtualService names {host}",
+                    bound.reference
+                ),
+            })
+        });
+        taking.collect()
+    }
+
     fn names_host(&self, object: &Object<VirtualService>, host: &str) -> bool {
         object.spec.hosts.iter().any(|written| {
             let name =

@@ -11,13 +11,13 @@ mod system;
 
 mod watch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use config_loader::resource::core::Secret;
-use config_loader::{Diagnostic, Name, ResourceSet};
+use config_loader::{Diagnostic, Location, Name, ResourceSet};
 
 use file::file;
 pub use findings::{findings, of_another_workload};
@@ -90,6 +90,17 @@ pub fn look(
         let more = findings::of_workload(identity, store, &findings);
         findings.extend(more);
     }
+    // Certificate and authorities may be in one Secret.
+    let mut told = HashSet::new();
+    findings.retain(|one| {
+        let Location { file, line, .. } = &one.location;
+        told.insert((
+            Arc::clone(file),
+            *line,
+            one.field.clone(),
+            one.message.clone(),
+        ))
+    });
     Look {
         changed,
         findings,

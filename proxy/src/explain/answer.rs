@@ -162,6 +162,9 @@ pub struct Condition {
     pub actual: Option<String>,
     /// Whether it matches.
     pub matched: bool,
+    /// A likely mistake, where it almost matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// Something to say about a resource.

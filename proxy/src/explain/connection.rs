@@ -174,6 +174,7 @@ fn conditions(rule: &OpaqueRule, head: &OpaqueHead<'_>) -> Vec<Condition> {
             expected: asked.sni_hosts.join(", "),
             actual: head.sni.map(str::to_owned),
             matched: asked.specificity(head).is_some(),
+            hint: None,
         });
     }
     let subnets = [
@@ -190,6 +191,7 @@ fn conditions(rule: &OpaqueRule, head: &OpaqueHead<'_>) -> Vec<Condition> {
             expected: wanted.join(", "),
             actual: None,
             matched: false,
+            hint: None,
         });
     }
     conditions

@@ -478,6 +478,9 @@ fn condition_line(condition: &Condition, width: usize) -> String {
     };
     // writing to memory does not fail
     let _ = write!(line, "{wanted}{got}");
+    if let Some(hint) = &condition.hint {
+        let _ = write!(line, ": {hint}");
+    }
     line
 }
 

@@ -320,6 +320,7 @@ fn tried(
                 field: line.field,
                 actual: line.got,
                 matched: line.held,
+                hint: line.hint.map(str::to_owned),
             })
             .collect(),
     };
@@ -382,6 +383,7 @@ fn host_hints(
 ) -> Vec<Note> {
     let idle = survey.idle_services(part, host);
     let mut hints: Vec<Note> = idle.into_iter().map(note).collect();
+    hints.extend(survey.unnamed(part, host).into_iter().map(note));
     let hosts = hosts.into_iter().flat_map(|hosts| &hosts.virtual_hosts);
     let mut names: Vec<&str> = hosts.map(|one| &*one.name).collect();
     if names.is_empty() {

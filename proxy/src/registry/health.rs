@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 
-use super::{Checked, Moment};
+use super::{Cause, Checked, Moment};
 use crate::runtime::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Why an endpoint is not used.
@@ -72,6 +72,8 @@ struct History {
     /// Ejections since the process started.
     ejections: AtomicU32,
     ejected_at: AtomicU64,
+    /// One more than the position of the last cause in [`Cause::ALL`]; 0 before the first ejection.
+    cause: AtomicU32,
     returned_at: AtomicU64,
     checked: ArcSwapOption<Checked>,
 }
@@ -141,6 +143,20 @@ impl Health {
         let history = self.history();
         history.ejections.fetch_add(1, Ordering::Relaxed);
         history.ejected_at.store(now.0, Ordering::Relaxed);
+    }
+
+    /// Notes why it was ejected.
+    pub fn set_cause(&self, cause: Cause) {
+        let position = Cause::ALL.iter().position(|one| *one == cause);
+        let number = position.map_or(0, |position| position as u32 + 1);
+        self.history().cause.store(number, Ordering::Relaxed);
+    }
+
+    /// Why it was ejected last.
+    pub fn cause(&self) -> Option<Cause> {
+        let number = self.history.get()?.cause.load(Ordering::Relaxed);
+        let position = (number as usize).checked_sub(1)?;
+        Cause::ALL.get(position).copied()
     }
 
     /// When it was ejected last.

@@ -29,6 +29,15 @@ impl Cause {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::ServerErrors, Self::GatewayErrors, Self::LocalErrors];
 
+    /// Words for a person.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Cause::ServerErrors => "5xx responses",
+            Cause::GatewayErrors => "responses 502 to 504",
+            Cause::LocalErrors => "failures to get a response",
+        }
+    }
+
     /// The name that Envoy's log has for it.
     pub fn name(self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@ use http::{HeaderMap, Method};
 
 use super::header::HeaderKey;
 use super::{Conditions, HeaderMatch, RequestHead, Rule, TextMatch, UriMatch, query};
+use crate::pattern::Pattern;
 
 /// One condition of a rule, held against one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Explained {
     pub got: Option<String>,
     /// Whether the condition holds; for `withoutHeaders`, whether it keeps the rule in the race.
     pub held: bool,
+    /// A likely mistake, where the condition almost holds.
+    pub hint: Option<&'static str>,
 }
 
 /// Every condition of `rule` against `head`, in the order in which the resource lists the fields.
@@ -128,16 +131,51 @@ fn explain_uri(uri: &UriMatch, path: &str) -> Option<Explained> {
         wanted: uri.wanted().to_owned(),
         got: Some(path.to_owned()),
         held: uri.matches(path.as_bytes()),
+        hint: uri_hint(uri, path),
     })
 }
 
 fn line(field: String, condition: &TextMatch, got: Option<String>, held: bool) -> Explained {
+    let is_excluded = field.starts_with("withoutHeaders");
+    let almost = got.as_deref().filter(|_| !held && !is_excluded);
     Explained {
+        hint: almost.and_then(|got| match condition {
+            TextMatch::Exact(wanted) => case(wanted, got, false),
+            TextMatch::Prefix(wanted) => case(wanted, got, true),
+            TextMatch::Present => None,
+            TextMatch::Regex(wanted) => part(wanted, got),
+        }),
         field: format!("{field}.{}", condition.kind()),
         wanted: condition.wanted().to_owned(),
         got,
         held,
     }
+}
+
+fn uri_hint(uri: &UriMatch, path: &str) -> Option<&'static str> {
+    match uri {
+        _ if uri.matches(path.as_bytes()) => None,
+        UriMatch::Any => None,
+        UriMatch::Exact { value, .. } => case(value, path, false),
+        UriMatch::Prefix { value, .. } => case(value, path, true),
+        UriMatch::Regex(wanted) => part(wanted, path),
+    }
+}
+
+/// The hint for a text that would match in another case.
+fn case(wanted: &str, got: &str, is_prefix: bool) -> Option<&'static str> {
+    let got = match is_prefix {
+        true => got.get(..wanted.len())?,
+        false => got,
+    };
+    let is_it = wanted.eq_ignore_ascii_case(got) && wanted != got;
+    is_it.then_some("differs in case only")
+}
+
+/// The hint for a text of which a part matches.
+fn part(wanted: &Pattern, got: &str) -> Option<&'static str> {
+    let is_part = wanted.matches_part(got.as_bytes());
+    is_part.then_some("a part matches, and a regex must match the whole value")
 }
 
 /// The value or values of a header; several lines are listed with `|` between them, since they are not joined.

@@ -3,6 +3,7 @@
 //! Needs root and iproute2; every test says why it is skipped elsewhere. `lab` has the namespaces.
 
 mod capture;
+mod hold;
 mod lab;
 mod pod;
 mod removal;

@@ -11,7 +11,7 @@ use crate::diagnostic::codes::common::{SRC007, SRC008, SRC009};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::Kind;
 use crate::source::errors::SourceError;
-use crate::source::stream::causes::{certificate_help, with_causes};
+use crate::source::stream::causes::{certificate_help, plain, with_causes};
 use crate::source::stream::stall::{Stalled, is_caused_by};
 
 /// Reason of a server that cannot be asked for want of credentials, and the fix.
@@ -89,7 +89,7 @@ pub(super) fn watch_refusal(error: &watcher::Error) -> Option<Refusal> {
 
 /// That a server cannot be asked.
 pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) -> Diagnostic {
-    let message = format!("the API server cannot be asked: {reason}");
+    let message = format!("the API server cannot be asked: {}", plain(reason));
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
     let fallback = match is_settled {
         false if reason.starts_with(NO_ACCESS) => MOUNT_ACCESS,
@@ -121,7 +121,10 @@ pub(super) fn interrupted(
     resource: &str,
     error: &watcher::Error,
 ) -> Diagnostic {
-    let message = format!("{resource} cannot be followed: {}", with_causes(error));
+    let message = format!(
+        "{resource} cannot be followed: {}",
+        plain(&with_causes(error))
+    );
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
     found.help("its last objects stay in effect; it is asked for again, at least every 5 s");
     found

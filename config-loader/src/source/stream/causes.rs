@@ -33,11 +33,89 @@ pub(in crate::source) fn with_causes(error: &dyn Error) -> String {
     text
 }
 
+/// The text of [`with_causes`] in plain words: without the names that libraries have for the way of an error.
+pub(in crate::source) fn plain(text: &str) -> String {
+    const ON_THE_WAY: [&str; 9] = [
+        "ServiceError",
+        "client error (Connect)",
+        "client error (SendRequest)",
+        "connection error",
+        "connection error detected",
+        "h2 protocol error",
+        "http2 error",
+        "tcp connect error",
+        "transport error",
+    ];
+    const WORDS: [(&str, &str); 6] = [
+        ("UnknownIssuer", "its issuer is not known"),
+        (
+            "failed to lookup address information",
+            "the name cannot be looked up",
+        ),
+        (
+            "frame with invalid size",
+            "the server does not speak HTTP/2 without TLS",
+        ),
+        (
+            "stream closed because of a broken pipe",
+            "the server closed the connection",
+        ),
+        (
+            "tls handshake eof",
+            "the server closed the connection during the TLS handshake, it may not speak TLS",
+        ),
+        (
+            "invalid peer certificate",
+            "the certificate of the server is not accepted",
+        ),
+    ];
+    let mut parts: Vec<&str> = Vec::new();
+    for part in text.split(": ") {
+        let part = part.split(" (os error").next().unwrap_or(part);
+        let known = WORDS.iter().find(|(word, _)| *word == part);
+        let part = known.map_or(part, |(_, words)| words);
+        if !ON_THE_WAY.contains(&part) && !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    match parts.is_empty() {
+        true => text.to_owned(),
+        false => parts.join(": "),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rustls::{CertificateError, Error as TlsError};
 
     use super::*;
+
+    #[test]
+    fn errors_are_told_in_plain_words() {
+        for (text, expected) in [
+            (
+                "ServiceError: client error (Connect): tcp connect error: Connection refused (os error 111)",
+                "Connection refused",
+            ),
+            (
+                "h2 protocol error: http2 error: transport error: http2 error: connection error detected: frame with invalid size",
+                "the server does not speak HTTP/2 without TLS",
+            ),
+            (
+                "failed to lookup address information: Name or service not known: transport error: failed to lookup address \
+                 information: Name or service not known",
+                "the name cannot be looked up: Name or service not known",
+            ),
+            (
+                "ServiceError: client error (Connect): invalid peer certificate: UnknownIssuer",
+                "the certificate of the server is not accepted: its issuer is not known",
+            ),
+            ("transport error", "transport error"),
+            ("the token expired", "the token expired"),
+        ] {
+            assert_eq!(plain(text), expected);
+        }
+    }
 
     #[test]
     fn certificates_that_are_not_accepted_have_a_fix() {

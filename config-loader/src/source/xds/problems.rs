@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 use crate::diagnostic::codes::common::{SRC007, SRC008, SRC010, SRC011};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::errors::SourceError;
-use crate::source::stream::causes::{certificate_help, with_causes};
+use crate::source::stream::causes::{certificate_help, plain, with_causes};
 use crate::source::stream::report::Key;
 use crate::source::stream::stall::{Stalled, is_caused_by};
 
@@ -48,9 +48,19 @@ fn in_words(status: &Status) -> String {
 
 /// That a server cannot be followed.
 pub(super) fn unreachable(server: &str, reason: &str, is_settled: bool) -> Diagnostic {
-    let message = format!("the xDS server cannot be followed: {reason}");
+    let is_tls = server.starts_with("xds+plaintext:")
+        && (reason.contains("frame with invalid size") || reason.contains("broken pipe"));
+    // A server with TLS does one or the other, by chance.
+    let plain = match is_tls {
+        true => "the server does not speak HTTP/2 without TLS, or closed the connection".to_owned(),
+        false => plain(reason),
+    };
+    let message = format!("the xDS server cannot be followed: {plain}");
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, server.into(), message);
     let fallback = match is_settled {
+        _ if is_tls => {
+            "write xds:// and --control-ca if the server speaks TLS; it is connected to again, at least every 5 s"
+        }
         true => "what it sent last stays in effect; it is connected to again, at least every 5 s",
         false => {
             "check the address, --control-ca and the network; it is connected to again, at least every 5 s"

@@ -428,7 +428,12 @@ fn hosts_can_be_told_apart(
         }
         one_address_of_several_hosts(raw, entry, check);
     }
-    if !entry.addresses.is_empty() {
+    // Addresses that cannot be read have findings of their own.
+    if raw
+        .addresses
+        .get()
+        .is_some_and(|addresses| !addresses.is_empty())
+    {
         return;
     }
     let dialled = opaque.into_iter();

@@ -253,7 +253,7 @@ impl<'a> Routes<'a> {
             diagnostic.help(format!("did you mean `{}/{similar}`?", name.namespace));
         } else {
             diagnostic.help(
-                "write the name of a Gateway that there is, or add one of this name; one that is refused does not count",
+                "write the name of a Gateway that there is, or add one of this name; one that is rejected does not count",
             );
         }
         self.found.push(diagnostic);

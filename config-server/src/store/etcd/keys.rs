@@ -57,6 +57,11 @@ impl Keys {
         format!("{}/leader", self.prefix)
     }
 
+    /// The key of the name of a backup, while it is being restored.
+    pub fn restoring(&self) -> String {
+        format!("{}/restoring", self.prefix)
+    }
+
     /// Of the number that is added to the revisions of etcd.
     pub fn base(&self) -> String {
         format!("{}/base", self.prefix)

@@ -54,6 +54,42 @@ impl Shared {
         Ok(found.map(|found| found.value))
     }
 
+    /// The name of the backup whose restore began and did not finish; none if there is none.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn restoring(&self) -> Result<Option<String>, StoreError> {
+        let (found, _) = self.client.read(self.keys.restoring()).await?;
+        Ok(found.map(|found| String::from_utf8_lossy(&found.value).into_owned()))
+    }
+
+    /// Notes which backup is being restored. False if a restore has begun already.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn begin_restore(&self, backup: String) -> Result<bool, StoreError> {
+        let (key, value) = (self.keys.restoring(), Some(Bytes::from(backup)));
+        let written = self
+            .client
+            .write_if(&key, Expected::Absent, value, 0)
+            .await?;
+        Ok(matches!(written, Outcome::Done(_)))
+    }
+
+    /// Notes that a restore is done.
+    ///
+    /// # Errors
+    /// If etcd fails.
+    pub async fn finish_restore(&self) -> Result<(), StoreError> {
+        let key = self.keys.restoring();
+        let (found, _) = self.client.read(key.clone()).await?;
+        if let Some(found) = found {
+            let expected = Expected::At(super::calls::number(found.mod_revision));
+            self.client.write_if(&key, expected, None, 0).await?;
+        }
+        Ok(())
+    }
+
     /// Sets the number that is added to the revisions of etcd, before there are objects.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! A client that asks and answers as a test wants, in both forms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use config_loader::grpc::{ClientTlsFiles, channel, client_tls};
@@ -95,6 +95,23 @@ impl RawStream {
         let first = DeltaDiscoveryRequest {
             node: Some(node),
             type_url: type_url.to_owned(),
+            ..DeltaDiscoveryRequest::default()
+        };
+        RawStream::begin(server, token, INCREMENTAL, first).await
+    }
+
+    /// Subscribes to a type with versions that the client has.
+    pub async fn resume(
+        server: &TestServer,
+        token: &str,
+        node: Node,
+        type_url: &str,
+        versions: HashMap<String, String>,
+    ) -> RawStream {
+        let first = DeltaDiscoveryRequest {
+            node: Some(node),
+            type_url: type_url.to_owned(),
+            initial_resource_versions: versions,
             ..DeltaDiscoveryRequest::default()
         };
         RawStream::begin(server, token, INCREMENTAL, first).await

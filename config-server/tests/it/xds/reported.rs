@@ -1,5 +1,6 @@
 //! What the server knows of proxies over xDS, and how long it serves them.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use config_loader::xds::{Rejected, rejection};
@@ -180,7 +181,47 @@ async fn whole_state_is_sent_again_after_each_change(server: TestServer) {
     proxy(&mut admin, "all is accepted", |one| applied(one) >= written).await;
 }
 
+/// A status says nothing about what a proxy does.
+async fn status_alone_is_not_sent(server: TestServer) {
+    let mut admin = server.admin().await;
+    create(
+        &mut admin,
+        VIRTUAL_SERVICES,
+        &virtual_service("a", "a.example.com"),
+    )
+    .await;
+    let token = server.token("proxy");
+    let mut stream = RawStream::open(&server, &token, node("web-1"), TYPE).await;
+    let mut whole = WholeStream::open_whole(&server, &token, TYPE).await;
+    let first = stream.answer(None).await;
+    whole.accept().await;
+    let status = json!({"status": {"conditions": [{
+        "type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "lastTransitionTime": "2026-11-25T12:00:00Z",
+    }]}});
+    let path = format!("{VIRTUAL_SERVICES}/a/status");
+    let written = admin.patch(&path, "merge-patch+json", &status).await;
+    assert_eq!(written.code, 200, "{written:?}");
+    create(
+        &mut admin,
+        VIRTUAL_SERVICES,
+        &virtual_service("b", "b.example.com"),
+    )
+    .await;
+    let next = stream.answer(None).await;
+    let names: Vec<&str> = next.resources.iter().map(|one| &*one.name).collect();
+    assert_eq!(names, ["shop/b"]);
+    assert_eq!(whole.accept().await.resources.len(), 2);
+    // A client that comes back with what it had gets what differs.
+    let mut versions = HashMap::from([("shop/a".to_owned(), first.resources[0].version.clone())]);
+    versions.insert("shop/b".to_owned(), "another".to_owned());
+    let mut again = RawStream::resume(&server, &token, node("web-1"), TYPE, versions).await;
+    let rest = again.answer(None).await.resources;
+    let names: Vec<&str> = rest.iter().map(|one| &*one.name).collect();
+    assert_eq!(names, ["shop/b"]);
+}
+
 on_each_store!(
+    status_alone_is_not_sent,
     whole_state_is_sent_again_after_each_change,
     answers_of_other_clients_are_its_report,
     proxy_reports_what_is_in_effect,
@@ -199,6 +240,53 @@ async fn objects_are_programmed_at_proxies_over_xds() {
     .await;
     let message = &condition(&programmed, "Programmed")["message"];
     assert_eq!(message, "1 of 1 proxies");
+}
+
+/// The second client is late with nothing before its first answer, and has everything after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn client_that_joins_changes_no_status() {
+    let server = TestServer::start_with(|_| {}).await;
+    let mut admin = server.admin().await;
+    let path = format!("{VIRTUAL_SERVICES}/a");
+    create(
+        &mut admin,
+        VIRTUAL_SERVICES,
+        &virtual_service("a", "a.example.com"),
+    )
+    .await;
+    let token = server.token("proxy");
+    let mut first = RawStream::open(&server, &token, node("web-1"), TYPE).await;
+    first.answer(None).await;
+    let programmed = wait(&server, &path, |object| {
+        condition(object, "Programmed")["status"] == "True"
+    })
+    .await;
+    let mut second = RawStream::open(&server, &token, node("web-2"), TYPE).await;
+    let response = second.next().await.unwrap().unwrap();
+    let both = async |admin: &mut Client| {
+        admin.get(PROXIES).await.body["items"]
+            .as_array()
+            .unwrap()
+            .len()
+            == 2
+    };
+    while !both(&mut admin).await {
+        tokio::task::yield_now().await;
+    }
+    // The status of another object is written after the proxies were looked at.
+    create(
+        &mut admin,
+        VIRTUAL_SERVICES,
+        &virtual_service("b", "b.example.com"),
+    )
+    .await;
+    wait(&server, &format!("{VIRTUAL_SERVICES}/b"), |object| {
+        condition(object, "Programmed")["reason"] == "Pending"
+    })
+    .await;
+    let now = admin.get(&path).await.body;
+    assert_eq!(revision_of(&now), revision_of(&programmed), "{now}");
+    assert_eq!(response.resources.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -418,7 +418,7 @@ fn expired_ejection_is_reported_as_expired() {
     let out = |policy, now| cluster.endpoint(EndpointIdx(0)).why_out(policy, now);
     assert_eq!(out(outlier, Moment(1)), None);
     fail(&cluster, 0, Moment(1));
-    let said = |text: &str| Some(format!("ejected {text}, 1 times so far"));
+    let said = |text: &str| Some(format!("ejected {text} after 5xx responses, once so far"));
     assert_eq!(out(outlier, Moment(1)), said("for 30s more"));
     assert_eq!(out(outlier, Moment(60_000)), said("until the next sweep"));
     assert_eq!(out(None, Moment(1)), said("until the next sweep"));

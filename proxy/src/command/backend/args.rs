@@ -15,7 +15,7 @@ use crate::command::load::Target;
 const RATE_MAX: u16 = 1_000;
 
 const HELP: &str = "\
-As a backend it serves HTTP/1.1, HTTP/2 without TLS and gRPC, and says which cluster, service and version responds: in
+As a backend it serves HTTP/1.1, HTTP/2 without TLS and gRPC, and says which cluster, service and version responds: in \
 the header x-backend and in the body, as JSON with `accept: application/json`. Some paths do more:
 
   /healthz/ready       200, for probes: strait health --admin 127.0.0.1:8080

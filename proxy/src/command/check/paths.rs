@@ -11,7 +11,7 @@ use config_loader::NamedText;
 const STDIN: &str = "-";
 
 /// How findings call standard input.
-const STDIN_NAME: &str = "<stdin>";
+pub const STDIN_NAME: &str = "<stdin>";
 
 /// How many paths one pattern may represent.
 const MATCHES_MAX: usize = 10_000;

@@ -44,3 +44,63 @@ fn json_and_annotations_have_all_fields_of_the_text() {
         assert!(annotation.contains(&place), "{annotation}");
     }
 }
+
+/// The exit code and what is printed, of a command line.
+fn checked(arguments: &[&str]) -> (usize, String) {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        check: CheckArgs,
+    }
+    let line = <Line as clap::Parser>::parse_from([&["check"], arguments].concat());
+    let (mut loaded, _) = load(&line.check).unwrap();
+    if !line.check.context.is_empty() {
+        leave_out_context(&line.check, &mut loaded);
+    }
+    let text = render(&loaded, Output::Text, render::Style::Plain);
+    (count(&loaded, Severity::Error), text)
+}
+
+#[test]
+fn rejected_objects_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.yaml");
+    let route = |name: &str, rule: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: {name}}}\n\
+             spec: {{hosts: [{name}.example], http: [{rule}]}}\n---\n"
+        )
+    };
+    let good = route("good", "{directResponse: {status: 200}}");
+    std::fs::write(&path, good.clone() + &route("bad", "{rout: []}")).unwrap();
+    let (_, text) = checked(&[path.to_str().unwrap()]);
+    assert!(
+        text.ends_with("\n2 objects, 1 rejected, 2 errors, 0 warnings\n"),
+        "{text}"
+    );
+    std::fs::write(&path, good).unwrap();
+    let (_, text) = checked(&[path.to_str().unwrap()]);
+    assert_eq!(text, "1 object, 0 errors, 0 warnings\n");
+}
+
+#[test]
+fn context_is_read_and_not_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let write = |name: &str, text: &str| std::fs::write(at(name), text).unwrap();
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: web}\nspec: {host: web.internal}\n";
+    write("rule.yaml", rule);
+    write(
+        "entry.yaml",
+        "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: web}\nspec:\n  hosts: [web.internal]\n  \
+         resolution: DNS\n  ports: [{number: 80, name: http, protocol: HTTP}]\n",
+    );
+    write("broken.yaml", "kind: Gateway\n");
+    let (_, alone) = checked(&[&at("rule.yaml")]);
+    assert!(alone.contains("X316"), "{alone}");
+    let whole = directory.path().display().to_string();
+    let (errors, text) = checked(&[&at("rule.yaml"), "--context", &whole]);
+    assert_eq!((errors, text.contains("X316")), (0, false), "{text}");
+    let (errors, text) = checked(&[&at("broken.yaml"), "--context", &whole]);
+    assert_eq!(errors, 1, "{text}");
+}

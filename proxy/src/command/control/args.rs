@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use config_loader::ApiServer;
-use config_server::access::{Role, tokens};
+use config_server::access::{Role, pki, tokens};
 use config_server::store::etcd::EtcdSettings;
 
 use super::status::StatusArgs;
@@ -18,7 +18,7 @@ use crate::control::remote_clusters::ClustersFile;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
-The first start makes a CA, a certificate and two kubeconfig files in the data directory: admin.kubeconfig for kubectl,
+The first start makes a CA, a certificate and two kubeconfig files in the data directory: admin.kubeconfig for kubectl, \
 proxy.kubeconfig for proxies.
 
 Examples:
@@ -78,6 +78,7 @@ pub struct ServerArgs {
         long,
         value_name = "NAME",
         value_delimiter = ',',
+        value_parser = pki::parse_name,
         env = "STRAIT_CONTROL_TLS_NAMES"
     )]
     pub tls_name: Vec<String>,

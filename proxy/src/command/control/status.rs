@@ -182,8 +182,11 @@ fn text(proxies: &[Value]) -> String {
     let count = |is_it: fn(&Value) -> bool| proxies.iter().filter(|one| is_it(one)).count();
     let _ = writeln!(
         text,
-        "{} proxies: {} up to date, {} behind, {} with rejected resources",
-        proxies.len(),
+        "{}: {} up to date, {} behind, {} with rejected resources",
+        match proxies.len() {
+            1 => "1 proxy".to_owned(),
+            count => format!("{count} proxies"),
+        },
         count(is_current),
         count(|one| !is_current(one)),
         count(|one| rejected(one) > 0)
@@ -337,6 +340,10 @@ c rejects Gateway/shop/x: its last good version is in effect
 3 proxies: 2 up to date, 1 behind, 1 with rejected resources
 ";
         assert_eq!(text(&proxies), expected);
+        assert!(
+            text(&proxies[..1])
+                .ends_with("\n1 proxy: 1 up to date, 0 behind, 0 with rejected resources\n")
+        );
         assert_eq!(
             proxies.iter().map(is_fine).collect::<Vec<_>>(),
             [true, false, false]

@@ -54,7 +54,10 @@ pub(super) fn import(paths: &[PathBuf], data: &DataArgs) -> Result<(), String> {
     show(&summary);
     match report.stopped {
         Some(why) => Err(format!("the import stopped at {why}")),
-        None if refused > 0 => Err(format!("{} refused, see above", counted(refused, "object"))),
+        None if refused > 0 => Err(format!(
+            "{} rejected, see above",
+            counted(refused, "object")
+        )),
         None => Ok(()),
     }
 }

@@ -14,8 +14,8 @@ const RATE_MAX: u16 = 1_000;
 /// Arguments of `strait demo`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Starts three clusters, each with a gateway and two versions of a service, and an edge gateway that shares requests among
-them by a GlobalTrafficPolicy. It writes their configuration into a new directory, prints commands to try, sends
+Starts three clusters, each with a gateway and two versions of a service, and an edge gateway that shares requests among \
+them by a GlobalTrafficPolicy. It writes their configuration into a new directory, prints commands to try, sends \
 requests, and shows the cluster and version that respond. Ctrl-C ends it.
 
   strait demo                                     and then, in another terminal:
@@ -25,7 +25,7 @@ requests, and shows the cluster and version that respond. Ctrl-C ends it.
   curl -X POST http://127.0.0.1:15010/demo/clusters/c2/start
                                                   c2 is started, and has its share again
 
-With --dir it serves another directory, with an echo service on every loopback endpoint of its ServiceEntries,
+With --dir it serves another directory, with an echo service on every loopback endpoint of its ServiceEntries, \
 WorkloadEntries, EndpointSlices and ServiceImports:
   strait demo --dir examples/bookinfo")]
 pub struct DemoArgs {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::command::args::{IdentityArgs, ReadingArgs};
 
@@ -16,7 +16,7 @@ Give the identity of the proxy: a Gateway is served by the proxies whose labels 
 Examples:
   export STRAIT_CONFIG=./mesh STRAIT_LABELS=istio=ingressgateway
   strait explain GET http://shop.example/cart
-  strait explain POST /cart -H 'Host: shop.example' -H 'end-user: jason'
+  strait explain -X POST /cart -H 'Host: shop.example' -H 'end-user: jason'
   strait explain --listener 8081 GET http://shop.example/
   strait explain CONNECT tls://db.example:5432
   strait explain CONNECT tcp://127.0.0.1:9000
@@ -28,12 +28,14 @@ Exit codes: 0 a rule matches the request (even if no endpoint can serve it), 1 n
 /// Arguments of `strait explain`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
+#[command(group(ArgGroup::new("source").args(["paths", "admin"]).required(true).multiple(true)))]
 pub struct ExplainArgs {
     /// File or directory of resources (YAML or JSON); directories are read recursively. May be repeated
     #[arg(
+        short = 'f',
         long = "config",
+        visible_alias = "filename",
         value_name = "PATH",
-        required_unless_present = "admin",
         env = "STRAIT_CONFIG",
         value_delimiter = ','
     )]
@@ -68,10 +70,37 @@ pub struct ExplainArgs {
     /// Show every rule and every condition, not only the deciding ones
     #[arg(long, env = "STRAIT_EXPLAIN_ALL")]
     pub all: bool,
-    /// Method of the request
-    pub method: String,
+    /// Method of the request, as curl takes it; default: GET
+    #[arg(
+        short = 'X',
+        long = "request",
+        value_name = "METHOD",
+        conflicts_with = "url",
+        env = "STRAIT_EXPLAIN_REQUEST"
+    )]
+    pub request: Option<String>,
+    /// Method of the request. It may be left out
+    #[arg(value_name = "METHOD")]
+    pub first: String,
     /// http://host:port/path?query, or a path with -H 'Host: ...'; tls://name:port or tcp://host:port for connections
-    pub url: String,
+    #[arg(value_name = "URL")]
+    pub url: Option<String>,
+}
+
+impl ExplainArgs {
+    /// The method of the request.
+    pub fn method(&self) -> &str {
+        match (&self.url, &self.request) {
+            (Some(_), _) => &self.first,
+            (None, Some(method)) => method,
+            (None, None) => "GET",
+        }
+    }
+
+    /// The URL of the request.
+    pub fn url(&self) -> &str {
+        self.url.as_ref().unwrap_or(&self.first)
+    }
 }
 
 /// `--output`.

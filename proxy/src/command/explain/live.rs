@@ -24,8 +24,8 @@ fn target(args: &ExplainArgs) -> String {
         target.push('=');
         encode(value, &mut target);
     };
-    add("method", &args.method);
-    add("url", &args.url);
+    add("method", args.method());
+    add("url", args.url());
     for header in &args.headers {
         add("header", header);
     }

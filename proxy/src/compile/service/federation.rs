@@ -310,7 +310,7 @@ pub(in crate::compile) fn without_traffic<'c>(
     };
     let why = |member: &Arc<str>| match sharing.balancing {
         _ if sharing.is_refused => {
-            "the GlobalTrafficPolicy is refused, and there was no good one before: only the local cluster serves"
+            "the GlobalTrafficPolicy is rejected, and there was no good one before: only the local cluster serves"
         }
         ClusterBalancing::Locality => {
             "the GlobalTrafficPolicy keeps requests in the local cluster (Locality)"

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hickory_resolver::proto::op::Query;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::{Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, Resolver, ResolverBuilder};
 
@@ -87,7 +88,7 @@ pub(super) fn listed(hosts: &Hosts, name: &str) -> Option<Found> {
 
 pub(super) async fn ask(resolver: &Resolver<Sockets>, question: &Question) -> Answer {
     let found = resolver.lookup_ip(&*question.name).await;
-    let found = found.map_err(|error| error.to_string())?;
+    let found = found.map_err(|error| in_words(&error))?;
     // that of the lookup itself leaves out the aliases on the way
     let records = found.as_lookup().answers().iter();
     let ttl = records.map(|record| record.ttl).min().unwrap_or(0);
@@ -110,7 +111,7 @@ pub(super) async fn ask(resolver: &Resolver<Sockets>, question: &Question) -> An
             Err(error) if error.is_no_records_found() => (),
             Err(error) => {
                 addresses.extend(held);
-                partly = Some(error.to_string());
+                partly = Some(in_words(&error));
             }
         }
     }
@@ -119,6 +120,21 @@ pub(super) async fn ask(resolver: &Resolver<Sockets>, question: &Question) -> An
         ttl,
         partly,
     })
+}
+
+/// Why a lookup failed, for a person.
+fn in_words(error: &NetError) -> String {
+    match error {
+        error if error.is_nx_domain() => "the name does not exist (NXDOMAIN)".to_owned(),
+        NetError::Dns(DnsError::NoRecordsFound(found)) => match found.response_code {
+            ResponseCode::NoError => "the name has no addresses".to_owned(),
+            code => format!("the server answers: {code}"),
+        },
+        NetError::Dns(DnsError::ResponseCode(code)) => format!("the server answers: {code}"),
+        NetError::Timeout => "no server answered in time".to_owned(),
+        NetError::NoConnections => "no server can be reached".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// What is asked for each family of addresses.

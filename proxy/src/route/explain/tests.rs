@@ -61,3 +61,45 @@ fn every_condition_shows_expected_and_actual_values() {
 fn a_rule_without_conditions_prints_no_conditions() {
     assert!(explain(&rule(Conditions::default()), &get("/").head()).is_empty());
 }
+
+#[test]
+fn conditions_that_almost_hold_have_a_hint() {
+    let hints = |conditions: Conditions, request: &crate::route::tests::Request| {
+        let explained = explain(&rule(conditions), &request.head());
+        explained
+            .into_iter()
+            .map(|line| line.hint)
+            .collect::<Vec<_>>()
+    };
+    let of_headers = |value: TextMatch| Conditions {
+        headers: [header("x", value)].into(),
+        ..Conditions::default()
+    };
+    let request = get("/Cart/7").header("x", "Jason");
+    let case = Some("differs in case only");
+    let part = Some("a part matches, and a regex must match the whole value");
+    assert_eq!(hints(of_headers(exact("jason")), &request), [case]);
+    assert_eq!(hints(of_headers(prefix("jas")), &request), [case]);
+    assert_eq!(hints(of_headers(regex("as")), &request), [part]);
+    for other in [
+        exact("ann"),
+        exact("jasonx"),
+        prefix("jasonx"),
+        regex("x"),
+        regex("x*"),
+        exact("Jason"),
+    ] {
+        assert_eq!(hints(of_headers(other), &request), [None]);
+    }
+    let of_uri = |uri| Conditions {
+        uri,
+        ..Conditions::default()
+    };
+    assert_eq!(hints(of_uri(uri_prefix("/cart", false)), &request), [case]);
+    assert_eq!(hints(of_uri(uri_prefix("/cart", true)), &request), [None]);
+    let without = Conditions {
+        without_headers: [header("x", exact("jason"))].into(),
+        ..Conditions::default()
+    };
+    assert_eq!(hints(without, &request), [None]);
+}

@@ -225,6 +225,10 @@ fn tcp_ports_need_distinct_addresses() {
     with_host(&[
         (&port("TCP"), &["W SE269 6"]),
         (&format!("{}\naddresses: [10.0.0.1]", port("TCP")), &[]),
+        (
+            &format!("{}\naddresses: [10.0.0.300]", port("TCP")),
+            &["E SE253 7"],
+        ),
         (&port("HTTP"), &[]),
     ]);
 }

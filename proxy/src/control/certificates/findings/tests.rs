@@ -105,6 +105,7 @@ fn diagnostics_point_at_the_invalid_field() {
         &format!("mode: SIMPLE\n{good}"),
         "mode: SIMPLE\ncredentialName: lost # TLS001",
         "mode: SIMPLE\ncredentialNames:\n- lost # TLS001\n- other # TLS001",
+        "mode: MUTUAL\ncredentialName: lost # TLS001",
         "mode: SIMPLE\nprivateKey: DIR/good.key\nserverCertificate: DIR/lost # TLS001",
         "mode: SIMPLE\nserverCertificate: DIR/good.crt\nprivateKey: DIR/lost # TLS001",
         "mode: SIMPLE\ntlsCertificates:\n- serverCertificate: DIR/good.crt\n  privateKey: DIR/good.key\n\

@@ -1,0 +1,177 @@
+//! Namespaces: made with the first object in them, and emptied before they go.
+
+use serde_json::{Value, json};
+
+use super::deletion::{Options, Owner, deleted, mark_deleted, target_of};
+use super::respond::Answer;
+use super::route::Target;
+use super::{ATTEMPTS_MAX, Api, Change};
+use crate::object;
+use crate::resources::{self, Resource};
+use crate::status::Failure;
+use crate::store::{Entry, Expected, Revision, Scan, Written};
+
+/// The namespace that is always there.
+pub const DEFAULT: &str = "default";
+
+impl Api {
+    /// Makes the namespace of a new object, unless there is one.
+    pub(crate) async fn ensure_namespace(&self, namespace: Option<&str>) -> Result<(), Failure> {
+        let Some(namespace) = namespace else {
+            return Ok(());
+        };
+        let resource = Resource::namespaces();
+        let key = resource.key(None, namespace);
+        let (found, _) = self.store.get(&key).await?;
+        if let Some(found) = found {
+            let object = object::read(&found, resource, "v1");
+            if object::is_deleting(&object) {
+                let why = "unable to create new content because the namespace is being terminated";
+                return Err(Failure::forbidden(resource, namespace, why));
+            }
+            return Ok(());
+        }
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": namespace},
+        });
+        object::prepare_new(&mut object, resource, None, false);
+        // Another request may have been faster: the namespace is there all the same.
+        self.put(key, Expected::Absent, &mut object).await?;
+        Ok(())
+    }
+
+    /// Deletes a namespace with all that is in it. It stays and is terminating as long as a finalizer holds any of it.
+    pub(super) async fn delete_namespace(
+        &self,
+        target: &Target,
+        name: &str,
+        options: &Options,
+    ) -> Result<Change, Failure> {
+        if name == DEFAULT {
+            let why = "this namespace may not be deleted";
+            return Err(Failure::forbidden(target.resource, name, why));
+        }
+        // First, so that nothing new is made in it.
+        let (before, mut after, object) = self.terminate(target, name, options).await?;
+        self.empty_namespace(name).await?;
+        let uid = object::meta(&object, "uid").to_owned();
+        let mut answer = Answer::ok(object);
+        if let Some(gone) = self.finish_namespace(name).await? {
+            after = Some(gone);
+            answer = Answer::ok(deleted(target.resource, name, &uid));
+        }
+        Ok(Change {
+            answer,
+            name: name.to_owned(),
+            before: Some(before),
+            after,
+        })
+    }
+
+    /// Notes that a namespace is being deleted. Returns its revisions before and after, and the object.
+    async fn terminate(
+        &self,
+        target: &Target,
+        name: &str,
+        options: &Options,
+    ) -> Result<(Revision, Option<Revision>, Value), Failure> {
+        for _ in 0..ATTEMPTS_MAX {
+            let entry = self.entry(target, name).await?;
+            let mut object = object::read(&entry, target.resource, target.version);
+            options.meets(target, name, &object)?;
+            if object::is_deleting(&object) {
+                return Ok((entry.revision, None, object));
+            }
+            mark_deleted(&mut object);
+            object["status"]["phase"] = "Terminating".into();
+            let expected = Expected::At(entry.revision);
+            if let Some(after) = self.put(target.key(name), expected, &mut object).await? {
+                return Ok((entry.revision, Some(after), object));
+            }
+        }
+        Err(Failure::modified(target.resource, name))
+    }
+
+    /// Deletes what is in a namespace that is being deleted, and the namespace itself if nothing is left.
+    pub(super) async fn finish_terminating(&self, namespace: &str) -> Result<(), Failure> {
+        let resource = Resource::namespaces();
+        let (found, _) = self.store.get(&resource.key(None, namespace)).await?;
+        let is_it = |entry: &Entry| object::is_deleting(&object::read(entry, resource, "v1"));
+        if found.as_ref().is_some_and(is_it) {
+            self.empty_namespace(namespace).await?;
+            self.finish_namespace(namespace).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a namespace that is being deleted, if nothing is in it and no finalizer holds it. Returns as of which revision it is
+    /// gone; none if it stays.
+    async fn finish_namespace(&self, name: &str) -> Result<Option<Revision>, Failure> {
+        let resource = Resource::namespaces();
+        let key = resource.key(None, name);
+        for _ in 0..ATTEMPTS_MAX {
+            let (entry, latest) = self.store.get(&key).await?;
+            let Some(entry) = entry else {
+                // The collector was faster.
+                return Ok(Some(latest));
+            };
+            let object = object::read(&entry, resource, "v1");
+            if !object::is_deleting(&object) || object::has_finalizers(&object) {
+                return Ok(None);
+            }
+            for kind in in_namespaces() {
+                if !self
+                    .entries(kind.prefix(Some(name)), Some(1))
+                    .await?
+                    .is_empty()
+                {
+                    return Ok(None);
+                }
+            }
+            let written = self
+                .store
+                .write(key.clone(), Expected::At(entry.revision), None);
+            if let Written::Done(revision) = written.await? {
+                let owner = Owner {
+                    uid: object::meta(&object, "uid"),
+                    namespace: None,
+                    revision,
+                };
+                self.release_dependents(&owner, false).await?;
+                return Ok(Some(revision));
+            }
+        }
+        Err(Failure::modified(resource, name))
+    }
+
+    /// Deletes everything in a namespace.
+    async fn empty_namespace(&self, namespace: &str) -> Result<(), Failure> {
+        for resource in in_namespaces() {
+            for entry in self.entries(resource.prefix(Some(namespace)), None).await? {
+                let name = entry.key.rsplit('/').next().unwrap_or("").to_owned();
+                let target = target_of(resource, Some(namespace));
+                match Box::pin(self.delete_one(&target, &name, &Options::default())).await {
+                    Err(failure) if failure.code == http::StatusCode::NOT_FOUND => {}
+                    other => drop(other?),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn entries(&self, prefix: String, limit: Option<usize>) -> Result<Vec<Entry>, Failure> {
+        let scan = Scan {
+            prefix,
+            limit,
+            ..Scan::default()
+        };
+        Ok(self.store.scan(scan).await?.entries)
+    }
+}
+
+/// The resources whose objects are stored in namespaces.
+fn in_namespaces() -> impl Iterator<Item = &'static Resource> {
+    let all = resources::all().iter();
+    all.filter(|resource| resource.api.is_namespaced && !resource.is_report())
+}

@@ -1,0 +1,66 @@
+//! `strait iptables hold`: it says whether connections are captured, and has them captured again.
+
+use std::process::{Child, Command, Output};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::lab::{Lab, Node};
+use crate::support::eventually;
+
+const LISTEN: &str = "127.0.0.1:15022";
+
+/// A holder that runs; stopped when this is dropped.
+struct Holder(Child);
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `strait health` of the holder, which answers for a proxy here, with the capture at that address.
+fn health(node: &Node, capture: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+    command.args(["health", "--admin", LISTEN, "--capture", capture]);
+    node.run(command)
+}
+
+#[test]
+fn health_says_whether_connections_are_captured() {
+    Lab::with_each_backend(1, |lab, backend| {
+        let [node] = lab.nodes();
+        let flags = ["--proxy-uid", "1337"]
+            .into_iter()
+            .chain(backend.split(' '));
+        let flags: Vec<&str> = flags.collect();
+        node.install(&flags.join(" "));
+        let installed = node.state();
+        assert!(node.iptables("remove").status.success());
+        assert!(!health(node, LISTEN).status.success(), "nothing answers");
+
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+        command
+            .args(["iptables", "hold", "--listen", LISTEN])
+            .args(&flags);
+        let mut holder = Holder(node.spawn(0, command));
+        eventually("the holder answers", || {
+            health(node, LISTEN).status.success()
+        });
+        assert_eq!(node.state(), installed, "{backend}");
+        let other = health(node, "127.0.0.1:9");
+        let said = String::from_utf8_lossy(&other.stderr).into_owned();
+        assert!(said.contains("connections may not be captured"), "{said}");
+
+        // Rules that somebody removes are back when the next client asks.
+        assert!(node.iptables("remove").status.success());
+        assert_ne!(node.state(), installed);
+        assert!(health(node, LISTEN).status.success());
+        assert_eq!(node.state(), installed, "{backend}");
+
+        let pid = i32::try_from(holder.0.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.unwrap(), Signal::TERM).unwrap();
+        assert!(holder.0.wait().unwrap().success());
+        assert_eq!(node.state(), installed, "the rules stay");
+    });
+}

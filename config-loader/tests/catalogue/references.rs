@@ -498,7 +498,7 @@ const SERVERS: &[super::Case] = &[
     (
         &[],
         "- {port: {number: 8443, name: a, protocol: HTTPS}, hosts: ['*.b.com'], tls: {mode: SIMPLE, credentialName: c}}\n\
-         - {port: {number: 8443, name: b, protocol: HTTPS}, hosts: [x.b.com], tls: {mode: MUTUAL, credentialName: c}} # N X319 421",
+         - {port: {number: 8443, name: b, protocol: HTTPS}, hosts: [x.b.com], tls: {mode: MUTUAL, credentialName: c}} # N X319 x.b.com",
         "- {port: {number: 8443, name: a, protocol: HTTPS}, hosts: ['*.b.com'], tls: {mode: MUTUAL, credentialName: c}}\n\
          - {port: {number: 8443, name: b, protocol: HTTPS}, hosts: [x.b.com], tls: {mode: MUTUAL, credentialName: c}}",
     ),

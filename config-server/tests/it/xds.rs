@@ -147,6 +147,7 @@ async fn resources_arrive_change_and_leave(server: TestServer) {
         let all = virtual_services.chain(rules).chain(gateways);
         all.chain(services)
             .chain(slices)
+            .chain(authorizations)
             .chain(policies)
             .collect::<Vec<_>>()
     };

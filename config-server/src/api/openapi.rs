@@ -22,7 +22,7 @@ const DESCRIPTIONS: [&str; 2] = [
 
 /// [`DESCRIPTIONS`] by kind and path.
 static BY_FIELD: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
-    let lines = DESCRIPTIONS.iter().flat_map(|text| text.lines());
+    let lines = DESCRIPTIONS.into_iter().flat_map(str::lines);
     let lines = lines.filter_map(|line| {
         let (kind, rest) = line.split_once('\t')?;
         let (path, text) = rest.split_once('\t')?;

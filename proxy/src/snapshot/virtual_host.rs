@@ -47,6 +47,14 @@ pub struct Route {
 }
 
 impl Route {
+    /// Whether header edits or mirrors look at the headers of a request.
+    pub fn reads_request_headers(&self) -> bool {
+        let filters = &self.filters;
+        self.mirrors.is_some()
+            || !filters.leaves_request_headers()
+            || !filters.leaves_response_headers()
+    }
+
     /// Every destination, those of mirrors included.
     pub fn destinations(&self) -> impl Iterator<Item = &Destination> {
         let split = self.split.iter().flat_map(Split::entries);

@@ -28,13 +28,15 @@ pub struct Origin {
     pub client: SocketAddr,
 }
 
-/// What may be believed of a request that is about to be forwarded.
+/// What may be believed of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trust {
     /// Whether the request comes straight from an internal address, so that its `x-envoy-` controls count.
     pub internal: bool,
     /// Whether there are such controls among the headers that are left; those of others are removed unread.
     pub controls: bool,
+    /// Whether another cluster sent it here.
+    pub from_cluster: bool,
 }
 
 impl Origin {

@@ -60,7 +60,8 @@ pub fn run(
             return finish_head(worker, connection, response);
         }
         worker.count(Counter::RequestsStarted);
-        let origin = Origin::of(connection, worker.settings.trusted_hops, request.headers());
+        let trust = (worker.settings.trusted_hops, worker.settings.is_sidecar);
+        let origin = Origin::of(connection, trust, request.headers());
         let (mut cleaned, mut record) = begin(worker, connection, &origin, request);
         let cleaned = &mut cleaned;
         let scheme = origin.scheme;

@@ -124,8 +124,7 @@ pub(super) fn refuse(
 ) -> Response<ReplyBody> {
     let mut response = record.reply(&refused.reply);
     if let Some(snapshot) = refused.snapshot.take() {
-        let way = (refused.destination, None);
-        context.edit_response(way, &snapshot, &record, &mut response);
+        context.edit_local(refused.destination, &snapshot, &record, &mut response);
     }
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)

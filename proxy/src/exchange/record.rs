@@ -281,7 +281,9 @@ impl Record {
 
     /// Notes the route that took the request.
     pub fn routed(&mut self, route: &Route) {
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.log
+            && !route.name.is_empty()
+        {
             log.routed(&route.name);
         }
         self.route_stats.clone_from(&route.stats);

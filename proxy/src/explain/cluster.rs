@@ -91,7 +91,7 @@ pub(super) fn is_sent_by_a_cluster(request: &Request<()>) -> bool {
     trust.is_some_and(|trust| trust.from_cluster)
 }
 
-/// What header edits may speak of before an endpoint is picked.
+/// Context of header edits before an endpoint is picked.
 fn template<'a>(
     route: &'a Route,
     destination: &'a Destination,

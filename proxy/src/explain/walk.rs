@@ -64,7 +64,8 @@ pub fn explain(
         .hints
         .extend(tls_hints(question, listener, &connection));
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
-    let origin = Origin::of(&connection, settings.trusted_hops, request.headers());
+    let trust = (settings.trusted_hops, settings.is_sidecar);
+    let origin = Origin::of(&connection, trust, request.headers());
     let rng = &mut SmallRng::seed_from_u64(0);
     let cleaned = &mut clean::clean(&mut request, &connection, &origin, settings, rng);
     let scheme = origin.scheme;
@@ -146,7 +147,7 @@ fn downstream(
     }
 }
 
-/// What is to be known of the TLS of a listener, or of its lack.
+/// Hints about the TLS of a listener, or its lack.
 fn tls_hints(question: &Question, listener: &Listener, connection: &Connection) -> Vec<Note> {
     let mut hints = Vec::new();
     if question.tls && !matches!(listener.service, Service::Tls(_)) {

@@ -32,7 +32,7 @@ impl VirtualHost {
 /// What is done with a request that a rule took.
 #[derive(Debug)]
 pub struct Route {
-    /// Name for log and metrics: `rule.match`, or `default`.
+    /// Name for log and header values: `rule.match`; empty for a rule without a name.
     pub name: Arc<str>,
     /// The rule that this was made from.
     pub provenance: Provenance,

@@ -38,6 +38,7 @@ mod effects;
 mod ejections;
 mod endpoint_changes;
 mod envoy_interop;
+mod envoy_paths;
 mod examples;
 mod failover;
 mod faults;

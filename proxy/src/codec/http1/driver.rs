@@ -103,11 +103,11 @@ pub(super) struct Driver<'a, A: Handler> {
     switch: Option<oneshot::Sender<HandedOver>>,
     /// Requests so far.
     heads: u32,
-    /// What was before the connection was parked.
+    /// State from before the connection was parked.
     past: Past,
 }
 
-/// What is known of a connection from before it was parked.
+/// State of a connection that outlives parking.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Past {
     /// Whether it had requests.
@@ -139,7 +139,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// What is to be known of the connection after it was parked.
+    /// State to keep while the connection is parked.
     pub(super) fn past(&self) -> Past {
         Past {
             is_reused: true,

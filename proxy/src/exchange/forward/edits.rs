@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery};
-use hyper::header::{HOST, HeaderMap, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Uri, Version};
 
@@ -19,7 +19,7 @@ use crate::filter::{Redirect, TemplateContext, TlsContext};
 use crate::snapshot::Destination;
 use crate::upstream::{Ends, Protocol};
 
-/// What hash keys are taken of: the request as its route edits it, before an endpoint is picked.
+/// Head for hash keys: the request as its route edits it, before an endpoint is picked.
 pub(super) fn hashed_head<'r, B>(
     context: &RequestContext<'_>,
     destination: &Destination,
@@ -74,10 +74,13 @@ pub(in crate::exchange) fn request(
         };
         filters.edit_request(destination.position, &mut parts.headers, &template_context);
     }
+    // also where an expression finds nothing to rewrite
+    if filters.path.is_some()
+        && let Ok(before) = HeaderValue::from_str(path_of(&parts.uri))
+    {
+        parts.headers.insert(ORIGINAL_PATH, before);
+    }
     if let Some(path) = filters.rewrite_path(parts.uri.path(), parts.uri.query()) {
-        if let Ok(before) = HeaderValue::from_str(path_of(&parts.uri)) {
-            parts.headers.insert(ORIGINAL_PATH, before);
-        }
         let mut uri = std::mem::take(&mut parts.uri).into_parts();
         uri.path_and_query = Some(path);
         parts.uri = Uri::from_parts(uri).unwrap_or_default();
@@ -170,12 +173,27 @@ impl RequestContext<'_> {
     ) {
         let filters = &self.found.route().filters;
         if !filters.leaves_response_headers() {
-            self.edit_response(
-                (None, None),
-                &RequestSnapshot::of(request),
-                record,
-                response,
-            );
+            self.edit_local(None, &RequestSnapshot::of(request), record, response);
+        }
+    }
+
+    /// Edits a response that the proxy made. As in Envoy, its content type comes after the edits: where they set none, and
+    /// only where there is a body.
+    pub(in crate::exchange) fn edit_local(
+        &self,
+        destination: Option<&Destination>,
+        kept: &RequestSnapshot,
+        record: &Record,
+        response: &mut Response<Bytes>,
+    ) {
+        let own = response.headers_mut().remove(CONTENT_TYPE);
+        self.edit_response((destination, None), kept, record, response);
+        let headers = response.headers_mut();
+        let is_set = headers.contains_key(CONTENT_TYPE);
+        match own {
+            None => drop(headers.remove(CONTENT_TYPE)),
+            Some(own) if record.is_grpc() || !is_set => drop(headers.insert(CONTENT_TYPE, own)),
+            Some(_) => {}
         }
     }
 

@@ -141,7 +141,7 @@ fn pick<B>(
     Ok((picked, cookie))
 }
 
-/// What hash keys are taken of.
+/// Head for hash keys, edited only if a key reads it.
 #[cold]
 fn hashed_head<'r, B>(
     context: &RequestContext<'_>,

@@ -1,7 +1,7 @@
 //! Cleans the head of a request before anything is decided by it.
 //!
 //! Rules, hash keys, CORS and explanations read what the endpoint will get: headers that only this proxy may set are
-//! removed first, hop-by-hop headers and those that `Connection` names are gone, lines that are one value are joined, and
+//! removed first, hop-by-hop headers and every header that `Connection` names are gone, lines that are one value are joined, and
 //! what the proxy adds can be read. As Envoy's connection manager does it with `use_remote_address`.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Version};
@@ -36,10 +36,10 @@ static JOINED: [HeaderName; 13] = [
     X_REQUEST_ID,
 ];
 
-/// What cleaning has found in the head of a request.
+/// Result of cleaning the head of a request.
 #[derive(Debug)]
 pub struct Cleaned<'a> {
-    /// What the remaining headers are trusted for.
+    /// Trust in the remaining headers.
     pub trust: Trust,
     /// Whether the request asks for another protocol.
     pub upgrade: Upgrade,

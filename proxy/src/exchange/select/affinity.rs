@@ -73,7 +73,7 @@ impl<'a> HashedHead<'a> {
         head
     }
 
-    /// What keys are taken of, for a client that came by this scheme.
+    /// Source of keys, for a client that came by this scheme.
     pub fn source(&self, scheme: Scheme, client: IpAddr) -> Source<'_> {
         Source {
             headers: &self.headers,

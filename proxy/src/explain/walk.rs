@@ -63,15 +63,7 @@ pub fn explain(
     answer
         .hints
         .extend(tls_hints(question, listener, &connection));
-    let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
-    let trust = (settings.trusted_hops, settings.is_sidecar);
-    let origin = Origin::of(&connection, trust, request.headers());
-    let rng = &mut SmallRng::seed_from_u64(0);
-    let cleaned = &mut clean::clean(&mut request, &connection, &origin, settings, rng);
-    let scheme = origin.scheme;
-    let found = find_route::find_route(&shared, &connection, scheme, &mut request, cleaned);
-    cleaned.show(request.headers_mut());
-    request.extensions_mut().insert(cleaned.trust);
+    let (found, scheme) = find(&mut request, &connection, (snapshot, settings));
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
     let virtual_host = hosts.and_then(|hosts| {
@@ -145,6 +137,24 @@ fn downstream(
         | Service::HttpProxy
         | Service::Opaque(_) => connection,
     }
+}
+
+/// Cleans the head of a request and finds its rule, as for a request of traffic. Also returns the scheme of the client.
+fn find(
+    request: &mut Request<()>,
+    connection: &Connection,
+    (snapshot, settings): (&Arc<Snapshot>, &ExchangeSettings),
+) -> (Result<Found, LocalReply>, Scheme) {
+    let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
+    let trust = (settings.trusted_hops, settings.is_sidecar);
+    let origin = Origin::of(connection, trust, request.headers());
+    let scheme = origin.scheme;
+    let rng = &mut SmallRng::seed_from_u64(0);
+    let cleaned = &mut clean::clean(request, connection, &origin, settings, rng);
+    let found = find_route::find_route(&shared, connection, scheme, request, cleaned);
+    cleaned.show(request.headers_mut());
+    request.extensions_mut().insert(cleaned.trust);
+    (found, scheme)
 }
 
 /// Hints about the TLS of a listener, or its lack.

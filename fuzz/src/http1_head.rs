@@ -70,7 +70,7 @@ pub fn run(bytes: &[u8]) {
 }
 
 /// Compares what both readers made of the same bytes. What only hyper reads is refused by us, for a reason on the list of
-/// [`reasons`]. Of what only we read there is no list: hyper reads everything that we do.
+/// [`reasons`]. Hyper reads everything that we do, but for targets in which we escape characters of no URI.
 fn compare(bytes: &[u8], ours: &Read, theirs: &[Message]) {
     for (ours, theirs) in ours.messages.iter().zip(theirs) {
         let ours_head = (&ours.method, &ours.uri, ours.version, &ours.headers);
@@ -85,7 +85,11 @@ fn compare(bytes: &[u8], ours: &Read, theirs: &[Message]) {
         }
     }
     let (count, more) = (ours.messages.len(), theirs.len());
-    assert!(count <= more, "only we see {:?}", &ours.messages[more..]);
+    if count > more {
+        let first = &ours.messages[more];
+        assert!(has_escapes(first, bytes), "only we see {first:?}");
+        return;
+    }
     let cut_short = ours.messages.last().filter(|message| !message.complete);
     let longer = cut_short.is_some_and(|message| {
         let theirs = &theirs[count - 1];
@@ -99,6 +103,14 @@ fn compare(bytes: &[u8], ours: &Read, theirs: &[Message]) {
             "{refused:?} is not on the list, and hyper reads {more:?}"
         );
     }
+}
+
+/// Whether the target of a message has characters escaped that no URI has.
+fn has_escapes(message: &Message, bytes: &[u8]) -> bool {
+    let target = message.uri.to_string();
+    let characters = [("%22", b'"'), ("%3C", b'<'), ("%3E", b'>'), ("%60", b'`')];
+    let mut characters = characters.iter();
+    characters.any(|(escape, byte)| target.contains(escape) && bytes.contains(byte))
 }
 
 /// Reads bytes that come in pieces of this size, up to the first request after which a connection ends.

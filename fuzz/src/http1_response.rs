@@ -17,7 +17,7 @@ use proxy::upstream::http1::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 
 /// Why a head is refused that `httparse` reads.
 const OF_FRAMING: [&str; 4] = [
-    "101 to no upgrade",
+    "101 to a protocol that was not asked for",
     "content-length is not one number",
     "transfer coding other than chunked",
     "transfer-encoding in an HTTP/1.0 response",
@@ -42,12 +42,12 @@ pub fn run(bytes: &[u8]) {
     };
     let asked = ExpectedResponse {
         head: asked & 1 != 0,
-        upgrade: asked & 2 != 0,
+        upgrade: (asked & 2 != 0).then(|| Box::new(HeaderValue::from_static("websocket"))),
     };
-    compare(bytes, asked);
-    let whole = read(bytes, bytes.len().max(1), asked);
+    compare(bytes, &asked);
+    let whole = read(bytes, bytes.len().max(1), &asked);
     for piece in [1, 2, 3, 7, 64, 4096] {
-        let mut pieces = read(bytes, piece, asked);
+        let mut pieces = read(bytes, piece, &asked);
         if whole.refused {
             // where in the bytes it was refused may differ, and with it the body so far
             assert!(pieces.refused, "taken in pieces of {piece}");
@@ -67,7 +67,7 @@ pub fn run(bytes: &[u8]) {
 }
 
 /// Compares what we and `httparse` make of a head.
-fn compare(bytes: &[u8], asked: ExpectedResponse) {
+fn compare(bytes: &[u8], asked: &ExpectedResponse) {
     let mut input = BytesMut::from(bytes);
     let ours = head::parse(&mut input, &mut HeaderMap::new(), asked);
     let ours = ours.map_err(|error| error.source().expect("a reason").to_string());
@@ -119,7 +119,7 @@ fn map(lines: &[httparse::Header<'_>]) -> HeaderMap {
     map
 }
 
-fn read(bytes: &[u8], piece: usize, asked: ExpectedResponse) -> Read {
+fn read(bytes: &[u8], piece: usize, asked: &ExpectedResponse) -> Read {
     let mut read = Read::default();
     let mut input = BytesMut::new();
     let mut decoder = None;
@@ -147,7 +147,7 @@ fn advance(
     read: &mut Read,
     decoder: &mut Option<Decoder>,
     input: &mut BytesMut,
-    asked: ExpectedResponse,
+    asked: &ExpectedResponse,
 ) -> bool {
     let decoder = match decoder {
         Some(decoder) => decoder,

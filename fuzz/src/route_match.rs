@@ -54,6 +54,11 @@ fn ask(table: &Table, rules: &[Rule], line: &str) {
     let Ok(path) = normalize_path(path) else {
         return;
     };
+    assert_eq!(
+        normalize_path(&path).as_ref(),
+        Ok(&path),
+        "the normal form of {target} is a fixed point"
+    );
     let mut headers = HeaderMap::new();
     for (name, value) in words.filter_map(|word| word.split_once('=')) {
         if let (Ok(name), Ok(value)) = (HeaderName::from_str(name), HeaderValue::from_str(value)) {

@@ -20,7 +20,7 @@ pub mod worker;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use hyper::header::{CONNECTION, HeaderValue, PROXY_AUTHORIZATION, SERVER};
+use hyper::header::{CONNECTION, HeaderValue, SERVER};
 use hyper::{Request, Response};
 
 pub use downstream::body::DownstreamBody;
@@ -33,6 +33,7 @@ use crate::filter::Action;
 use crate::telemetry::Counter;
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
+use message::clean::{self, Cleaned};
 use message::local_reply::{self, LocalReply};
 use record::{Ending, Record};
 use select::context::RequestContext;
@@ -59,21 +60,21 @@ pub fn run(
             return finish_head(worker, connection, response);
         }
         worker.count(Counter::RequestsStarted);
-        let origin = Origin::of(connection, worker.settings.trusted_hops, request.headers());
-        let mut record = Record::begin(worker, connection, &origin, request);
-        let mut found = find_route::find_route(&snapshot, connection, origin.scheme, request);
+        let trust = (worker.settings.trusted_hops, worker.settings.is_sidecar);
+        let origin = Origin::of(connection, trust, request.headers());
+        let (mut cleaned, mut record) = begin(worker, connection, &origin, request);
+        let cleaned = &mut cleaned;
+        let scheme = origin.scheme;
+        let mut found = find_route::find_route(&snapshot, connection, scheme, request, cleaned);
         if let Ok(route) = &mut found
             && route.is_proxied()
+            && route.needs_address(&snapshot)
         {
-            // for this proxy, not for the service (RFC 9110 section 11.7.2)
-            request.headers_mut().remove(PROXY_AUTHORIZATION);
             // boxed: few requests are for a host that only DNS knows
-            if route.needs_address(&snapshot) {
-                let address = Box::pin(route.find_address(&worker.names, &snapshot)).await;
-                snapshot = worker.snapshot();
-                if let Err(refusal) = address {
-                    found = Err(refusal);
-                }
+            let address = Box::pin(route.find_address(&worker.names, &snapshot)).await;
+            snapshot = worker.snapshot();
+            if let Err(refusal) = address {
+                found = Err(refusal);
             }
         }
         let found = match &found {
@@ -91,15 +92,18 @@ pub fn run(
             snapshot: &snapshot,
             found,
         };
+        if found.route().reads_request_headers() {
+            cleaned.show(request.headers_mut());
+        }
         let filters = &found.route().filters;
         let response = if let Some(response) = answer(&context, request) {
             finish(&context, request, response, record)
         } else if let Some(early) = &filters.early {
             // boxed: few rules have one, and all others would carry it
-            Box::pin(early::run(early, context, request, record)).await
+            Box::pin(early::run(early, context, (request, cleaned), record)).await
         } else {
             // as `forward::run` does
-            match &mut forward::prepare(&context, request, &mut record) {
+            match &mut forward::prepare(&context, (request, cleaned), &mut record) {
                 Ok(prepared) => {
                     let forwarded = &mut prepared.forwarded;
                     let attempted = attempt::run(&context, forwarded, &mut record).await;
@@ -110,6 +114,22 @@ pub fn run(
         };
         finish_head(worker, connection, response)
     }
+}
+
+/// Cleans the head of a request and begins its record.
+fn begin<'a>(
+    worker: &Rc<Worker>,
+    connection: &'a Rc<Connection>,
+    origin: &Origin,
+    request: &mut Request<DownstreamBody>,
+) -> (Cleaned<'a>, Box<Record>) {
+    let settings = &worker.settings;
+    let mut cleaned = worker.random(|rng| clean::clean(request, connection, origin, settings, rng));
+    if worker.access_log.is_on() {
+        cleaned.show(request.headers_mut());
+    }
+    let record = Record::begin(worker, connection, origin, request);
+    (cleaned, record)
 }
 
 /// Replies to a request that no rule takes.

@@ -100,6 +100,32 @@ pub fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
+/// A target of a request with the characters escaped that some clients write as they are, though no URI has them (RFC 3986,
+/// section 2): `"`, `<`, `>` and, in the path, `` ` ``. The authority of an absolute target stays as it is.
+pub fn escaped_target(target: &[u8]) -> Vec<u8> {
+    let scheme = memchr::memmem::find(target, b"://");
+    let authority = match scheme {
+        Some(at) if !target.starts_with(b"/") => at + 3,
+        _ => 0,
+    };
+    let begins = |byte: &u8| matches!(byte, b'/' | b'?');
+    let path = target[authority..].iter().position(begins);
+    let path = path.map_or(target.len(), |at| authority + at);
+    let mut escaped = target[..path].to_vec();
+    let mut is_query = false;
+    for byte in &target[path..] {
+        is_query |= *byte == b'?';
+        match byte {
+            b'"' => escaped.extend_from_slice(b"%22"),
+            b'<' => escaped.extend_from_slice(b"%3C"),
+            b'>' => escaped.extend_from_slice(b"%3E"),
+            b'`' if !is_query => escaped.extend_from_slice(b"%60"),
+            byte => escaped.push(*byte),
+        }
+    }
+    escaped
+}
+
 /// The members of a comma-separated list, of which some may be empty (RFC 9110, section 5.6.1).
 #[inline]
 pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -275,6 +301,22 @@ mod tests {
         for byte in 0..=u8::MAX {
             let is_name = HeaderName::from_bytes(&[byte]).is_ok();
             assert_eq!(is_of_token(byte), is_name, "{byte:#x}");
+        }
+    }
+
+    #[test]
+    fn characters_of_no_uri_are_escaped_in_targets() {
+        for (target, expected) in [
+            ("/a", "/a"),
+            ("/a?q={\"b\":<1>}", "/a?q={%22b%22:%3C1%3E}"),
+            ("/<a`>?`", "/%3Ca%60%3E?`"),
+            ("http://<a>/<b>?<c>", "http://<a>/%3Cb%3E?%3Cc%3E"),
+            ("http://a?<c>", "http://a?%3Cc%3E"),
+            ("/a?b=http://<c>/", "/a?b=http://%3Cc%3E/"),
+            ("<a>:80", "<a>:80"),
+        ] {
+            let escaped = escaped_target(target.as_bytes());
+            assert_eq!(escaped, expected.as_bytes(), "{target}");
         }
     }
 

@@ -110,6 +110,16 @@ impl Conditions {
             && of_policy.as_ref().is_none_or(|more| more.matches(head))
     }
 
+    /// Whether a condition is on a header that the proxy adds to requests.
+    pub fn reads_added(&self) -> bool {
+        let mut keys = self.headers.iter().chain(&self.without_headers);
+        keys.any(|condition| condition.key.is_added())
+            || self
+                .of_policy
+                .as_ref()
+                .is_some_and(|more| more.reads_added())
+    }
+
     /// The same, asking for what a policy asks, too.
     pub fn and(mut self, of_policy: Conditions) -> Self {
         let all = match self.of_policy.take() {

@@ -148,7 +148,8 @@ fn state(
         explain: Box::new(|question| {
             let (resources, identity) = Default::default();
             let survey = Survey::new(&resources, &identity);
-            crate::explain::explain(question, &Arc::default(), &survey)
+            let settings = crate::exchange::settings::ExchangeSettings::default();
+            crate::explain::explain(question, (&Arc::default(), &settings), &survey)
         }),
         announce: Box::new(|| ()),
         drain: count(drains),

@@ -148,10 +148,11 @@ impl Sources {
                 admin::dump(&slot.load(), resources, (&identity, &sources))
             }
         };
+        let settings = self.settings.exchange.clone();
         let explain = move |question: &Question| {
             let (resources, identity) = newest(&found, &identity);
             let survey = Survey::new(&resources, &identity);
-            explain(question, &slot.load_full(), &survey)
+            explain(question, (&slot.load_full(), &settings), &survey)
         };
         let certificates = self.certificates;
         let journal = self.journal;

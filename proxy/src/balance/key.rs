@@ -16,8 +16,16 @@ use super::hash::{combine, xx_hash, xx_hash_seeded};
 /// What is hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HashKey {
+    /// `:authority` or `host`.
+    Authority,
     /// A header.
     Header(HeaderName),
+    /// `:method`.
+    Method,
+    /// `:path`: path and query.
+    Path,
+    /// `:scheme`.
+    Scheme,
     /// A cookie.
     Cookie(Arc<CookieKey>),
     /// The client's address.
@@ -44,8 +52,14 @@ pub struct CookieKey {
 pub struct Source<'a> {
     /// Headers of the request.
     pub headers: &'a HeaderMap,
-    /// Its query, without the question mark.
-    pub query: Option<&'a str>,
+    /// Its authority.
+    pub authority: &'a [u8],
+    /// Its method.
+    pub method: &'a str,
+    /// Its path and query.
+    pub path: &'a str,
+    /// Its scheme.
+    pub scheme: &'a str,
     /// The client, as far as it can be believed.
     pub client: IpAddr,
 }
@@ -62,7 +76,11 @@ pub fn combined<'a>(
 impl fmt::Display for HashKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            HashKey::Authority => f.write_str("host"),
             HashKey::Header(name) => write!(f, "header {name}"),
+            HashKey::Method => f.write_str("method"),
+            HashKey::Path => f.write_str("path"),
+            HashKey::Scheme => f.write_str("scheme"),
             HashKey::Cookie(cookie) => write!(f, "cookie {}", cookie.name),
             HashKey::SourceIp => f.write_str("client address"),
             HashKey::Query(name) => write!(f, "query parameter {name}"),
@@ -71,17 +89,38 @@ impl fmt::Display for HashKey {
 }
 
 impl HashKey {
+    /// The key of a header name as `httpHeaderName` has it, in lower case; `None` for a name that no request has.
+    pub fn of_header(name: &str) -> Option<Self> {
+        Some(match name {
+            ":authority" | "host" => Self::Authority,
+            ":method" => Self::Method,
+            ":path" => Self::Path,
+            ":scheme" => Self::Scheme,
+            name => Self::Header(HeaderName::try_from(name).ok()?),
+        })
+    }
+
+    /// Whether it is taken of the head of a request.
+    pub fn is_of_head(&self) -> bool {
+        !matches!(self, Self::SourceIp)
+    }
+
     /// The hash of the key; `None` when the request does not have it.
     pub fn hash(&self, source: &Source<'_>) -> Option<u64> {
         match self {
+            HashKey::Authority => Some(xx_hash(source.authority)),
             HashKey::Header(name) => of_header(source.headers, name),
+            HashKey::Method => Some(xx_hash(source.method.as_bytes())),
+            HashKey::Path => Some(xx_hash(source.path.as_bytes())),
+            HashKey::Scheme => Some(xx_hash(source.scheme.as_bytes())),
             HashKey::Cookie(cookie) => {
                 let value = cookie_value(source.headers, cookie.name.as_bytes())?;
                 Some(xx_hash(value))
             }
             HashKey::SourceIp => Some(of_address(source.client)),
             HashKey::Query(name) => {
-                let value = query_value(source.query?, name)?;
+                let (_, query) = source.path.split_once('?')?;
+                let value = query_value(query, name)?;
                 Some(xx_hash(value.as_bytes()))
             }
         }
@@ -191,7 +230,10 @@ mod tests {
     fn source(headers: &HeaderMap) -> Source<'_> {
         Source {
             headers,
-            query: Some("a=1&user=bob&user=eve&flag"),
+            authority: b"a.test:80",
+            method: "GET",
+            path: "/b?a=1&user=bob&user=eve&flag",
+            scheme: "http",
             client: "::ffff:10.0.0.9".parse().unwrap(),
         }
     }
@@ -235,6 +277,26 @@ mod tests {
             (HashKey::Query("user".into()), Some(xx_hash(b"bob"))),
             (HashKey::Query("flag".into()), Some(xx_hash(b""))),
             (HashKey::Query("use".into()), None),
+            (
+                HashKey::of_header(":authority").unwrap(),
+                Some(xx_hash(b"a.test:80")),
+            ),
+            (
+                HashKey::of_header("host").unwrap(),
+                Some(xx_hash(b"a.test:80")),
+            ),
+            (
+                HashKey::of_header(":method").unwrap(),
+                Some(xx_hash(b"GET")),
+            ),
+            (
+                HashKey::of_header(":scheme").unwrap(),
+                Some(xx_hash(b"http")),
+            ),
+            (
+                HashKey::of_header(":path").unwrap(),
+                Some(xx_hash(b"/b?a=1&user=bob&user=eve&flag")),
+            ),
         ] {
             assert_eq!(key.hash(&source(&headers)), hash, "{key:?}");
         }

@@ -216,6 +216,10 @@ mod tests {
         assert_eq!(ring.pick(hash, 0, |host| host.0 != 2), Some(EndpointIdx(3)));
         assert_eq!(ring.pick(hash, 2, |_| true), Some(EndpointIdx(1)));
         assert_eq!(ring.pick(hash, 0, |_| false), None);
+        // behind the last entry, which host 1 has, comes the first
+        let last = ring.hashes[5];
+        assert_eq!(ring.pick(last, 0, |host| host.0 == 2), Some(EndpointIdx(2)));
+        assert_eq!(ring.pick(last, 0, |host| host.0 == 3), Some(EndpointIdx(3)));
         assert!(RingHash::build(&[], 6).is_none());
     }
 }

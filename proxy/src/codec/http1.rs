@@ -34,7 +34,7 @@ use crate::exchange::record::log::Unserved;
 use crate::runtime::clock::Turn;
 use crate::telemetry::ConnectionProtocol;
 
-use self::driver::{Driver, End};
+use self::driver::{Driver, End, Past};
 use self::encoder::Asked;
 pub use self::settings::Settings;
 
@@ -45,7 +45,7 @@ enum Ended<S> {
     /// What the peer may still send is to be read and forgotten, after this last message.
     Linger(S, Done, Vec<u8>),
     /// Idle, and worth no more than its socket.
-    Parked(S),
+    Parked(S, Past),
 }
 
 impl<A: Handler> AcceptedConnection<A> {
@@ -57,10 +57,10 @@ impl<A: Handler> AcceptedConnection<A> {
     pub async fn http1(mut self: Box<Self>) {
         self.count_as(ConnectionProtocol::Http1);
         let park_after = self.server.settings.http1.park_after;
-        let (mut came_back_soon, mut is_reused) = (false, false);
+        let (mut came_back_soon, mut past) = (false, Past::default());
         loop {
-            let kept = (came_back_soon.then_some(park_after), is_reused);
-            let Some(mut parked) = until_parked(self, kept).await else {
+            let kept = (came_back_soon.then_some(park_after), past);
+            let Some((mut parked, left)) = until_parked(self, kept).await else {
                 return;
             };
             let soon = parked.now().after(park_after);
@@ -68,7 +68,7 @@ impl<A: Handler> AcceptedConnection<A> {
                 return;
             }
             came_back_soon = parked.now() < soon;
-            is_reused = true;
+            past = left;
             self = parked;
         }
     }
@@ -79,12 +79,12 @@ impl<A: Handler> AcceptedConnection<A> {
 /// What only a connection in use needs is boxed, so that the memory goes when it is parked.
 async fn until_parked<A: Handler>(
     connection: Box<AcceptedConnection<A>>,
-    kept: (Option<Duration>, bool),
-) -> Option<Box<AcceptedConnection<A>>> {
+    kept: (Option<Duration>, Past),
+) -> Option<(Box<AcceptedConnection<A>>, Past)> {
     let lingering = match Box::pin(live(connection, kept)).await {
         Ended::Gone => return None,
         Ended::Linger(left, done, message) => last_words(left, done, message),
-        Ended::Parked(parked) => return Some(parked),
+        Ended::Parked(parked, past) => return Some((parked, past)),
     };
     Box::pin(lingering).await;
     None
@@ -103,12 +103,12 @@ async fn last_words<A: Handler>(
 /// Serves requests until the connection is idle, or over.
 async fn live<A: Handler>(
     mut accepted: Box<AcceptedConnection<A>>,
-    (park_after, is_reused): (Option<Duration>, bool),
+    (park_after, past): (Option<Duration>, Past),
 ) -> Ended<Box<AcceptedConnection<A>>> {
     let connection = &accepted.connection(DownstreamProtocol::Http1);
     let (server, member) = (&accepted.server, &accepted.member);
     let mut service = Service {
-        driver: Driver::new(server, connection, accepted.socket, is_reused),
+        driver: Driver::new(server, connection, accepted.socket, past),
         watchdog: Watchdog::new(member.now()),
         timeouts: server.timeouts.http1(&server.settings.http1, park_after),
         policy_drain: server.timeouts.policy_drain,
@@ -128,9 +128,9 @@ async fn live<A: Handler>(
             accepted.socket = socket;
             Ended::Linger(accepted, done, message)
         }
-        Ended::Parked(socket) => {
+        Ended::Parked(socket, past) => {
             accepted.socket = socket;
-            Ended::Parked(accepted)
+            Ended::Parked(accepted, past)
         }
     }
 }
@@ -175,7 +175,10 @@ impl<A: Handler> Service<'_, A> {
 
     fn end(self, outcome: Outcome, server: &Server<A>, connection: &Connection) -> Ended<Socket> {
         match outcome {
-            Outcome::Park => Ended::Parked(self.driver.into_socket()),
+            Outcome::Park => {
+                let past = self.driver.past();
+                Ended::Parked(self.driver.into_socket(), past)
+            }
             Outcome::End(End::Close) => Ended::Gone,
             // handed over before
             Outcome::End(End::Switched) => Ended::Gone,

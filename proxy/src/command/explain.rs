@@ -15,8 +15,10 @@ use crate::app::unreadable;
 use crate::compile::certificates::Scope;
 use crate::compile::{Inputs, Survey, compile};
 use crate::control::certificates;
+use crate::exchange::settings::ExchangeSettings;
 use crate::explain::text::{self, Detail};
 use crate::explain::{self, Explanation, Question};
+use crate::identity::Mode;
 use crate::registry::Registry;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
@@ -115,7 +117,12 @@ fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanati
         certificates: &store,
     };
     let snapshot = Arc::new(compile(&inputs, &Snapshot::default()));
-    explain::explain(question, &snapshot, &Survey::new(resources, &identity))
+    let settings = ExchangeSettings {
+        is_sidecar: identity.mode == Mode::Sidecar,
+        ..ExchangeSettings::default()
+    };
+    let survey = Survey::new(resources, &identity);
+    explain::explain(question, (&snapshot, &settings), &survey)
 }
 
 fn detail(args: &ExplainArgs) -> Detail {

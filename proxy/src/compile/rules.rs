@@ -167,7 +167,7 @@ fn compile_variant(
 
 fn route_name(rule: &str, block: &str) -> Arc<str> {
     match (rule, block) {
-        ("", "") => "default".into(),
+        // without a name of its own, a rule has none
         ("", name) | (name, "") => name.into(),
         (rule, block) => format!("{rule}.{block}").into(),
     }

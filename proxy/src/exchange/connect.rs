@@ -9,8 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
+use hyper::header::USER_AGENT;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional_with_sizes};
 use tokio::time::{Instant, sleep_until};
@@ -19,7 +18,6 @@ use super::counted::{Count, Counted};
 use super::downstream::body::{DownstreamBody, Switched};
 use super::downstream::connection::{Connection, DownstreamProtocol};
 use super::forward::reply_body::ReplyBody;
-use super::message::local_reply::LocalReply;
 use super::select::proxied::NamedHost;
 use super::tcp::{self, ConnectRequest, DownstreamTcp, IDLE_TIMEOUT, Opened, Record, Side, broken};
 use super::worker::{SnapshotRef, Worker};
@@ -83,18 +81,8 @@ pub async fn run(
             }
             response
         }
-        Err(reply) => refuse(&reply, is_http1),
+        Err(reply) => reply.response(false).map(ReplyBody::from),
     }
-}
-
-/// Answers a CONNECT that leads nowhere. What an HTTP/1 client may have sent for the other side already is not read.
-fn refuse(reply: &LocalReply, is_http1: bool) -> Response<ReplyBody> {
-    let mut response: Response<Bytes> = reply.response(false);
-    if is_http1 {
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(CONNECTION, close);
-    }
-    response.map(ReplyBody::from)
 }
 
 fn version(version: Version) -> HttpVersion {

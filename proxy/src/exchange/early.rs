@@ -10,6 +10,7 @@ use hyper::{Request, Response};
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::forward;
 use crate::exchange::forward::reply_body::ReplyBody;
+use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::record::{Ending, Record};
 use crate::exchange::select::context::RequestContext;
@@ -26,7 +27,7 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub async fn run(
     early: &Early,
     context: RequestContext<'_>,
-    request: &mut Request<DownstreamBody>,
+    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     if let Some(fault) = &early.fault
@@ -53,11 +54,11 @@ pub async fn run(
             response.map(ReplyBody::from)
         }
         (Some(cors), CorsVerdict::Share(origin)) => {
-            let mut response = forward::run(context, request, record).await;
+            let mut response = forward::run(context, (request, cleaned), record).await;
             cors.share(origin, response.headers_mut());
             response
         }
-        _ => forward::run(context, request, record).await,
+        _ => forward::run(context, (request, cleaned), record).await,
     }
 }
 

@@ -17,6 +17,7 @@ use super::attempt;
 use super::attempt::request::AttemptResult;
 use super::downstream::body::DownstreamBody;
 use super::downstream::connection::{DownstreamProtocol, Unreached};
+use super::message::clean::Cleaned;
 use super::message::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME};
 use super::message::local_reply::LocalReply;
 use super::record::{Ending, Record};
@@ -30,10 +31,10 @@ use crate::telemetry::ResponseFlags;
 /// Sends the request to a destination of the route and returns its response, or a local reply.
 pub async fn run(
     context: RequestContext<'_>,
-    request: &mut Request<DownstreamBody>,
+    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    match &mut prepare(&context, request, &mut record) {
+    match &mut prepare(&context, (request, cleaned), &mut record) {
         Ok(prepared) => {
             let attempted = attempt::run(&context, &mut prepared.forwarded, &mut record).await;
             finish(&context, prepared, attempted, record)
@@ -123,8 +124,7 @@ pub(super) fn refuse(
 ) -> Response<ReplyBody> {
     let mut response = record.reply(&refused.reply);
     if let Some(snapshot) = refused.snapshot.take() {
-        let way = (refused.destination, None);
-        context.edit_response(way, &snapshot, &record, &mut response);
+        context.edit_local(refused.destination, &snapshot, &record, &mut response);
     }
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)

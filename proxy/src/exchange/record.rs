@@ -253,20 +253,11 @@ impl Record {
         if self.head {
             local_reply::headers_only(&mut response);
         }
-        self.log_answered();
         self.responded(response.status().as_u16(), local.flags, local.details);
         self.saw_headers(response.headers());
         self.sent_bytes = response.body().len() as u64;
         self.count_local_reply(local.flags);
         response
-    }
-
-    /// Completes the log's line of a request that no endpoint saw.
-    fn log_answered(&mut self) {
-        if let Some(log) = &mut self.log {
-            let connection = &self.connection;
-            self.worker.random(|rng| log.answered(connection, rng));
-        }
     }
 
     fn count_local_reply(&self, flags: ResponseFlags) {
@@ -282,7 +273,6 @@ impl Record {
     /// Notes a response that a rule made by itself, with these details.
     pub fn answered_as(&mut self, response: &Response<Bytes>, details: &'static str) {
         self.connection.answered_here.set(true);
-        self.log_answered();
         let code = response.status().as_u16();
         self.responded(code, ResponseFlags::NONE, details);
         self.count_local_reply(ResponseFlags::NONE);
@@ -291,7 +281,9 @@ impl Record {
 
     /// Notes the route that took the request.
     pub fn routed(&mut self, route: &Route) {
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.log
+            && !route.name.is_empty()
+        {
             log.routed(&route.name);
         }
         self.route_stats.clone_from(&route.stats);

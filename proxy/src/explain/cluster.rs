@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use http::Request;
+use http::uri::PathAndQuery;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -12,13 +13,17 @@ use super::duration::duration;
 use super::effect;
 use super::endpoints::endpoints;
 use super::members::{self, members};
-use crate::balance::{HashKey, Source, client_hash, combined};
+use crate::balance::{HashKey, client_hash, combined};
 use crate::cluster::federation::Choice;
 use crate::cluster::{Absence, Ask, Cluster, Endpoint, Federation, Split};
 use crate::compile::Survey;
 use crate::error::Kind;
-use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
+use crate::exchange::downstream::connection::Connection;
+use crate::exchange::downstream::origin::Trust;
 use crate::exchange::message::local_reply::LocalReply;
+use crate::exchange::select::affinity::{self, HashedHead};
+use crate::exchange::select::find_route;
+use crate::filter::{Scheme, TemplateContext};
 use crate::pool::PoolSettings;
 use crate::registry::Visit;
 use crate::snapshot::{Destination, Route, Snapshot};
@@ -28,7 +33,7 @@ pub(super) fn destinations(
     route: &Route,
     snapshot: &Snapshot,
     survey: &Survey<'_>,
-    request: &Request<()>,
+    (connection, scheme, request): (&Connection, Scheme, &Request<()>),
 ) -> Vec<DestinationChoice> {
     let Some(split) = &route.split else {
         return Vec::new();
@@ -50,7 +55,7 @@ pub(super) fn destinations(
             && let Some(used) = &mut choice.cluster
         {
             if let Some(federation) = &cluster.federation
-                && request.headers().contains_key(X_STRAIT_FROM_CLUSTER)
+                && is_sent_by_a_cluster(request)
             {
                 let at_home = members::at_home(used, cluster, federation, choice.probability);
                 choice.failure = at_home.or_else(|| choice.failure.take());
@@ -63,16 +68,49 @@ pub(super) fn destinations(
             let Some(key) = cluster.hash_key() else {
                 continue;
             };
-            let clusters = split
-                .entries()
-                .map(|(_, other)| snapshot.cluster(other.cluster));
-            let keys = clusters.flatten().filter_map(|cluster| cluster.hash_key());
-            let keys: Vec<&HashKey> = keys.collect();
+            let keys: Vec<&HashKey> = affinity::keys(Some(split), snapshot).collect();
+            let template = template(route, destination, (connection, scheme, request));
+            let edits = (&route.filters, destination);
+            let head = HashedHead::edited(request, edits, &template);
             let of = (&**cluster, snapshot);
-            follow_key(used, of, (key, &keys), request, choice.probability);
+            follow_key(
+                used,
+                of,
+                (key, &keys),
+                (request, &head, scheme),
+                choice.probability,
+            );
         }
     }
     choices
+}
+
+/// Whether another cluster has sent the request here.
+pub(super) fn is_sent_by_a_cluster(request: &Request<()>) -> bool {
+    let trust = request.extensions().get::<Trust>();
+    trust.is_some_and(|trust| trust.from_cluster)
+}
+
+/// Context of header edits before an endpoint is picked.
+fn template<'a>(
+    route: &'a Route,
+    destination: &'a Destination,
+    (connection, scheme, request): (&'a Connection, Scheme, &'a Request<()>),
+) -> TemplateContext<'a> {
+    let path = request.uri().path_and_query();
+    TemplateContext {
+        downstream_remote: Some(connection.client.source),
+        downstream_direct_remote: Some(connection.client.source),
+        downstream_local: Some(connection.client.destination),
+        requested_server_name: connection.server_name(),
+        route_name: &route.name,
+        upstream_cluster: &destination.name,
+        method: request.method().as_str(),
+        path: path.map_or("/", PathAndQuery::as_str),
+        authority: find_route::authority(request).unwrap_or_default(),
+        scheme: scheme.as_str(),
+        ..TemplateContext::default()
+    }
 }
 
 /// Says which key counts, and which endpoint it leads to as far as that is known.
@@ -80,7 +118,7 @@ fn follow_key(
     used: &mut ClusterUsed,
     (cluster, snapshot): (&Cluster, &Snapshot),
     (own, keys): (&HashKey, &[&HashKey]),
-    request: &Request<()>,
+    (request, head, scheme): (&Request<()>, &HashedHead<'_>, Scheme),
     probability: f64,
 ) {
     let client = request.extensions().get::<IpAddr>().copied();
@@ -106,11 +144,7 @@ fn follow_key(
         ));
         return lead_to(used, number, probability);
     }
-    let source = Source {
-        headers: request.headers(),
-        query: request.uri().query(),
-        client: client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-    };
+    let source = head.source(scheme, client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     let Some(hash) = combined(keys.iter().copied(), &source) else {
         used.session_affinity = Some(format!("sticky by {own}, which the request does not have"));
         return;
@@ -221,7 +255,9 @@ pub(super) fn of_connection(
                 federation.and_then(|federation| members::failover(federation, snapshot, None));
             if let Some(key @ HashKey::SourceIp) = cluster.hash_key() {
                 let of = (&**cluster, snapshot);
-                follow_key(used, of, (key, &[key]), &connection, choice.probability);
+                let head = HashedHead::of(&connection);
+                let asked = (&connection, &head, Scheme::Http);
+                follow_key(used, of, (key, &[key]), asked, choice.probability);
             }
         }
         choice

@@ -8,7 +8,7 @@ use super::{early, secret};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::select::find_route;
 use crate::filter::mirror::WHOLE;
-use crate::filter::{self, HeaderEdit, Mirrors, RetryPolicy, RouteFilters};
+use crate::filter::{self, HeaderEdit, Mirrors, RetryPolicy, RouteFilters, Scheme};
 use crate::snapshot::{Route, Snapshot};
 
 /// Most bytes of a direct response that are shown.
@@ -18,7 +18,7 @@ const BODY_SHOWN_MAX: usize = 120;
 pub(super) fn of(
     route: &Route,
     snapshot: &Snapshot,
-    connection: &Connection,
+    (connection, scheme): (&Connection, Scheme),
     request: &Request<()>,
 ) -> (Action, Outcome) {
     let filters = &route.filters;
@@ -34,7 +34,7 @@ pub(super) fn of(
             }
         }
         filter::Action::Redirect(redirect) => {
-            let response = find_route::redirect(redirect, connection, connection.scheme(), request);
+            let response = find_route::redirect(redirect, connection, scheme, request);
             let location = response.headers().get(http::header::LOCATION);
             Outcome::Redirected {
                 status: response.status().as_u16(),

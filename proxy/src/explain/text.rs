@@ -177,7 +177,11 @@ impl Page {
 
     fn rule(&mut self, label: &str, rule: &RuleTried, digits: usize, detail: Detail) {
         let verdict = if rule.matched { "matched " } else { "no match" };
-        let (number, name, source) = (rule.number, &rule.name, place(&rule.source));
+        let (number, source) = (rule.number, place(&rule.source));
+        let name = match &*rule.name {
+            "" => "(unnamed)",
+            name => name,
+        };
         self.row(
             label,
             &format!("{number:digits$}  {verdict}  {name}  {source}"),

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use http::header::HOST;
 use http::{Method, Request};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 
 use super::answer::{
     Condition, Explanation, HostChoice, ListenerChoice, Note, Outcome, RequestSummary, RuleTried,
@@ -17,8 +19,11 @@ use crate::compile::Survey;
 use crate::compile::survey::{Part, UnusedObject, nearest_host};
 use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
+use crate::exchange::downstream::origin::Origin;
+use crate::exchange::message::clean;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::find_route::{self, Found};
+use crate::exchange::settings::ExchangeSettings;
 use crate::exchange::worker::SnapshotRef;
 use crate::filter::Scheme;
 use crate::route::{self, Rule, RuleIdx, normalize_host};
@@ -30,8 +35,13 @@ use crate::snapshot::{
 /// Most virtual hosts that are listed when none of them serves a request's host.
 const HOSTS_LISTED_MAX: usize = 20;
 
-/// Explains what a snapshot does with a request. `survey` knows what the snapshot was compiled from.
-pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_>) -> Explanation {
+/// Explains what a snapshot does with a request, for a proxy with these settings. `survey` knows what the snapshot was
+/// compiled from.
+pub fn explain(
+    question: &Question,
+    (snapshot, settings): (&Arc<Snapshot>, &ExchangeSettings),
+    survey: &Survey<'_>,
+) -> Explanation {
     let mut request = question.request();
     let mut answer = begin(&request);
     let name = question.server_name.clone();
@@ -45,24 +55,15 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     if connection::explain(&mut answer, (listener, &name), client, snapshot, survey) {
         return answer;
     }
-    let is_tls = matches!(listener.service, Service::Tls(_));
-    if question.tls && !is_tls {
-        let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
-        answer.hints.push(plain(why));
-    }
-    let connection = downstream(listener, &name, question.address);
+    let connection = downstream(listener, &name, (question.address, client));
     let part = Part {
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
-    if let Some(chain) = chain(listener, &connection)
-        && let Handling::Terminate { tls: None, .. } = chain.handling
-    {
-        let why = "the server has no certificate that can be used, so that its clients are turned away; see `strait check`";
-        answer.hints.push(plain(why));
-    }
-    let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
-    let found = find_route::find_route(&shared, &connection, connection.scheme(), &mut request);
+    answer
+        .hints
+        .extend(tls_hints(question, listener, &connection));
+    let (found, scheme) = find(&mut request, &connection, (snapshot, settings));
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
     let virtual_host = hosts.and_then(|hosts| {
@@ -78,18 +79,19 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         Ok(found) => {
             let host = &answer.request.host;
             answer.virtual_host = Some(chosen(&found, hosts.map(|hosts| &**hosts), host));
-            won(&mut answer, &found, snapshot, &connection, &request);
-            answer.destinations = cluster::destinations(found.route(), snapshot, survey, &request);
+            won(
+                &mut answer,
+                &found,
+                snapshot,
+                (&connection, scheme),
+                &request,
+            );
+            let came = (&connection, scheme, &request);
+            answer.destinations = cluster::destinations(found.route(), snapshot, survey, came);
         }
         Err(refusal) => {
             let virtual_host = virtual_host.map(|host| &**host);
-            refused(
-                &mut answer,
-                &refusal,
-                virtual_host,
-                connection.scheme(),
-                &request,
-            );
+            refused(&mut answer, &refusal, virtual_host, scheme, &request);
             if virtual_host.is_none() && refusal == LocalReply::NO_ROUTE {
                 let host = &answer.request.host;
                 let hints = host_hints(host, hosts.map(|hosts| &**hosts), &part, survey);
@@ -109,10 +111,15 @@ fn unenforced_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Source> 
     policies.iter().map(Source::from).collect()
 }
 
-/// The connection that the request would come on: inside TLS for the server of this name where the listener wants that, and
-/// to this address where the listener takes any.
-fn downstream(listener: &Listener, name: &str, address: Option<IpAddr>) -> Connection {
-    let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// The connection that the request would come on: inside TLS for the server of this name where the listener wants that, to
+/// this address where the listener takes any, and from this client.
+fn downstream(
+    listener: &Listener,
+    name: &str,
+    (address, client): (Option<IpAddr>, Option<IpAddr>),
+) -> Connection {
+    let client = client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let peer = SocketAddr::new(client, 0);
     let mut local = listener.key.address.ip_or_loopback();
     if let Some(address) = address.filter(|_| local.ip().is_unspecified()) {
         local.set_ip(address);
@@ -130,6 +137,40 @@ fn downstream(listener: &Listener, name: &str, address: Option<IpAddr>) -> Conne
         | Service::HttpProxy
         | Service::Opaque(_) => connection,
     }
+}
+
+/// Cleans the head of a request and finds its rule, as for a request of traffic. Also returns the scheme of the client.
+fn find(
+    request: &mut Request<()>,
+    connection: &Connection,
+    (snapshot, settings): (&Arc<Snapshot>, &ExchangeSettings),
+) -> (Result<Found, LocalReply>, Scheme) {
+    let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
+    let trust = (settings.trusted_hops, settings.is_sidecar);
+    let origin = Origin::of(connection, trust, request.headers());
+    let scheme = origin.scheme;
+    let rng = &mut SmallRng::seed_from_u64(0);
+    let cleaned = &mut clean::clean(request, connection, &origin, settings, rng);
+    let found = find_route::find_route(&shared, connection, scheme, request, cleaned);
+    cleaned.show(request.headers_mut());
+    request.extensions_mut().insert(cleaned.trust);
+    (found, scheme)
+}
+
+/// Hints about the TLS of a listener, or its lack.
+fn tls_hints(question: &Question, listener: &Listener, connection: &Connection) -> Vec<Note> {
+    let mut hints = Vec::new();
+    if question.tls && !matches!(listener.service, Service::Tls(_)) {
+        let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
+        hints.push(plain(why));
+    }
+    if let Some(chain) = chain(listener, connection)
+        && let Handling::Terminate { tls: None, .. } = chain.handling
+    {
+        let why = "the server has no certificate that can be used, so that its clients are turned away; see `strait check`";
+        hints.push(plain(why));
+    }
+    hints
 }
 
 fn chain<'l>(listener: &'l Listener, connection: &Connection) -> Option<&'l Chain> {
@@ -177,7 +218,7 @@ fn choose_listener<'s>(
     let all = || snapshot.listeners.values();
     let serves = |listener: &&Arc<Listener>| {
         let name = question.server_name.as_deref().unwrap_or(host);
-        let connection = downstream(listener, name, question.address);
+        let connection = downstream(listener, name, (question.address, None));
         let hosts = listener.http(connection.security());
         let named = chain(listener, &connection).is_some();
         let local = connection.client.destination.ip();
@@ -331,18 +372,13 @@ fn won(
     answer: &mut Explanation,
     found: &Found,
     snapshot: &Snapshot,
-    connection: &Connection,
+    (connection, scheme): (&Connection, Scheme),
     request: &Request<()>,
 ) {
     let virtual_host = found.virtual_host();
-    answer.rules = tried(
-        virtual_host,
-        Some(found.rule()),
-        connection.scheme(),
-        request,
-    );
+    answer.rules = tried(virtual_host, Some(found.rule()), scheme, request);
     answer.rules_not_tried = virtual_host.table.rules().len() - answer.rules.len();
-    let (action, outcome) = effect::of(found.route(), snapshot, connection, request);
+    let (action, outcome) = effect::of(found.route(), snapshot, (connection, scheme), request);
     answer.action = Some(action);
     answer.outcome = outcome;
 }
@@ -359,6 +395,8 @@ fn refused(
     } else if *refusal == LocalReply::BAD_PATH {
         "the path has no normal form: it holds `%00`, or a dot segment with parameters (`..;`)"
             .to_owned()
+    } else if *refusal == LocalReply::BAD_CONNECTION_HEADER {
+        "the Connection header names a header that it must not name, or too many".to_owned()
     } else if request.method() == Method::CONNECT {
         "CONNECT is not served".to_owned()
     } else if let Some(found) = virtual_host {

@@ -77,6 +77,16 @@ impl Present {
     }
 }
 
+/// Whether a request asks to switch protocols (RFC 9110, section 7.8). An upgrade to HTTP/2 is ignored:
+/// requests inside it would bypass the rules.
+pub fn asks_to_upgrade(headers: &HeaderMap) -> bool {
+    let lines = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    fields::has(headers, &UPGRADE)
+        // HTTP/2 without TLS (RFC 7540, section 3.2; obsolete)
+        && !lines(UPGRADE).any(|protocols| fields::has_token(protocols, b"h2c"))
+        && lines(CONNECTION).any(|options| fields::has_token(options, b"upgrade"))
+}
+
 /// Whether the proxy alone decides about this header.
 pub fn is_hop_by_hop(name: &HeaderName) -> bool {
     HOP_BY_HOP.contains(name)
@@ -84,8 +94,8 @@ pub fn is_hop_by_hop(name: &HeaderName) -> bool {
 
 /// Removes the hop-by-hop headers of a request, and the headers that `Connection` names.
 ///
-/// `te: trailers` stays, other codings of `TE` go. `upgrading` keeps `Upgrade` and leaves `connection: upgrade` for
-/// the next hop. `Host` and `Content-Length` belong to the message and stay even when they are named.
+/// `te: trailers` stays, other codings of `TE` go. `upgrading` keeps `Upgrade` and leaves `connection: upgrade`, in the
+/// client's spelling, for the next hop. `Host` and `Content-Length` belong to the message and stay even when they are named.
 ///
 /// # Errors
 ///
@@ -98,7 +108,11 @@ pub fn strip_request(headers: &mut HeaderMap, upgrading: bool) -> Result<(), Inv
     }
     let trailers = accepts_trailers(headers);
     let nominated = nominated(headers)?;
+    let upgrade = upgrading.then(|| upgrade_option(headers));
     strip(headers, present, &nominated, upgrading);
+    if let Some(upgrade) = upgrade {
+        headers.insert(CONNECTION, upgrade);
+    }
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
@@ -119,6 +133,9 @@ pub fn strip_response(headers: &mut HeaderMap, upgrading: bool) {
     }
     let nominated = nominated(headers).unwrap_or_default();
     strip(headers, present, &nominated, upgrading);
+    if upgrading {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    }
 }
 
 fn strip(headers: &mut HeaderMap, present: Present, nominated: &[HeaderName], upgrading: bool) {
@@ -132,9 +149,6 @@ fn strip(headers: &mut HeaderMap, present: Present, nominated: &[HeaderName], up
         if !upgrading || *name != UPGRADE {
             headers.remove(name);
         }
-    }
-    if upgrading {
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
 }
 
@@ -171,6 +185,15 @@ fn nominated(
         }
     }
     Ok(names)
+}
+
+/// The option `upgrade` as the client spells it: rules compare it with case.
+fn upgrade_option(headers: &HeaderMap) -> HeaderValue {
+    let lines = headers.get_all(CONNECTION).iter();
+    let mut options = lines.flat_map(|line| fields::list(line.as_bytes()));
+    let option = options.find(|option| option.eq_ignore_ascii_case(b"upgrade"));
+    let spelled = option.and_then(|option| HeaderValue::from_bytes(option).ok());
+    spelled.unwrap_or(HeaderValue::from_static("upgrade"))
 }
 
 fn accepts_trailers(headers: &HeaderMap) -> bool {

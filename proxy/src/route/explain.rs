@@ -182,7 +182,7 @@ fn part(wanted: &Pattern, got: &str) -> Option<&'static str> {
 fn header_got(condition: &HeaderMatch, head: &RequestHead<'_>) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match &condition.key {
-        HeaderKey::Authority => Some(head.authority.to_owned()),
+        HeaderKey::Authority | HeaderKey::Host => Some(head.authority.to_owned()),
         HeaderKey::Method => Some(head.method.as_str().to_owned()),
         HeaderKey::Name(name) => {
             let lines: Vec<String> = head

@@ -10,6 +10,9 @@ use super::{RequestHead, TextMatch};
 pub enum HeaderKey {
     /// `:authority`: the authority as sent.
     Authority,
+    /// `host`, which is the authority over every version: a target that names a host wins over the field (RFC 9112, section
+    /// 3.2.2).
+    Host,
     /// `:method`.
     Method,
     /// A header field.
@@ -28,14 +31,25 @@ impl HeaderKey {
             ":method" => Some(Self::Method),
             ":path" => Some(Self::Path),
             ":scheme" => Some(Self::Scheme),
+            name if name.eq_ignore_ascii_case("host") => Some(Self::Host),
             name => HeaderName::from_bytes(name.as_bytes()).ok().map(Self::Name),
         }
+    }
+
+    /// Whether it is a header that the proxy adds to requests: `x-forwarded-*`, `x-envoy-*` and `x-request-id`.
+    pub fn is_added(&self) -> bool {
+        let Self::Name(name) = self else {
+            return false;
+        };
+        let name = name.as_str();
+        name == "x-request-id" || name.starts_with("x-forwarded-") || name.starts_with("x-envoy-")
     }
 
     /// The key as text, lower-cased.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Authority => ":authority",
+            Self::Host => "host",
             Self::Method => ":method",
             Self::Name(name) => name.as_str(),
             Self::Path => ":path",
@@ -59,7 +73,7 @@ impl HeaderMatch {
     /// Several lines of one header are looked at one by one, and one that fits is enough. A missing header never fits.
     pub fn matches(&self, head: &RequestHead<'_>) -> bool {
         match &self.key {
-            HeaderKey::Authority => self.value.matches(head.authority.as_bytes()),
+            HeaderKey::Authority | HeaderKey::Host => self.value.matches(head.authority.as_bytes()),
             HeaderKey::Method => self.value.matches(head.method.as_str().as_bytes()),
             HeaderKey::Name(name) => self.any_line(head.headers, name),
             HeaderKey::Path => self.matches_path_and_query(head),

@@ -106,6 +106,10 @@ impl std::error::Error for InvalidPath {}
 /// Adjacent slashes, escaped slashes and the case of escapes are kept. Borrows when there is nothing to do, which one
 /// pass over the bytes finds out.
 ///
+/// Invariant: the normal form of a normal form is itself, so that an origin that decodes as well reads the path that rules
+/// were compared with. A `%` that begins no escape stays, unless decoding behind it would make it begin one: it then
+/// becomes `%25`, as in Envoy (`/%%361dmin` is `/%2561dmin`).
+///
 /// # Errors
 ///
 /// When the path holds `%00`, or a dot segment with parameters (`..;a`), which Envoy takes for a dot segment while some
@@ -185,17 +189,40 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
+/// Whether a `%` is that of an escape with what was written behind it and the next byte of the path.
+fn begins_escape(written: &[u8], next: Option<u8>) -> bool {
+    match *written {
+        [_, first] => {
+            first.is_ascii_hexdigit() && next.is_some_and(|next| next.is_ascii_hexdigit())
+        }
+        [_, first, second] => first.is_ascii_hexdigit() && second.is_ascii_hexdigit(),
+        _ => false,
+    }
+}
+
 fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = Vec::with_capacity(path.len());
     let mut at = 0;
+    // where in `out` the last `%` is that begins no escape
+    let mut stray = None;
     while let Some(&byte) = path.get(at) {
         match (byte, escaped(path, at)) {
             (b'%', Some(0)) => return Err(InvalidPath::EscapedNul),
             (b'%', Some(decoded)) if is_unreserved(decoded) => {
                 out.push(decoded);
                 at += 3;
+                if let Some(percent) = stray
+                    && begins_escape(&out[percent..], path.get(at).copied())
+                {
+                    out.splice(percent + 1..percent + 1, *b"25");
+                    stray = None;
+                }
                 continue;
+            }
+            (b'%', None) => {
+                stray = Some(out.len());
+                out.push(b'%');
             }
             (b'\\', _) => out.push(b'/'),
             _ if NEEDS[usize::from(byte)] == Need::Escape => {

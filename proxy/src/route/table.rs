@@ -26,6 +26,7 @@ const SCANNED_MAX: usize = 4;
 pub struct Table {
     rules: Box<[Rule]>,
     index: Option<Box<Index>>,
+    reads_added: bool,
 }
 
 impl Table {
@@ -35,7 +36,11 @@ impl Table {
     pub fn compile(rules: Vec<Rule>) -> Self {
         let rules = rules.into_boxed_slice();
         let index = (rules.len() > SCANNED_MAX).then(|| Box::new(Index::new(&rules)));
-        Self { rules, index }
+        Self {
+            reads_added: rules.iter().any(|rule| rule.conditions.reads_added()),
+            rules,
+            index,
+        }
     }
 
     /// The first rule whose conditions all hold for `head`. Allocates nothing.
@@ -44,6 +49,11 @@ impl Table {
             Some(index) => index.find(&self.rules, head),
             None => scan::find(&self.rules, head),
         }
+    }
+
+    /// Whether a rule looks at headers that the proxy adds to requests; see [`HeaderKey::is_added`](super::HeaderKey::is_added).
+    pub fn reads_added(&self) -> bool {
+        self.reads_added
     }
 
     /// The rules in order.

@@ -22,6 +22,8 @@ pub struct HttpHosts {
     pub exports: Option<Arc<VirtualHost>>,
     /// Further names of virtual hosts, by their numbers: short names and addresses of services of a sidecar.
     pub aliases: Box<[(Arc<str>, u32)]>,
+    /// Whether a rule looks at headers that the proxy adds to requests.
+    pub reads_added: bool,
 }
 
 impl HttpHosts {
@@ -33,6 +35,7 @@ impl HttpHosts {
     ) -> Self {
         let names = virtual_hosts.iter().map(|host| Arc::clone(&host.name));
         Self {
+            reads_added: reads_added(virtual_hosts.iter().chain(&exports)),
             addresses,
             hosts: Arc::new(HostIndex::new(names.zip(0..))),
             virtual_hosts: virtual_hosts.into_boxed_slice(),
@@ -55,6 +58,7 @@ impl HttpHosts {
             names.entry(Arc::clone(alias)).or_insert(*number);
         }
         Self {
+            reads_added: reads_added(&virtual_hosts),
             addresses: Addresses::default(),
             hosts: Arc::new(HostIndex::new(names)),
             virtual_hosts: virtual_hosts.into_boxed_slice(),
@@ -69,6 +73,7 @@ impl HttpHosts {
         debug_assert!(names().all(|(before, now)| before.name == now.name));
         debug_assert_eq!(self.virtual_hosts.len(), virtual_hosts.len());
         Self {
+            reads_added: reads_added(virtual_hosts.iter().chain(&self.exports)),
             hosts: Arc::clone(&self.hosts),
             virtual_hosts: virtual_hosts.into_boxed_slice(),
             addresses: self.addresses.clone(),
@@ -120,6 +125,10 @@ impl HttpHosts {
         let hosts = &self.virtual_hosts;
         hosts.binary_search_by(|host| (*host.name).cmp(name)).ok()
     }
+}
+
+fn reads_added<'h>(hosts: impl IntoIterator<Item = &'h Arc<VirtualHost>>) -> bool {
+    hosts.into_iter().any(|host| host.table.reads_added())
 }
 
 /// Virtual hosts by the addresses that they are the names of. Few, and mostly none.

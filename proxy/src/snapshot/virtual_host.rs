@@ -32,7 +32,7 @@ impl VirtualHost {
 /// What is done with a request that a rule took.
 #[derive(Debug)]
 pub struct Route {
-    /// Name for log and metrics: `rule.match`, or `default`.
+    /// Name for log and header values: `rule.match`; empty for a rule without a name.
     pub name: Arc<str>,
     /// The rule that this was made from.
     pub provenance: Provenance,
@@ -47,6 +47,14 @@ pub struct Route {
 }
 
 impl Route {
+    /// Whether header edits or mirrors look at the headers of a request.
+    pub fn reads_request_headers(&self) -> bool {
+        let filters = &self.filters;
+        self.mirrors.is_some()
+            || !filters.leaves_request_headers()
+            || !filters.leaves_response_headers()
+    }
+
     /// Every destination, those of mirrors included.
     pub fn destinations(&self) -> impl Iterator<Item = &Destination> {
         let split = self.split.iter().flat_map(Split::entries);

@@ -99,11 +99,11 @@ impl Tunnel {
     async fn head(&self, stream: &mut Stream, input: &mut BytesMut) -> Result<Head, Error> {
         let asked = ExpectedResponse {
             head: false,
-            upgrade: false,
+            upgrade: None,
         };
         loop {
             if !input.is_empty()
-                && let Some(head) = head::parse(input, &mut HeaderMap::new(), asked)?
+                && let Some(head) = head::parse(input, &mut HeaderMap::new(), &asked)?
             {
                 return Ok(head);
             }

@@ -13,7 +13,7 @@ use regex::Regex;
 const ROWS: &[(&str, u8, &[&str])] = &[
     ("error", 0, &[]),
     ("fields", 0, &[]),
-    ("http2", 0, &[]),
+    ("http2", 0, &["fields"]),
     ("identity", 0, &["error", "runtime"]),
     ("pattern", 0, &[]),
     ("provenance", 0, &["error", "runtime"]),

@@ -213,10 +213,13 @@ async fn endpoint_of_an_unknown_pod_is_believed_as_one_of_the_known_accounts_onl
     arguments.extend(more.map(str::to_owned));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let proxy = start(&[("home", &api)], &arguments);
-    until("the certificate of the unknown pod is refused", async || {
-        says(&proxy).await;
-        unknown.failed() > 0 && !known.callers().is_empty()
-    })
+    until(
+        "the certificate of the unknown pod is refused",
+        async || {
+            says(&proxy).await;
+            unknown.failed() > 0 && !known.callers().is_empty()
+        },
+    )
     .await;
     assert!(unknown.callers().is_empty());
     assert_eq!(known.failed(), 0);

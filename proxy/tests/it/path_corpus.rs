@@ -19,7 +19,7 @@ const ROWS_MIN: usize = 320;
 const REFUSED: &str = "refused";
 
 /// Answers each request with the rule that took it and the target that arrived.
-fn echo(mut stream: TcpStream) {
+pub(crate) fn echo(mut stream: TcpStream) {
     loop {
         let head = read_head(&mut stream);
         let mut lines = head.lines();

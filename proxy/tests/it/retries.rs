@@ -650,3 +650,16 @@ async fn client_disconnect_ends_retries() {
     assert_eq!(logged["response_flags"], "DC");
     assert_eq!(origin.seen().len(), 1);
 }
+
+#[tokio::test]
+async fn request_timeout_ends_the_back_off() {
+    let origin = failing(Back::H1, &[503; 100]);
+    // any one of the pauses is longer than the test
+    let settings = "timeout: 300ms, retries: {attempts: 50, retryOn: 5xx, backoff: 10000s},";
+    let proxy = proxy(Back::H1, &[origin.address], settings);
+    let answer = Client::connect(Front::H1, proxy.edge).await.get("/").await;
+    assert_eq!(
+        (answer.status, answer.text()),
+        (504, "upstream request timeout")
+    );
+}

@@ -224,6 +224,27 @@ fn server_that_speaks_first_is_heard_at_once_on_a_declared_port() {
 }
 
 #[test]
+fn client_of_a_declared_address_may_be_silent_past_the_detection_timeout() {
+    let (web, db) = (answering(), Greeter::start());
+    let quick = ["--protocol-detection-timeout", "50ms"];
+    let resources = [
+        service("web", "10.96.0.1", ("http", 7000), web.address),
+        service("db", "10.96.0.2", ("other", 7000), db.address),
+    ];
+    let sidecar = Sidecar::start(&quick, resources);
+    let mut silent = sidecar.leaves("10.96.0.1:7000");
+    // each greeting takes a timeout on the undeclared address of the same port
+    for _ in 0..2 {
+        let mut stream = sidecar.leaves("10.96.0.2:7000").stream();
+        assert_eq!(read_line(&mut stream), "greeting\n");
+    }
+    let timeouts = "strait_protocol_detection_timeouts_total";
+    assert_eq!(sidecar.proxy.metric(timeouts, &[]), 2.0);
+    assert_eq!(get(&mut silent, "web").status, 200);
+    assert_eq!(web.seen().len(), 1);
+}
+
+#[test]
 fn server_that_speaks_first_on_an_undeclared_port_is_heard_after_the_timeout() {
     let db = Greeter::start();
     let quick = ["--protocol-detection-timeout", "50ms"];

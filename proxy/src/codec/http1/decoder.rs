@@ -99,6 +99,19 @@ impl Decoder {
         }
     }
 
+    /// The same on a connection on which so many bytes of empty lines were dropped before its next request.
+    pub fn after(skipped: usize, limits: Limits) -> Self {
+        Self {
+            skipped,
+            ..Self::new(limits)
+        }
+    }
+
+    /// Bytes of empty lines that were dropped before the next request.
+    pub fn skipped(&self) -> usize {
+        self.skipped
+    }
+
     /// Whether a body is to come, or the rest of one.
     pub fn is_in_body(&self) -> bool {
         self.state != State::Head

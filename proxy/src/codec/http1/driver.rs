@@ -16,7 +16,8 @@ use hyper::body::{Body as _, SizeHint};
 use tokio::io::AsyncWrite as _;
 use tokio::sync::oneshot;
 
-use super::encoder::{self, Asked, Encoding};
+use super::decoder::Decoder;
+use super::encoder::{self, Asked, Asking, Encoding};
 use super::handed_over::GovernedSocket;
 use super::head::{BodyKind, Head};
 use super::inbox::Inbox;
@@ -102,8 +103,17 @@ pub(super) struct Driver<'a, A: Handler> {
     switch: Option<oneshot::Sender<HandedOver>>,
     /// Requests so far.
     heads: u32,
-    /// Whether the connection had requests before it was parked.
-    is_reused: bool,
+    /// State from before the connection was parked.
+    past: Past,
+}
+
+/// State of a connection that outlives parking.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Past {
+    /// Whether it had requests.
+    pub(super) is_reused: bool,
+    /// Bytes of empty lines since its last request.
+    pub(super) skipped: usize,
 }
 
 impl<'a, A: Handler> Driver<'a, A> {
@@ -111,20 +121,29 @@ impl<'a, A: Handler> Driver<'a, A> {
         server: &'a Rc<Server<A>>,
         connection: &'a Rc<Connection>,
         socket: Socket,
-        is_reused: bool,
+        past: Past,
     ) -> Self {
+        let limits = server.settings.http1.limits();
         Self {
-            is_reused,
+            past,
             server,
             connection,
             socket,
-            inbox: Inbox::new(server.settings.http1.limits()),
+            inbox: Inbox::new(Decoder::after(past.skipped, limits)),
             outbox: Outbox::default(),
             phase: Phase::Head,
             answer: Box::pin(None),
             is_new: false,
             switch: None,
             heads: 0,
+        }
+    }
+
+    /// State to keep while the connection is parked.
+    pub(super) fn past(&self) -> Past {
+        Past {
+            is_reused: true,
+            skipped: self.inbox.skipped(),
         }
     }
 
@@ -297,7 +316,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             if let Poll::Ready(response) = polled {
                 self.answer.set(None);
                 let is_unreached = response.extensions().get::<Unreached>().is_some();
-                if is_unreached && (self.is_reused || self.heads > 1) {
+                if is_unreached && (self.past.is_reused || self.heads > 1) {
                     return Poll::Ready(Err(End::Close));
                 }
                 self.respond(asked, response);
@@ -376,7 +395,10 @@ impl<'a, A: Handler> Driver<'a, A> {
         let is_reading = self.inbox.lane().is_some();
         // the peer learns that what it is still sending is not read to its end
         let is_cut_short = self.connection.answered_here.take() && is_reading;
-        if self.connection.draining.get() || is_cut_short || self.inbox.is_last() {
+        // what a client may have sent for the other side of the tunnel is no request
+        let is_no_tunnel =
+            asked.method == Asking::Connect && !encoder::is_switch(asked.method, parts.status);
+        if self.connection.draining.get() || is_cut_short || is_no_tunnel || self.inbox.is_last() {
             asked.persistent = false;
         }
         let size = match body.is_end_stream() {

@@ -135,7 +135,7 @@ impl Lines {
             version,
         } = self.request.take().ok_or(Refusal::Header)?;
         (self.start, self.method) = (0, Progress::Ahead);
-        let uri = Uri::from_maybe_shared(bytes.slice(target)).map_err(|_| Refusal::Header)?;
+        let uri = uri(bytes.slice(target))?;
         let newer = version == Version::HTTP_11;
         let body = match said.length {
             _ if said.chunked => BodyKind::Chunked,
@@ -168,6 +168,13 @@ impl Lines {
             takes_trailers: said.takes_trailers,
         })
     }
+}
+
+/// The URI of a target; what no URI has, but clients send, is escaped.
+fn uri(target: Bytes) -> Result<Uri, Refusal> {
+    let parsed = Uri::from_maybe_shared(target.clone());
+    let parsed = parsed.or_else(|_| Uri::from_maybe_shared(fields::escaped_target(&target)));
+    parsed.map_err(|_| Refusal::Header)
 }
 
 impl Said {

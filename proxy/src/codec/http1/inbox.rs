@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use http::HeaderMap;
 use tokio::io::AsyncReadExt as _;
 
-use super::decoder::{Decoder, Limits, Piece};
+use super::decoder::{Decoder, Piece};
 use super::head::Head;
 use crate::codec::refusal::Refusal;
 use crate::codec::socket::Socket;
@@ -44,10 +44,10 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(decoder: Decoder) -> Self {
         Self {
             input: BytesMut::new(),
-            decoder: Decoder::new(limits),
+            decoder,
             memory: HeaderMap::new(),
             lane: None,
             broken: None,
@@ -55,6 +55,11 @@ impl Inbox {
             moved: 0,
             starved: false,
         }
+    }
+
+    /// Bytes of empty lines that were dropped before the next request.
+    pub(super) fn skipped(&self) -> usize {
+        self.decoder.skipped()
     }
 
     /// What was read and not taken.

@@ -365,6 +365,7 @@ impl Outcome<'_> {
             || closes
             || answer.is_late
             || answer.switches
+            || request.is_connect
             || expected.until_close
             || expected.exceeds
             || expected.whole == Some(false)

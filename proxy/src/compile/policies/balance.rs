@@ -8,7 +8,6 @@ use config_loader::resource::istio::{
     LoadBalancer, Locality, LocalityPattern, LocalitySetting, OutlierDetection,
     Warmup as AskedWarmup, ZoneAwareSetting,
 };
-use http::HeaderName;
 
 use crate::compile::service::ExportBalancer;
 use crate::compile::service::Service;
@@ -127,7 +126,7 @@ fn hash_policy(hash: &ConsistentHash) -> Option<HashPolicy> {
                 .map(|attribute| (Arc::clone(&attribute.name), Arc::clone(&attribute.value)))
                 .collect(),
         })),
-        AskedKey::Header(name) => HashKey::Header(HeaderName::try_from(&**name).ok()?),
+        AskedKey::Header(name) => HashKey::of_header(name)?,
         AskedKey::QueryParameter(name) => HashKey::Query(Arc::clone(name)),
         AskedKey::SourceIp => HashKey::SourceIp,
     };

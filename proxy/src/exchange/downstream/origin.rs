@@ -28,30 +28,38 @@ pub struct Origin {
     pub client: SocketAddr,
 }
 
-/// What may be believed of a request that is about to be forwarded.
+/// Trust in the headers of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trust {
     /// Whether the request comes straight from an internal address, so that its `x-envoy-` controls count.
     pub internal: bool,
     /// Whether there are such controls among the headers that are left; those of others are removed unread.
     pub controls: bool,
+    /// Whether another cluster sent it here.
+    pub from_cluster: bool,
 }
 
 impl Origin {
     /// The origin of a request that passed this many trusted proxies.
     ///
-    /// With none, nothing of the head is looked at. The client's address is then the entry `trusted_hops` + 1 from the
+    /// With none, nothing of the head is looked at, but the scheme by a sidecar, which passes `x-forwarded-proto` on. The client's address is then the entry `trusted_hops` + 1 from the
     /// right of what `x-forwarded-for` becomes here; a list that is too short, or holds something else there, leaves
     /// the peer's.
-    pub fn of(connection: &Connection, trusted_hops: usize, headers: &HeaderMap) -> Self {
+    pub fn of(
+        connection: &Connection,
+        (trusted_hops, is_sidecar): (usize, bool),
+        headers: &HeaderMap,
+    ) -> Self {
         let mut origin = Self {
             scheme: connection.scheme(),
             client: connection.client.source,
         };
+        if (trusted_hops > 0 || is_sidecar)
+            && let Some(scheme) = forwarded_scheme(headers)
+        {
+            origin.scheme = scheme;
+        }
         if trusted_hops > 0 {
-            if let Some(scheme) = forwarded_scheme(headers) {
-                origin.scheme = scheme;
-            }
             if let Some(client) = entry_from_the_right(headers, trusted_hops) {
                 origin.client = SocketAddr::new(client, 0);
             }

@@ -1,23 +1,49 @@
 //! Edits of rules on requests and responses, with what their values may speak of.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery};
-use hyper::header::{HOST, HeaderMap, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Uri, Version};
 
 use crate::exchange::message::headers::{X_FORWARDED_HOST, X_REQUEST_ID};
 use crate::exchange::record::Record;
+use crate::exchange::select::affinity::HashedHead;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::find_route;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::filter::{Redirect, TemplateContext, TlsContext};
 use crate::snapshot::Destination;
-use crate::telemetry::ResponseFlags;
 use crate::upstream::{Ends, Protocol};
+
+/// Head for hash keys: the request as its route edits it, before an endpoint is picked.
+pub(super) fn hashed_head<'r, B>(
+    context: &RequestContext<'_>,
+    destination: &Destination,
+    request: &'r Request<B>,
+    record: &Record,
+) -> HashedHead<'r> {
+    let headers = request.headers();
+    let template_context = TemplateContext {
+        duration: record.started().elapsed(),
+        request_id: headers.get(X_REQUEST_ID),
+        upstream_cluster: &destination.name,
+        method: request.method().as_str(),
+        path: path_of(request.uri()),
+        protocol: request.version(),
+        authority: find_route::authority(request).unwrap_or_default(),
+        ..context.template_context(record.start_time(), SystemTime::now())
+    };
+    let filters = &context.found.route().filters;
+    HashedHead::edited(request, (filters, destination), &template_context)
+}
+
+fn path_of(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", PathAndQuery::as_str)
+}
 
 /// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
 pub(in crate::exchange) fn request(
@@ -39,7 +65,7 @@ pub(in crate::exchange) fn request(
             upstream_remote: picked.endpoint().address.socket(),
             upstream_cluster: &destination.name,
             method: parts.method.as_str(),
-            path: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+            path: path_of(&parts.uri),
             protocol: parts.version,
             authority: sent_to
                 .and_then(|value| value.to_str().ok())
@@ -48,11 +74,13 @@ pub(in crate::exchange) fn request(
         };
         filters.edit_request(destination.position, &mut parts.headers, &template_context);
     }
+    // also where an expression finds nothing to rewrite
+    if filters.path.is_some()
+        && let Ok(before) = HeaderValue::from_str(path_of(&parts.uri))
+    {
+        parts.headers.insert(ORIGINAL_PATH, before);
+    }
     if let Some(path) = filters.rewrite_path(parts.uri.path(), parts.uri.query()) {
-        let before = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
-        if let Ok(before) = HeaderValue::from_str(before) {
-            parts.headers.insert(ORIGINAL_PATH, before);
-        }
         let mut uri = std::mem::take(&mut parts.uri).into_parts();
         uri.path_and_query = Some(path);
         parts.uri = Uri::from_parts(uri).unwrap_or_default();
@@ -118,36 +146,16 @@ impl RequestContext<'_> {
             downstream_remote: Some(self.origin.client),
             downstream_direct_remote: Some(self.connection.client.source),
             downstream_tls: self.connection.tls_context(),
-            upstream_local: None,
-            upstream_name: None,
-            upstream_protocol: "",
-            upstream_tls: None,
-            now,
-            duration: Duration::ZERO,
-            request_duration: None,
-            response_duration: None,
-            bytes_received: 0,
-            attempts: 0,
-            request_id: None,
-            random: Some(self.worker.rng()),
             downstream_local: Some(self.connection.client.destination),
-            upstream_remote: None,
-            upstream_cluster: "",
             requested_server_name: self.connection.server_name(),
-            protocol: Version::HTTP_11,
+            now,
             start_time,
-            response_flags: ResponseFlags::NONE,
-            response_code: 0,
-            response_code_details: "",
+            random: Some(self.worker.rng()),
             hostname: &self.worker.settings.hostname,
             route_name: &self.found.route().name,
-            method: "",
-            path: "",
-            authority: "",
             scheme: self.origin.scheme.as_str(),
-            request_headers: None,
-            response_headers: None,
             environment: &self.worker.settings.environment,
+            ..TemplateContext::default()
         }
     }
 
@@ -165,12 +173,27 @@ impl RequestContext<'_> {
     ) {
         let filters = &self.found.route().filters;
         if !filters.leaves_response_headers() {
-            self.edit_response(
-                (None, None),
-                &RequestSnapshot::of(request),
-                record,
-                response,
-            );
+            self.edit_local(None, &RequestSnapshot::of(request), record, response);
+        }
+    }
+
+    /// Edits a response that the proxy made. As in Envoy, its content type comes after the edits: where they set none, and
+    /// only where there is a body.
+    pub(in crate::exchange) fn edit_local(
+        &self,
+        destination: Option<&Destination>,
+        kept: &RequestSnapshot,
+        record: &Record,
+        response: &mut Response<Bytes>,
+    ) {
+        let own = response.headers_mut().remove(CONTENT_TYPE);
+        self.edit_response((destination, None), kept, record, response);
+        let headers = response.headers_mut();
+        let is_set = headers.contains_key(CONTENT_TYPE);
+        match own {
+            None => drop(headers.remove(CONTENT_TYPE)),
+            Some(own) if record.is_grpc() || !is_set => drop(headers.insert(CONTENT_TYPE, own)),
+            Some(_) => {}
         }
     }
 
@@ -206,7 +229,7 @@ impl RequestContext<'_> {
             response_code_details: record.details(),
             response_code: response.status().as_u16(),
             method: kept.method.as_str(),
-            path: kept.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+            path: path_of(&kept.uri),
             authority: authority.or_else(host).unwrap_or_default(),
             request_headers: Some(&kept.headers),
             ..self.template_context(record.start_time(), SystemTime::now())

@@ -2,33 +2,29 @@
 
 use std::rc::Rc;
 
+use hyper::Request;
 use hyper::body::Body;
-use hyper::header::{EXPECT, HeaderMap, HeaderValue, UPGRADE};
-use hyper::{Request, Version};
+use hyper::header::HeaderValue;
 use smallvec::SmallVec;
 
 use super::edits::{self, RequestSnapshot, SentRequest};
 use super::mirror;
-use super::upgrade;
+use crate::balance::HashKey;
 use crate::error::Kind;
 use crate::exchange::attempt::policy::RequestPolicy;
 use crate::exchange::attempt::request::ForwardedRequest;
 use crate::exchange::attempt::send::{Outgoing, SendOptions};
 use crate::exchange::body::upstream::{Extras, UpstreamBody};
 use crate::exchange::downstream::body::{DownstreamBody, Switched};
-use crate::exchange::downstream::origin::Trust;
-use crate::exchange::message::added::Added;
-use crate::exchange::message::headers::{self, X_STRAIT_FROM_CLUSTER};
+use crate::exchange::message::clean::{Cleaned, Upgrade};
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::message::readdress::readdress;
 use crate::exchange::record::Record;
-use crate::exchange::select::affinity::Affinity;
+use crate::exchange::select::affinity::{self, Affinity, HashedHead};
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::find_route::authority;
 use crate::exchange::select::proxied::is_loop;
 use crate::exchange::select::target::{PickedEndpoint, Target};
-use crate::fields;
-use crate::filter::hop_by_hop;
 use crate::filter::retry::Controls;
 use crate::snapshot::Destination;
 use crate::upstream::Protocol;
@@ -66,7 +62,7 @@ pub(in crate::exchange) struct Refused<'a> {
 /// Draws a destination, picks an endpoint and makes the request that goes there. The request is used up if that succeeds.
 pub(in crate::exchange) fn prepare<'a>(
     context: &RequestContext<'a>,
-    request: &mut Request<DownstreamBody>,
+    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
     record: &mut Record,
 ) -> Result<Prepared<'a>, Refused<'a>> {
     let route = context.found.route();
@@ -80,8 +76,10 @@ pub(in crate::exchange) fn prepare<'a>(
         });
     };
     let destination = context.worker.random(|rng| split.pick(rng));
-    let admitted = pick(context, destination, request, record)
-        .and_then(|(picked, cookie)| Ok((admit(&picked, request)?, picked, cookie)));
+    let admitted =
+        pick(context, destination, (request, cleaned), record).and_then(|(picked, cookie)| {
+            Ok((admit(&picked, request, cleaned.upgrade)?, picked, cookie))
+        });
     let (admitted, picked, cookie) = match admitted {
         Ok(admitted) => admitted,
         Err(reply) => {
@@ -100,7 +98,12 @@ pub(in crate::exchange) fn prepare<'a>(
     };
     let sent_to = (destination, picked, admitted);
     Ok(Prepared {
-        forwarded: forwarded(context, sent_to, request, (record, &mut response)),
+        forwarded: forwarded(
+            context,
+            sent_to,
+            (request, cleaned),
+            (record, &mut response),
+        ),
         response,
     })
 }
@@ -109,17 +112,19 @@ pub(in crate::exchange) fn prepare<'a>(
 fn pick<B>(
     context: &RequestContext<'_>,
     destination: &Destination,
-    request: &Request<B>,
+    (request, cleaned): (&mut Request<B>, &mut Cleaned<'_>),
     record: &mut Record,
 ) -> Result<(PickedEndpoint, Option<Box<HeaderValue>>), LocalReply> {
     let Some(target) = Target::find(context.snapshot, destination.cluster) else {
         return Err(Target::unknown(context.snapshot, destination.cluster));
     };
     record.target(&target);
-    let Affinity { ask, cookie, visit } = Affinity::of(context, &target, request, record.started());
+    let head = (target.cluster().hash_key())
+        .map(|_| hashed_head(context, destination, (request, cleaned), record));
+    let Affinity { ask, cookie, visit } = Affinity::of(context, &target, head, record.started());
     let target = context.dialed(target.asking(ask), authority(request));
-    let was_sent = || request.headers().contains_key(X_STRAIT_FROM_CLUSTER);
-    if target.cluster().federation.is_some() && was_sent() {
+    let was_sent = cleaned.trust.from_cluster;
+    if target.cluster().federation.is_some() && was_sent {
         let at_home = target.at_home(context.worker);
         return Ok((at_home.ok_or(LocalReply::LOOP)?, cookie));
     }
@@ -130,27 +135,26 @@ fn pick<B>(
         return Err(LocalReply::PROXY_ITSELF);
     }
     // without a federation policy, endpoints of remote clusters are endpoints of the one cluster
-    if picked.endpoint().hop.is_some() && was_sent() {
+    if picked.endpoint().hop.is_some() && was_sent {
         return Err(LocalReply::LOOP);
     }
     Ok((picked, cookie))
 }
 
-/// The protocol for the endpoint; an upgrade that it cannot carry is refused.
-fn upstream_protocol<B>(
-    picked: &PickedEndpoint,
-    request: &Request<B>,
-    upgrading: bool,
-) -> Result<Protocol, LocalReply> {
-    let version = request.version();
-    let protocol = picked.protocol(version, upgrading);
-    // by HTTP/2 an upgrade is all that a CONNECT was for
-    let refused =
-        !upgrading && version == Version::HTTP_2 && request.headers().contains_key(UPGRADE);
-    if refused || (upgrading && protocol != Protocol::Http1) {
-        return Err(LocalReply::UPGRADE_REFUSED);
+/// Head for hash keys, edited only if a key reads it.
+#[cold]
+fn hashed_head<'r, B>(
+    context: &RequestContext<'_>,
+    destination: &Destination,
+    (request, cleaned): (&'r mut Request<B>, &mut Cleaned<'_>),
+    record: &Record,
+) -> HashedHead<'r> {
+    let split = context.found.route().split.as_ref();
+    if !affinity::keys(split, context.snapshot).any(HashKey::is_of_head) {
+        return HashedHead::of(request);
     }
-    Ok(protocol)
+    cleaned.show(request.headers_mut());
+    edits::hashed_head(context, destination, request, record)
 }
 
 /// What is known of a request that can go to its endpoint.
@@ -164,19 +168,20 @@ struct Admitted {
     authority: Option<HeaderValue>,
 }
 
-/// Whether the request can go to this endpoint; takes its hop-by-hop headers out.
+/// Whether the request can go to this endpoint; an upgrade that it cannot carry is refused.
 fn admit(
     picked: &PickedEndpoint,
     request: &mut Request<DownstreamBody>,
+    upgrade: Upgrade,
 ) -> Result<Admitted, LocalReply> {
-    let version = request.version();
-    let upgrading = version >= Version::HTTP_11 && upgrade::requested(request.headers());
-    let protocol = upstream_protocol(picked, request, upgrading)?;
+    let upgrading = upgrade == Upgrade::Asked;
+    let protocol = picked.protocol(request.version(), upgrading);
+    if upgrade == Upgrade::Refused || (upgrading && protocol != Protocol::Http1) {
+        return Err(LocalReply::UPGRADE_REFUSED);
+    }
     let switch = upgrading.then(|| request.body_mut().take_switched());
     let authority = request.uri().authority();
     let authority = authority.and_then(|text| HeaderValue::from_str(text.as_str()).ok());
-    hop_by_hop::strip_request(request.headers_mut(), upgrading)
-        .map_err(|_| LocalReply::BAD_CONNECTION_HEADER)?;
     Ok(Admitted {
         protocol,
         upgrading,
@@ -185,38 +190,11 @@ fn admit(
     })
 }
 
-/// Edits the headers as a gateway or a sidecar has to. The fields that are added are among them then if something looks at
-/// them there: the route, or who keeps (`kept`) what went out.
-fn headers<'a>(
-    context: &RequestContext<'a>,
-    headers: &mut HeaderMap,
-    kept: bool,
-) -> (Trust, Option<Added<'a>>) {
-    let RequestContext {
-        worker,
-        connection,
-        origin,
-        ..
-    } = *context;
-    let (trust, added) =
-        worker.random(|rng| headers::forward(headers, connection, origin, &worker.settings, rng));
-    let route = context.found.route();
-    let leaves = route.filters.leaves_request_headers() && route.mirrors.is_none();
-    match added {
-        Some(added) if kept || !leaves => {
-            added.insert_into(headers);
-            (trust, None)
-        }
-        added => (trust, added),
-    }
-}
-
-/// Turns the downstream request into the one that goes upstream: our own headers in, then the route's edits, the authority
-/// and the path.
+/// Turns the downstream request into the one that goes upstream: the route's edits, the authority and the path.
 fn forwarded<'a>(
     context: &RequestContext<'a>,
     (destination, picked, admitted): (&'a Destination, PickedEndpoint, Admitted),
-    request: &mut Request<DownstreamBody>,
+    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
     (record, response): (&mut Record, &mut ResponseContext),
 ) -> ForwardedRequest<'a> {
     let version = request.version();
@@ -229,11 +207,9 @@ fn forwarded<'a>(
         authority,
     } = admitted;
     response.switch = switch;
-    // answered by our own codec once the body is wanted
-    fields::remove(&mut parts.headers, &EXPECT);
-    let kept = response.snapshot.is_some() || record.log_mut().is_some();
-    let (trust, added) = headers(context, &mut parts.headers, kept);
-    let controls = trust.controls.then(|| Controls::take(&mut parts.headers));
+    let added = cleaned.complete(&mut parts.headers);
+    let trusted = cleaned.trust.controls;
+    let controls = trusted.then(|| Controls::take(&mut parts.headers));
     let controls = controls.flatten();
     let request_policy = RequestPolicy::of(context, controls.as_ref(), &mut parts.headers, record);
     response.alt_response = controls.is_some_and(|controls| controls.alt_response);

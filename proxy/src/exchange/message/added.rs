@@ -1,8 +1,8 @@
 //! The fields that the proxy adds to a request that it forwards.
 //!
 //! A `HeaderMap` is costly to insert into, and all that happens to these fields in most requests is that they are written
-//! behind the others. So they go into the map only where something looks at them there: an edit, a mirror, a log line, or
-//! the encoder of HTTP/2.
+//! behind the others. So they go into the map only where something looks at them there: a rule, a hash key, an edit, a
+//! mirror, a log line, or the encoder of HTTP/2.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -68,8 +68,14 @@ impl<'a> Added<'a> {
         }
     }
 
-    /// Puts them among the headers of the request, in place of those with the same names.
+    /// Puts them among the headers of a request that is sent, in place of those with the same names.
     pub fn insert_into(self, headers: &mut HeaderMap) {
+        self.show(headers);
+        headers.insert(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from_static("1"));
+    }
+
+    /// The same for what decides about the request: without the number of the attempt.
+    pub(super) fn show(self, headers: &mut HeaderMap) {
         if let Some(peer) = self.forwarded_for {
             headers.insert(X_FORWARDED_FOR, peer.clone());
         }
@@ -93,7 +99,6 @@ impl<'a> Added<'a> {
             let id = id.expect("hexadecimal digits and dashes are visible ASCII");
             headers.insert(X_REQUEST_ID, id);
         }
-        headers.insert(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from_static("1"));
     }
 
     /// Writes them as lines of a head, which has none of them.

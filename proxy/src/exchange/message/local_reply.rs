@@ -337,11 +337,11 @@ pub fn direct(direct: &DirectResponse, method: &Method) -> Response<Bytes> {
     response
 }
 
-/// Takes the body out of a response whose status has none (RFC 9110, sections 15.3.5 and 15.4.5).
+/// Takes the body out of a response whose status has none (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
 pub fn drop_forbidden_body(response: &mut Response<Bytes>) {
     if matches!(
         response.status(),
-        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
     ) {
         *response.body_mut() = Bytes::new();
         response.headers_mut().remove(CONTENT_TYPE);

@@ -1,13 +1,12 @@
 //! The form that a request gets for its upstream's protocol.
 
 use http::uri::{Authority, PathAndQuery, Scheme};
-use hyper::header::{COOKIE, HOST, HeaderMap, HeaderValue};
+use hyper::header::{HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Uri, Version};
 
 use crate::cluster::Hop;
 use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
-use crate::fields;
 use crate::filter;
 use crate::upstream::Protocol;
 
@@ -22,7 +21,6 @@ pub fn readdress(
     match protocol {
         Protocol::Http1 => {
             parts.version = Version::HTTP_11;
-            join_cookies(&mut parts.headers);
             if parts.uri.authority().is_some() {
                 let path = parts.uri.path_and_query().cloned();
                 parts.uri = path.map_or_else(Uri::default, Uri::from);
@@ -71,23 +69,4 @@ fn prefix(parts: &mut Parts, prefix: &str) {
     let mut uri = std::mem::take(&mut parts.uri).into_parts();
     uri.path_and_query = Some(whole);
     parts.uri = Uri::from_parts(uri).unwrap_or_default();
-}
-
-/// Joins the cookie crumbs that HTTP/2 allows (RFC 9113, section 8.2.3).
-fn join_cookies(headers: &mut HeaderMap) {
-    if !fields::has(headers, &COOKIE) {
-        return;
-    }
-    let mut crumbs = headers.get_all(COOKIE).iter();
-    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
-        return;
-    };
-    let mut joined = first.as_bytes().to_vec();
-    for crumb in std::iter::once(second).chain(crumbs) {
-        joined.extend_from_slice(b"; ");
-        joined.extend_from_slice(crumb.as_bytes());
-    }
-    if let Ok(value) = HeaderValue::from_bytes(&joined) {
-        headers.insert(COOKIE, value);
-    }
 }

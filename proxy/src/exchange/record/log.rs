@@ -9,12 +9,11 @@ use std::time::{Duration, SystemTime};
 use http::request::Parts;
 use hyper::header::{HOST, HeaderMap, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Uri, Version};
-use rand::Rng;
 
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::downstream::origin::X_FORWARDED_FOR;
-use crate::exchange::message::headers::{X_REQUEST_ID, request_id};
+use crate::exchange::message::headers::X_REQUEST_ID;
 use crate::exchange::record::peer;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
@@ -37,8 +36,6 @@ pub struct LogFields {
     original_path: Option<HeaderValue>,
     forwarded_for: Option<HeaderValue>,
     request_id: Option<HeaderValue>,
-    /// Whether the request went upstream, with headers of ours.
-    is_forwarded: bool,
     route: Option<Arc<str>>,
     cluster: Option<Arc<str>>,
     ends: Option<Rc<Ends>>,
@@ -67,7 +64,6 @@ impl LogFields {
             original_path: None,
             forwarded_for: headers.get(X_FORWARDED_FOR).cloned(),
             request_id: headers.get(X_REQUEST_ID).cloned(),
-            is_forwarded: false,
             route: None,
             cluster: None,
             ends: None,
@@ -83,23 +79,6 @@ impl LogFields {
         self.user_agent = headers.get(USER_AGENT).cloned();
         self.original_path = headers.get(ORIGINAL_PATH).cloned();
         self.authority = authority(&parts.uri, headers);
-        self.is_forwarded = true;
-    }
-
-    /// Gives a request that was answered here what it would have gone upstream with, by which its line can be found.
-    pub fn answered(&mut self, connection: &Connection, rng: &mut impl Rng) {
-        if self.is_forwarded {
-            return;
-        }
-        self.is_forwarded = true;
-        let ip = &connection.remote_ip;
-        self.forwarded_for = Some(match &self.forwarded_for {
-            Some(before) => appended(before, ip),
-            None => ip.clone(),
-        });
-        if self.request_id.is_none() {
-            self.request_id = Some(request_id(rng));
-        }
     }
 
     /// Notes the route that took the request.
@@ -286,10 +265,4 @@ fn version(version: Version) -> Option<HttpVersion> {
         Version::HTTP_2 => Some(HttpVersion::Http2),
         _ => None,
     }
-}
-
-/// One more address behind those before it.
-fn appended(before: &HeaderValue, ip: &HeaderValue) -> HeaderValue {
-    let joined = [before.as_bytes(), b",", ip.as_bytes()].concat();
-    HeaderValue::from_bytes(&joined).unwrap_or_else(|_| before.clone())
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use hyper::header::{HOST, LOCATION};
+use hyper::header::{HOST, LOCATION, PROXY_AUTHORIZATION};
 use hyper::{Method, Request, Response, Uri};
 
 use crate::cluster::Split;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
-use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
+use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::proxied::{NamedHost, Names};
 use crate::exchange::worker::SnapshotRef;
@@ -88,7 +88,7 @@ impl Found {
     }
 }
 
-/// Normalises the request's path and finds the rule that takes the request.
+/// Normalises the request's path and finds the rule that takes the request, whose head was `cleaned`.
 ///
 /// # Errors
 ///
@@ -98,19 +98,24 @@ pub fn find_route<B>(
     connection: &Connection,
     scheme: Scheme,
     request: &mut Request<B>,
+    cleaned: &mut Cleaned<'_>,
 ) -> Result<Found, LocalReply> {
     if request.method() == Method::CONNECT {
         return Err(LocalReply::NO_ROUTE);
     }
+    if cleaned.is_refused {
+        return Err(LocalReply::BAD_CONNECTION_HEADER);
+    }
     normalize(request)?;
-    let authority = authority(request).ok_or(LocalReply::NO_HOST)?;
-    let host = normalize_host(authority);
     let listener = snapshot
         .listener(&connection.listener, connection.client.destination)
         .ok_or(LocalReply::NO_ROUTE)?;
     let (listener, proxied) = match listener.service {
         Service::HttpProxy => {
-            let named = NamedHost::of_request(request, authority)?;
+            let named =
+                NamedHost::of_request(request, authority(request).ok_or(LocalReply::NO_HOST)?)?;
+            // for this proxy, not for the service (RFC 9110 section 11.7.2)
+            request.headers_mut().remove(PROXY_AUTHORIZATION);
             let listener = snapshot.proxied(named.port);
             (listener.ok_or(LocalReply::NO_ROUTE)?, Some(named))
         }
@@ -119,6 +124,33 @@ pub fn find_route<B>(
     let hosts = listener
         .http(connection.security())
         .ok_or(LocalReply::NO_ROUTE)?;
+    if hosts.reads_added {
+        cleaned.show(request.headers_mut());
+    }
+    let is_sent = cleaned.trust.from_cluster;
+    let (virtual_host, rule) = matching(hosts, (listener, connection), scheme, request, is_sent)?;
+    Ok(Found {
+        virtual_host,
+        rule,
+        named: proxied.map(|host| {
+            Box::new(Named {
+                host,
+                address: None,
+            })
+        }),
+    })
+}
+
+/// The virtual host and the rule that take a request with a clean head.
+fn matching<B>(
+    hosts: &HttpHosts,
+    (listener, connection): (&Listener, &Connection),
+    scheme: Scheme,
+    request: &Request<B>,
+    is_sent: bool,
+) -> Result<(Arc<VirtualHost>, RuleIdx), LocalReply> {
+    let authority = authority(request).ok_or(LocalReply::NO_HOST)?;
+    let host = normalize_host(authority);
     let named = hosts.find(&host);
     let is_misdirected = is_misdirected(listener, connection, &host);
     let own = named.or_else(|| hosts.at(connection.client.destination.ip()));
@@ -128,8 +160,7 @@ pub fn find_route<B>(
     let head = matched_head(request, scheme, authority, &host);
     // what another cluster has sent here is for what is exported, though a virtual host may have its host, too
     let exports = hosts.exports.as_ref();
-    let was_sent = exports.is_some() && request.headers().contains_key(X_STRAIT_FROM_CLUSTER);
-    let (first, then) = if was_sent {
+    let (first, then) = if is_sent {
         (exports, own)
     } else {
         (own, exports)
@@ -137,16 +168,7 @@ pub fn find_route<B>(
     let mut candidates = first.into_iter().chain(then);
     let found = candidates.find_map(|host| Some((host, host.table.find(&head)?)));
     match found {
-        Some((virtual_host, rule)) => Ok(Found {
-            virtual_host: Arc::clone(virtual_host),
-            rule,
-            named: proxied.map(|host| {
-                Box::new(Named {
-                    host,
-                    address: None,
-                })
-            }),
-        }),
+        Some((virtual_host, rule)) => Ok((Arc::clone(virtual_host), rule)),
         None if is_misdirected => Err(LocalReply::MISDIRECTED),
         None => Err(LocalReply::NO_ROUTE),
     }

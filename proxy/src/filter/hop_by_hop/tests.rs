@@ -78,7 +78,7 @@ fn an_upgrade_is_forwarded() {
     ]);
     strip_request(&mut headers, true).unwrap();
     let expected = map(&[
-        ("connection", "upgrade"),
+        ("connection", "Upgrade"),
         ("upgrade", "websocket"),
         ("sec-websocket-version", "13"),
     ]);
@@ -140,4 +140,32 @@ fn other_headers_are_kept() {
     let mut headers = map(&lines);
     strip_request(&mut headers, false).unwrap();
     assert_eq!(headers, map(&lines));
+}
+
+#[test]
+fn upgrade_needs_connection_and_upgrade_headers() {
+    let rows: &[(&[&str], Option<&str>, bool)] = &[
+        (&["Upgrade"], Some("websocket"), true),
+        (&["keep-alive, Upgrade"], Some("websocket"), true),
+        (&["keep-alive", "upgrade"], Some("foo/2"), true),
+        (&["upgrade"], Some("h2c"), false),
+        (&["upgrade, http2-settings"], Some("websocket, H2C"), false),
+        (&["keep-alive"], Some("websocket"), false),
+        (&["upgrade"], None, false),
+        (&[], Some("websocket"), false),
+    ];
+    for (connection, upgrade, expected) in rows {
+        let mut headers = HeaderMap::new();
+        for value in *connection {
+            headers.append(CONNECTION, HeaderValue::from_static(value));
+        }
+        if let Some(value) = upgrade {
+            headers.insert(UPGRADE, HeaderValue::from_static(value));
+        }
+        assert_eq!(
+            asks_to_upgrade(&headers),
+            *expected,
+            "{connection:?} {upgrade:?}"
+        );
+    }
 }

@@ -83,6 +83,47 @@ pub struct TemplateContext<'a> {
     pub environment: &'a BTreeMap<String, String>,
 }
 
+impl Default for TemplateContext<'_> {
+    fn default() -> Self {
+        static NO_ENVIRONMENT: BTreeMap<String, String> = BTreeMap::new();
+        Self {
+            downstream_remote: None,
+            downstream_local: None,
+            upstream_remote: None,
+            downstream_direct_remote: None,
+            downstream_tls: None,
+            upstream_local: None,
+            upstream_name: None,
+            upstream_protocol: "",
+            upstream_tls: None,
+            upstream_cluster: "",
+            requested_server_name: None,
+            protocol: Version::HTTP_11,
+            start_time: SystemTime::UNIX_EPOCH,
+            now: SystemTime::UNIX_EPOCH,
+            duration: Duration::ZERO,
+            request_duration: None,
+            response_duration: None,
+            bytes_received: 0,
+            attempts: 0,
+            request_id: None,
+            random: None,
+            response_flags: ResponseFlags::NONE,
+            response_code: 0,
+            response_code_details: "",
+            hostname: "",
+            route_name: "",
+            method: "",
+            path: "",
+            authority: "",
+            scheme: "",
+            request_headers: None,
+            response_headers: None,
+            environment: &NO_ENVIRONMENT,
+        }
+    }
+}
+
 /// What templates may say of a TLS connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TlsContext<'a> {

@@ -9,6 +9,7 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode};
 
 use super::{ENTRY_OVERHEAD, Undecodable};
+use crate::fields;
 
 /// Entries of the static table.
 pub const STATIC: usize = 61;
@@ -143,7 +144,9 @@ fn path(bytes: &[u8]) -> Option<PathAndQuery> {
     if !matches!(bytes, b"*" | [b'/', ..]) || bytes.contains(&b'#') {
         return None;
     }
-    PathAndQuery::try_from(bytes).ok()
+    let parsed = PathAndQuery::try_from(bytes);
+    let parsed = parsed.or_else(|_| PathAndQuery::try_from(fields::escaped_target(bytes)));
+    parsed.ok()
 }
 
 /// Names of the static table from its 15th entry on; one fills two of those before and the rest are pseudo-headers.

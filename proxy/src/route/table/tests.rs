@@ -10,7 +10,11 @@ use crate::route::{Conditions, HeaderMatch, QueryMatch, TextMatch, UriMatch};
 fn indexed(rules: Vec<Rule>) -> Table {
     let rules = rules.into_boxed_slice();
     let index = Some(Box::new(Index::new(&rules)));
-    Table { rules, index }
+    Table {
+        rules,
+        index,
+        reads_added: false,
+    }
 }
 
 fn path_rules(uris: impl IntoIterator<Item = UriMatch>) -> Vec<Rule> {

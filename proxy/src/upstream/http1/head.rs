@@ -89,12 +89,12 @@ pub fn replace(head: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
 }
 
 /// What the response head depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedResponse {
     /// The method is HEAD: the response has no body whatever its headers say.
     pub head: bool,
-    /// The request asked for another protocol.
-    pub upgrade: bool,
+    /// The protocols that the request asked for. Boxed, since few requests ask for one.
+    pub upgrade: Option<Box<HeaderValue>>,
 }
 
 impl ExpectedResponse {
@@ -102,8 +102,23 @@ impl ExpectedResponse {
     pub fn by(parts: &Parts) -> Self {
         Self {
             head: parts.method == Method::HEAD,
-            upgrade: fields::has(&parts.headers, &UPGRADE),
+            upgrade: fields::first(&parts.headers, &UPGRADE)
+                .cloned()
+                .map(Box::new),
         }
+    }
+
+    /// Whether a 101 names the protocols that it switches to, and no other than the request did (RFC 9110, section 7.8).
+    fn is_agreed(&self, headers: &HeaderMap) -> bool {
+        let Some(asked) = self.upgrade.as_deref() else {
+            return false;
+        };
+        let lines = headers.get_all(UPGRADE).iter();
+        let mut named = lines
+            .flat_map(|line| fields::list(line.as_bytes()))
+            .filter(|protocol| !protocol.is_empty())
+            .peekable();
+        named.peek().is_some() && named.all(|one| fields::has_token(asked.as_bytes(), one))
     }
 }
 
@@ -230,7 +245,7 @@ impl Lengths {
 pub fn parse(
     input: &mut BytesMut,
     headers: &mut HeaderMap,
-    asked: ExpectedResponse,
+    asked: &ExpectedResponse,
 ) -> Result<Option<Head>, Error> {
     let mut lines = FieldLines::new();
     let (line, length) = match lines.find(input) {
@@ -297,12 +312,12 @@ fn framing(
     (status, newer): (StatusCode, bool),
     headers: &mut HeaderMap,
     delimiters: Delimiters,
-    asked: ExpectedResponse,
+    asked: &ExpectedResponse,
 ) -> Result<(Decoder, bool), Error> {
     if status == StatusCode::SWITCHING_PROTOCOLS {
-        return match asked.upgrade {
+        return match newer && asked.is_agreed(headers) {
             true => Ok((Decoder::End, false)),
-            false => Err(Error::new(Kind::UpstreamProtocol).with_source("101 to no upgrade")),
+            false => Err(refused("101 to a protocol that was not asked for")),
         };
     }
     let bodiless = asked.head

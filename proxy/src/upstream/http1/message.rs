@@ -110,8 +110,8 @@ where
     }
 
     /// What the response's head depends on.
-    pub(super) fn asked(&self) -> ExpectedResponse {
-        self.asked
+    pub(super) fn asked(&self) -> &ExpectedResponse {
+        &self.asked
     }
 
     /// Memory for the headers of the response.

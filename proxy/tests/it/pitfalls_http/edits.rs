@@ -2,7 +2,9 @@
 
 use super::World;
 use crate::support::client::{Client, Front, get};
-use crate::support::mesh::routes;
+use crate::support::mesh::{documents, gateway, routes, service};
+use crate::support::origin::{Back, Origin};
+use crate::support::proxy::Proxy;
 
 /// A rule with request edits, and destinations with theirs; each destination is `one.test`.
 fn rule(edits: &str, destinations: &[&str]) -> String {
@@ -74,7 +76,8 @@ async fn operators_are_evaluated_before_any_header_is_set() {
             "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
             "200 one /p HOST x=127.0.0.1",
         ),
-        ("%ROUTE_NAME%", "200 one /p HOST x=default"),
+        // an unnamed rule has none, and an empty value sets nothing
+        ("%ROUTE_NAME%", "200 one /p HOST x=9"),
         ("sni=%REQUESTED_SERVER_NAME%", "200 one /p HOST x=sni="),
     ];
     let cases = values.map(|(value, expected)| {
@@ -147,4 +150,61 @@ async fn response_operators_have_the_values_of_the_sent_request() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn content_type_of_a_local_reply_follows_the_edits_of_its_rule() {
+    let rules = "\
+- match: [{uri: {prefix: /add}}]
+  headers: {response: {add: {content-type: text/html}}}
+  directResponse: {status: 200, body: {string: a}}
+- match: [{uri: {prefix: /remove}}]
+  headers: {response: {remove: [content-type]}}
+  directResponse: {status: 200, body: {string: a}}
+- match: [{uri: {prefix: /set}}]
+  headers: {response: {set: {content-type: text/html}}}
+  directResponse: {status: 200, body: {string: a}}
+- match: [{uri: {prefix: /redirect}}]
+  headers: {response: {set: {content-type: text/html}}}
+  redirect: {uri: /there}
+- match: [{uri: {prefix: /unhealthy}}]
+  headers: {response: {set: {content-type: text/html}}}
+  route: [{destination: {host: empty.test}}]
+- match: [{uri: {prefix: /unknown}}]
+  headers: {response: {set: {content-type: text/html}}}
+  route: [{destination: {host: unknown.test}}]
+";
+    let proxy = World::new().proxy(&[routes("a", "[a.test]", rules)]);
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    for (path, expected) in [
+        ("/add", &["text/html"][..]),
+        ("/remove", &["text/plain"]),
+        ("/set", &["text/html"]),
+        ("/redirect", &[]),
+        ("/unhealthy", &["text/html"]),
+        ("/unknown", &[]),
+    ] {
+        let answer = client.call(get(path)).await;
+        let types: Vec<_> = answer.headers.get_all("content-type").iter().collect();
+        assert_eq!(types, expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn original_path_is_sent_where_an_expression_rewrites_nothing() {
+    let origin = Origin::named(Back::H1, "up");
+    let rule = "- {rewrite: {uriRegexRewrite: {match: /none, rewrite: /other}}, route: [{destination: {host: web.test}}]}";
+    let proxy = Proxy::with(|edge| {
+        let web = service("web", Back::H1, &[(origin.address, "v1")]);
+        documents([gateway(&[edge]), web, routes("all", "['*']", rule)])
+    });
+    Client::connect(Front::H1, proxy.edge)
+        .await
+        .get("/a?b")
+        .await;
+    let seen = origin.only();
+    assert_eq!(
+        (seen.path(), seen.header("x-envoy-original-path")),
+        ("/a?b", Some("/a?b"))
+    );
 }

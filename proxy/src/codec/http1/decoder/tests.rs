@@ -458,3 +458,30 @@ proptest! {
         read_cut(&bytes, &[]);
     }
 }
+
+#[test]
+fn trailers_of_many_short_lines_are_limited_in_bytes() {
+    let body = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
+    for (lines, expected) in [(4, Between), (5, Refused(Refusal::Chunk))] {
+        let line = format!("x: {}\r\n", "y".repeat(100));
+        let bytes = [&body[..], line.repeat(lines).as_bytes(), b"\r\n"].concat();
+        assert_eq!(read(&bytes), (1, expected), "{lines}");
+    }
+}
+
+#[test]
+fn empty_lines_count_over_a_pause() {
+    let head = b"GET / HTTP/1.1\r\n\r\n";
+    for (before, fits) in [(400, true), (512, false)] {
+        let mut decoder = Decoder::after(before, LIMITS);
+        let found = decoder.head(&mut BytesMut::from(&head[..]), &mut HeaderMap::new());
+        assert_eq!(found.is_ok(), fits);
+        if fits {
+            assert_eq!(decoder.skipped(), 0);
+        }
+    }
+    let mut decoder = Decoder::new(LIMITS);
+    let found = decoder.head(&mut BytesMut::from(&b"\r\n\r\n"[..]), &mut HeaderMap::new());
+    assert!(matches!(found, Ok(None)));
+    assert_eq!(decoder.skipped(), 4);
+}

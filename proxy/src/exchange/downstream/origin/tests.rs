@@ -40,7 +40,11 @@ fn trusted_hops_select_the_client_in_forwarded_for() {
         (1, &[("x-forwarded-for", "unknown")], "203.0.113.9:4711"),
         (1, &[("x-forwarded-for", "")], "203.0.113.9:4711"),
     ] {
-        let origin = Origin::of(&connection("203.0.113.9", false), hops, &headers(lines));
+        let origin = Origin::of(
+            &connection("203.0.113.9", false),
+            (hops, false),
+            &headers(lines),
+        );
         assert_eq!(
             origin.client.to_string(),
             client,
@@ -67,7 +71,11 @@ fn trusted_hop_overrides_the_scheme_of_the_connection() {
             .map(|told| ("x-forwarded-proto", told))
             .into_iter()
             .collect();
-        let origin = Origin::of(&connection("10.0.0.2", tls), hops, &headers(&lines));
+        let origin = Origin::of(
+            &connection("10.0.0.2", tls),
+            (hops, false),
+            &headers(&lines),
+        );
         assert_eq!(
             origin.scheme, scheme,
             "tls {tls}, {hops} hops, told {told:?}"
@@ -103,4 +111,17 @@ fn only_direct_clients_from_listed_networks_are_internal() {
             "{peer} of {networks:?}, passed on: {passed_on}"
         );
     }
+}
+
+#[test]
+fn sidecar_takes_the_scheme_of_the_header_but_no_address() {
+    let lines = [
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-for", "192.0.2.1"),
+    ];
+    let origin = Origin::of(&connection("10.0.0.2", false), (0, true), &headers(&lines));
+    assert_eq!(origin.scheme, Scheme::Https);
+    assert_eq!(origin.client.to_string(), "10.0.0.2:4711");
+    let origin = Origin::of(&connection("10.0.0.2", false), (0, true), &headers(&[]));
+    assert_eq!(origin.scheme, Scheme::Http);
 }

@@ -5,16 +5,19 @@ mod lines;
 
 const PLAIN: ExpectedResponse = ExpectedResponse {
     head: false,
-    upgrade: false,
+    upgrade: None,
 };
 const HEAD: ExpectedResponse = ExpectedResponse {
     head: true,
-    upgrade: false,
+    upgrade: None,
 };
-const UPGRADING: ExpectedResponse = ExpectedResponse {
-    head: false,
-    upgrade: true,
-};
+/// A request for one of these protocols.
+fn upgrading(protocols: &'static str) -> ExpectedResponse {
+    ExpectedResponse {
+        head: false,
+        upgrade: Some(Box::new(HeaderValue::from_static(protocols))),
+    }
+}
 
 fn parts(method: &str, target: &str, headers: &[(&'static str, &'static str)]) -> Parts {
     let request = http::Request::builder().method(method).uri(target);
@@ -108,17 +111,17 @@ fn method_and_upgrade_determine_the_expected_response() {
     assert_eq!(ExpectedResponse::by(&parts("GET", "/", &[])), PLAIN);
     assert_eq!(ExpectedResponse::by(&parts("HEAD", "/", &[])), HEAD);
     let upgrade = parts("GET", "/", &[("upgrade", "websocket")]);
-    assert_eq!(ExpectedResponse::by(&upgrade), UPGRADING);
+    assert_eq!(ExpectedResponse::by(&upgrade), upgrading("websocket"));
 }
 
-fn read(bytes: &[u8], asked: ExpectedResponse) -> Result<Option<(Head, Vec<u8>)>, Error> {
+fn read(bytes: &[u8], asked: &ExpectedResponse) -> Result<Option<(Head, Vec<u8>)>, Error> {
     let mut input = BytesMut::from(bytes);
     let head = parse(&mut input, &mut HeaderMap::new(), asked)?;
     Ok(head.map(|head| (head, input.to_vec())))
 }
 
 /// Head and body framing of a response with these lines after its status line.
-fn framed(text: &str, asked: ExpectedResponse) -> Result<(Decoder, bool), Error> {
+fn framed(text: &str, asked: &ExpectedResponse) -> Result<(Decoder, bool), Error> {
     let bytes = format!("{text}\r\n\r\nnext");
     let (head, rest) = read(bytes.as_bytes(), asked)?.expect("a whole head");
     assert_eq!(rest, b"next", "{text:?}");
@@ -240,7 +243,7 @@ fn responses_are_delimited_by_the_rfc() {
         ("HTTP/1.1 103 Early Hints\r\nlink: </a>", PLAIN, none, true),
         (
             "HTTP/1.1 101 Switching Protocols\r\nupgrade: a",
-            UPGRADING,
+            upgrading("a"),
             none,
             false,
         ),
@@ -267,7 +270,7 @@ fn responses_are_delimited_by_the_rfc() {
             false,
         ),
     ] {
-        let got = framed(text, asked).unwrap_or_else(|error| panic!("{text:?}: {error:?}"));
+        let got = framed(text, &asked).unwrap_or_else(|error| panic!("{text:?}: {error:?}"));
         assert_eq!(got, (decoder, persistent), "{text:?}");
     }
 }
@@ -316,7 +319,7 @@ fn ambiguous_responses_are_rejected() {
         "GET / HTTP/1.1",
         "\x16\x03\x01\x02",
     ] {
-        let error = framed(text, PLAIN).err();
+        let error = framed(text, &PLAIN).err();
         let error = error.unwrap_or_else(|| panic!("{text:?} was taken"));
         assert_eq!(error.kind(), Kind::UpstreamProtocol, "{text:?}");
     }
@@ -328,7 +331,7 @@ fn repeated_content_length_is_merged() {
         "content-length: 5\r\ncontent-length: 5",
         "content-length: 5 , 05",
     ] {
-        for asked in [PLAIN, HEAD] {
+        for asked in [&PLAIN, &HEAD] {
             let bytes = format!("HTTP/1.1 200 OK\r\n{lines}\r\n\r\n");
             let (head, _) = read(bytes.as_bytes(), asked).unwrap().unwrap();
             let lengths: Vec<_> = head.headers.get_all(CONTENT_LENGTH).iter().collect();
@@ -336,7 +339,7 @@ fn repeated_content_length_is_merged() {
         }
     }
     let both = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n";
-    let (head, _) = read(both, PLAIN).unwrap().unwrap();
+    let (head, _) = read(both, &PLAIN).unwrap().unwrap();
     assert!(!head.headers.contains_key(CONTENT_LENGTH));
 }
 
@@ -352,7 +355,7 @@ fn unusual_reason_phrase_is_kept() {
         ("503 a b\tc", Some("a b\tc")),
     ] {
         let bytes = format!("HTTP/1.1 {line}\r\n\r\n");
-        let (head, _) = read(bytes.as_bytes(), PLAIN).unwrap().unwrap();
+        let (head, _) = read(bytes.as_bytes(), &PLAIN).unwrap().unwrap();
         let got = head.reason.as_ref().map(ReasonPhrase::as_bytes);
         assert_eq!(got, reason.map(str::as_bytes), "{line:?}");
     }
@@ -361,7 +364,7 @@ fn unusual_reason_phrase_is_kept() {
 #[test]
 fn header_lines_keep_order_and_unusual_bytes() {
     let bytes = b"HTTP/1.1 200 OK\r\nB: 1\r\na:  x y \t\r\nb: 2\r\nlatin: t\xe9\r\nempty:\r\n\r\n";
-    let (head, rest) = read(bytes, PLAIN).unwrap().unwrap();
+    let (head, rest) = read(bytes, &PLAIN).unwrap().unwrap();
     let twice: Vec<_> = head.headers.get_all("b").iter().collect();
     assert_eq!(twice, ["1", "2"]);
     assert_eq!(head.headers["a"], "x y");
@@ -375,7 +378,7 @@ fn header_lines_keep_order_and_unusual_bytes() {
 fn reused_buffer_has_no_headers_of_the_previous_message() {
     let mut memory = parts("GET", "/", &[("secret", "1"), ("host", "a")]).headers;
     let mut input = BytesMut::from(&b"HTTP/1.1 200 OK\r\na: b\r\n\r\n"[..]);
-    let head = parse(&mut input, &mut memory, PLAIN).unwrap().unwrap();
+    let head = parse(&mut input, &mut memory, &PLAIN).unwrap().unwrap();
     assert_eq!(head.headers.len(), 1);
     assert_eq!(head.headers["a"], "b");
 }
@@ -396,21 +399,21 @@ fn head_size_is_limited() {
     ] {
         let head = head_of(bytes);
         assert_eq!(head.len(), bytes);
-        assert_eq!(read(&head, PLAIN).is_ok(), fits, "{bytes} at once");
+        assert_eq!(read(&head, &PLAIN).is_ok(), fits, "{bytes} at once");
         let mut input = BytesMut::new();
         let mut headers = HeaderMap::new();
         let pieces = head.chunks(4000).chain([&b"body"[..]]);
         let mut parsed = pieces.map(|piece| {
             input.extend_from_slice(piece);
-            parse(&mut input, &mut headers, PLAIN).map(|head| head.is_some())
+            parse(&mut input, &mut headers, &PLAIN).map(|head| head.is_some())
         });
         let first = parsed.find(|parsed| !matches!(parsed, Ok(false)));
         assert_eq!(first.unwrap().is_ok(), fits, "{bytes} in pieces");
     }
     // what never ends is given up when it can no longer fit
     let endless = &head_of(RESPONSE_HEAD_BYTES_MAX + 10)[..RESPONSE_HEAD_BYTES_MAX];
-    assert!(read(endless, PLAIN).is_err());
-    let unfinished = read(&endless[..RESPONSE_HEAD_BYTES_MAX - 1], PLAIN);
+    assert!(read(endless, &PLAIN).is_err());
+    let unfinished = read(&endless[..RESPONSE_HEAD_BYTES_MAX - 1], &PLAIN);
     assert!(unfinished.unwrap().is_none());
 }
 
@@ -421,7 +424,7 @@ fn number_of_header_lines_is_limited() {
         (RESPONSE_HEADERS_MAX + 1, false),
     ] {
         let head = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(lines));
-        assert_eq!(read(head.as_bytes(), PLAIN).is_ok(), fits);
+        assert_eq!(read(head.as_bytes(), &PLAIN).is_ok(), fits);
     }
 }
 
@@ -454,21 +457,51 @@ fn split_input_parses_like_whole_input() {
         ),
         (
             "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\nraw",
-            UPGRADING,
+            upgrading("x"),
         ),
     ] {
         let bytes = text.as_bytes();
-        let whole = told(read(bytes, asked).unwrap().unwrap());
+        let whole = told(read(bytes, &asked).unwrap().unwrap());
         for split in 0..=bytes.len() {
             let mut input = BytesMut::from(&bytes[..split]);
             let mut headers = HeaderMap::new();
-            let first = parse(&mut input, &mut headers, asked).unwrap();
+            let first = parse(&mut input, &mut headers, &asked).unwrap();
             input.extend_from_slice(&bytes[split..]);
             let head = match first {
                 Some(head) => head,
-                None => parse(&mut input, &mut headers, asked).unwrap().unwrap(),
+                None => parse(&mut input, &mut headers, &asked).unwrap().unwrap(),
             };
             assert_eq!(told((head, input.to_vec())), whole, "{text:?} at {split}");
         }
+    }
+}
+
+#[test]
+fn switch_is_only_to_protocols_that_were_asked_for() {
+    for (asked, head, fits) in [
+        ("websocket", "HTTP/1.1 101 S\r\nupgrade: websocket", true),
+        ("websocket", "HTTP/1.1 101 S\r\nUpgrade: WebSocket", true),
+        ("a/1, b", "HTTP/1.1 101 S\r\nupgrade: b, a/1", true),
+        ("a, b", "HTTP/1.1 101 S\r\nupgrade: a\r\nupgrade: b", true),
+        ("websocket", "HTTP/1.1 101 S", false),
+        ("websocket", "HTTP/1.1 101 S\r\nupgrade:", false),
+        ("websocket", "HTTP/1.1 101 S\r\nupgrade: ,", false),
+        ("websocket", "HTTP/1.1 101 S\r\nupgrade: h2c", false),
+        (
+            "websocket",
+            "HTTP/1.1 101 S\r\nupgrade: websocket, h2c",
+            false,
+        ),
+        (
+            "websocket",
+            "HTTP/1.1 101 S\r\nupgrade: websocket\r\nupgrade: h2c",
+            false,
+        ),
+        ("websocket", "HTTP/1.0 101 S\r\nupgrade: websocket", false),
+        ("a/1", "HTTP/1.1 101 S\r\nupgrade: a", false),
+    ] {
+        let bytes = format!("{head}\r\n\r\n");
+        let found = read(bytes.as_bytes(), &upgrading(asked));
+        assert_eq!(found.is_ok(), fits, "{asked}: {head}");
     }
 }

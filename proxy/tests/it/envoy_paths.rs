@@ -1,0 +1,229 @@
+//! Random paths through Strait and through Envoy, configured as Istio configures it: both send the same target to the endpoint.
+//! Skipped, with the reason, on machines without Envoy.
+
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::path_corpus::echo;
+use crate::support::eventually;
+use crate::support::mesh::everything_to_address;
+use crate::support::origin::{Back, RawOrigin};
+use crate::support::proxy::{Proxy, free_address};
+use crate::support::raw::Raw;
+
+/// Random paths that are compared.
+const PATHS: usize = 10_000;
+
+/// What random paths are made of.
+const PIECES: &[&str] = &[
+    "%",
+    "%%",
+    "/",
+    "//",
+    ".",
+    "..",
+    ";",
+    "\\",
+    "0",
+    "2",
+    "5",
+    "6",
+    "a",
+    "F",
+    "g",
+    "%2",
+    "%25",
+    "%30",
+    "%31",
+    "%32",
+    "%35",
+    "%36",
+    "%41",
+    "%46",
+    "%2e",
+    "%2F",
+    "%3b",
+    "%5C",
+    "%6",
+    "%67",
+    "%0",
+    "%00",
+    "admin",
+    "\"",
+    "{",
+    "|",
+    "^",
+    "`",
+    "<",
+    ">",
+    "~",
+    "%7E",
+    "!",
+    "=",
+    "&",
+    "+",
+    "%20",
+    ",",
+    "@",
+    ":",
+    "?",
+    "?a=%",
+    "?b=%2e%2e/",
+];
+
+/// A running Envoy; killed when this is dropped.
+struct Envoy(Child);
+
+impl Drop for Envoy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn config(edge: SocketAddr, origin: SocketAddr) -> String {
+    let socket = |at: SocketAddr| {
+        format!(
+            "{{socket_address: {{address: {}, port_value: {}}}}}",
+            at.ip(),
+            at.port()
+        )
+    };
+    let of = |name: &str| format!("\"@type\": type.googleapis.com/envoy.extensions.filters.{name}");
+    let router = of("http.router.v3.Router");
+    let manager = of("network.http_connection_manager.v3.HttpConnectionManager");
+    format!(
+        "static_resources:
+  listeners:
+  - address: {edge}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          {manager}
+          stat_prefix: paths
+          normalize_path: true
+          path_with_escaped_slashes_action: KEEP_UNCHANGED
+          http_filters: [{{name: router, typed_config: {{{router}}}}}]
+          route_config:
+            virtual_hosts: [{{name: all, domains: ['*'], routes: [{{match: {{prefix: /}}, route: {{cluster: origin}}}}]}}]
+  clusters:
+  - name: origin
+    load_assignment:
+      cluster_name: origin
+      endpoints: [{{lb_endpoints: [{{endpoint: {{address: {origin}}}}}]}}]
+",
+        edge = socket(edge),
+        origin = socket(origin),
+    )
+}
+
+/// Starts Envoy in a directory; `None`, after the reason, where that cannot be done.
+fn start(directory: &std::path::Path, edge: SocketAddr, origin: SocketAddr) -> Option<Envoy> {
+    let file = directory.join("envoy.yaml");
+    std::fs::write(&file, config(edge, origin)).unwrap();
+    let log = std::fs::File::create(directory.join("envoy.log")).unwrap();
+    let started = Command::new("envoy")
+        .args([
+            "--concurrency",
+            "1",
+            "--disable-hot-restart",
+            "-l",
+            "warn",
+            "-c",
+        ])
+        .arg(file)
+        .stdin(Stdio::null())
+        .stderr(log)
+        .spawn();
+    match started {
+        Ok(child) => {
+            let envoy = Envoy(child);
+            eventually("Envoy listens", || TcpStream::connect(edge).is_ok());
+            Some(envoy)
+        }
+        Err(error) => {
+            eprintln!("skipped: `envoy` cannot be run: {error}");
+            None
+        }
+    }
+}
+
+/// What becomes of targets, on one connection as long as it lasts.
+struct Side {
+    address: SocketAddr,
+    client: Raw,
+}
+
+impl Side {
+    fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            client: Raw::connect(address),
+        }
+    }
+
+    /// The target that the endpoint gets, or the status.
+    fn send(&mut self, target: &str) -> String {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        let reply = self.client.send(request).reply();
+        if reply.has("connection: close") {
+            self.client = Raw::connect(self.address);
+        }
+        match reply.status {
+            200 => String::from_utf8(reply.body).unwrap(),
+            status => status.to_string(),
+        }
+    }
+}
+
+/// Why the two may differ, if they may: the list of `docs/security.md`.
+fn difference(target: &str, ours: &str, theirs: &str) -> Option<&'static str> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let decoded = path
+        .replace("%2e", ".")
+        .replace("%3b", ";")
+        .replace('\\', "/");
+    if ours == "400" && (decoded.contains("/.;") || decoded.contains("/..;")) {
+        return Some("dot segment with parameters");
+    }
+    let escaped = |text: &str| {
+        text.replace('"', "%22")
+            .replace('<', "%3C")
+            .replace('>', "%3E")
+    };
+    let is_query = query.contains(['"', '<', '>']) && escaped(theirs) == ours;
+    is_query.then_some("characters of no URI in the query")
+}
+
+#[test]
+fn random_paths_reach_the_endpoint_as_through_envoy() {
+    let origin = RawOrigin::start(|_, stream| echo(stream));
+    let (edge, directory) = (free_address(), tempfile::tempdir().unwrap());
+    let Some(_envoy) = start(directory.path(), edge, origin.address) else {
+        return;
+    };
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
+    let (mut ours, mut theirs) = (Side::new(proxy.edge), Side::new(edge));
+    let seed = rand::random();
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut explained = 0;
+    for _ in 0..PATHS {
+        let pieces =
+            (0..rng.random_range(1..12)).map(|_| PIECES[rng.random_range(0..PIECES.len())]);
+        let target = format!("/{}", pieces.collect::<String>());
+        let (our, their) = (ours.send(&target), theirs.send(&target));
+        if our != their {
+            let reason = difference(&target, &our, &their);
+            assert!(
+                reason.is_some(),
+                "{target}: {our}, by Envoy {their}; seed {seed}"
+            );
+            explained += 1;
+        }
+    }
+    assert!(explained < PATHS / 4, "{explained}");
+}

@@ -23,8 +23,7 @@ use crate::exchange::worker::SnapshotRef;
 use crate::filter::Scheme;
 use crate::route::{self, Rule, RuleIdx, normalize_host};
 use crate::snapshot::{
-    Chain, Direction, Handling, HttpHosts, Listener, ListenerKey, Security, Service, Snapshot,
-    VirtualHost,
+    Chain, Direction, HttpHosts, Listener, ListenerKey, Security, Service, Snapshot, VirtualHost,
 };
 
 /// Most virtual hosts that are listed when none of them serves a request's host.
@@ -32,6 +31,12 @@ const HOSTS_LISTED_MAX: usize = 20;
 
 /// Explains what a snapshot does with a request. `survey` knows what the snapshot was compiled from.
 pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_>) -> Explanation {
+    let mut answer = walk(question, snapshot, survey);
+    answer.settle();
+    answer
+}
+
+fn walk(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_>) -> Explanation {
     let mut request = question.request();
     let mut answer = begin(&request);
     let name = question.server_name.clone();
@@ -55,12 +60,6 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
-    if let Some(chain) = chain(listener, &connection)
-        && let Handling::Terminate { tls: None, .. } = chain.handling
-    {
-        let why = "the server has no certificate that can be used, so that its clients are turned away; see `strait check`";
-        answer.hints.push(plain(why));
-    }
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
     let found = find_route::find_route(&shared, &connection, connection.scheme(), &mut request);
     request.uri().path().clone_into(&mut answer.request.path);
@@ -97,6 +96,8 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
             }
         }
     }
+    let closed = chain(listener, &connection).and_then(connection::without_certificate);
+    answer.outcome = closed.unwrap_or(answer.outcome);
     answer
 }
 
@@ -155,7 +156,7 @@ fn begin(request: &Request<()>) -> Explanation {
                 .map(|(name, value)| (name.to_string(), lossy(value.as_bytes())))
                 .collect(),
         },
-        outcome: Outcome::Forwarded,
+        outcome: Outcome::FORWARDED,
         listener: None,
         virtual_host: None,
         rules: Vec::new(),
@@ -245,11 +246,7 @@ fn without_listener(
         Some(wish) if !snapshot.listeners.is_empty() => format!("no listener is on {wish}"),
         _ => "nothing listens".to_owned(),
     };
-    answer.outcome = Outcome::Rejected {
-        status: None,
-        flags: String::new(),
-        reason,
-    };
+    answer.outcome = Outcome::closed("", reason);
     let addresses: Vec<String> = snapshot
         .listeners
         .keys()

@@ -23,6 +23,12 @@ mod slices;
 mod source;
 mod workload;
 
+/// Most clusters that share the requests for a service.
+pub const POOLS_MAX: usize = 64;
+
+/// Most rules that one rule is split into for the traffic shifts of its destinations.
+pub const SHIFT_VARIANTS_MAX: usize = 64;
+
 pub use clusters::ClusterNames;
 pub use differences::{Change, differences};
 pub use exports::{MERGED_CONFLICTS, is_accepted, served_exports};

@@ -34,11 +34,10 @@ pub mod survey;
 
 mod update;
 
-use std::collections::BTreeMap;
-
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Retired, Snapshot};
 use clusters::{Built, Clusters};
 pub use inputs::Inputs;
+pub use listeners::lacks_export_listener;
 use policies::Policies;
 pub use survey::Survey;
 pub use update::service_cache::ServiceCache;
@@ -63,13 +62,13 @@ pub fn compile_again(
         services,
         routes,
         changes,
-    } = service_cache.services(inputs, previous);
+    } = service_cache.services(inputs);
     let policies = Policies::new(resources, identity, services.destination_rules());
     let mut clusters = Clusters::new(inputs, &services, &policies, (previous, &changes));
     let listeners = listeners::compile(inputs, &routes, &mut clusters, previous);
     let Built {
         clusters,
-        without_port,
+        missing,
         dns_names,
     } = clusters.finish();
     service_cache.keep(inputs, certificates, (services, routes));
@@ -77,9 +76,9 @@ pub fn compile_again(
         generation: 0,
         listeners,
         clusters,
-        without_port,
+        missing,
         dns_names,
-        retired: BTreeMap::new(),
+        retired: Retired::default(),
     }
 }
 

@@ -224,33 +224,47 @@ pub struct Snapshot {
     pub listeners: BTreeMap<ListenerKey, Arc<Listener>>,
     /// Clusters by [`ClusterId`]; `None` where the number is not in use by this snapshot.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
-    /// Numbers under which there is no cluster since the service does not have the port; sorted.
-    pub without_port: Box<[ClusterId]>,
+    /// Numbers that routes name and under which there is no cluster.
+    pub missing: BTreeMap<ClusterId, Missing>,
     /// DNS names whose addresses are endpoints of this snapshot.
     pub dns_names: BTreeMap<Arc<str>, Renewal>,
-    /// Listeners that went away recently, with the clusters that they lead to: connections that they accepted are
-    /// served to their end.
-    pub retired: BTreeMap<ListenerKey, Retired>,
+    /// Listeners that went away recently: connections that they accepted are served to their end.
+    pub retired: Retired,
 }
 
-/// A listener that accepts no more.
-#[derive(Clone, Debug)]
+/// The part of a destination that no resource describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The service or the subset.
+    Cluster,
+    /// The port of a known service.
+    Port,
+}
+
+/// Listeners that accept no more, with the clusters that no listener in effect names. They are no part of what the
+/// resources describe, so that nothing is compiled from them.
+#[derive(Debug, Default)]
 pub struct Retired {
-    /// As it was last.
-    pub listener: Arc<Listener>,
-    /// When it went away.
-    pub since: Moment,
+    /// Each as it was last, and when it went away.
+    listeners: BTreeMap<ListenerKey, (Arc<Listener>, Moment)>,
+    clusters: BTreeMap<ClusterId, Arc<Cluster>>,
 }
 
 impl Snapshot {
-    /// The cluster with this number, if this snapshot has it.
+    /// The cluster with this number, if this snapshot has it; also one that only listeners lead to that went away.
     pub fn cluster(&self, id: ClusterId) -> Option<&Arc<Cluster>> {
+        let current = self.current_cluster(id);
+        current.or_else(|| self.retired.clusters.get(&id))
+    }
+
+    /// The cluster with this number, as the resources in effect describe it.
+    pub fn current_cluster(&self, id: ClusterId) -> Option<&Arc<Cluster>> {
         self.clusters.get(id.0 as usize)?.as_ref()
     }
 
     /// Whether there is no cluster with this number because its service does not have the port.
     pub fn lacks_port(&self, id: ClusterId) -> bool {
-        self.without_port.binary_search(&id).is_ok()
+        self.missing.get(&id) == Some(&Missing::Port)
     }
 
     /// The listener that a connection to `local`, accepted on `key`, belongs to now: where that one is gone, the one
@@ -259,7 +273,7 @@ impl Snapshot {
     pub fn listener(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
         let here = self.listeners.get(key);
         here.or_else(|| self.successor(key, local))
-            .or_else(|| Some(&self.retired.get(key)?.listener))
+            .or_else(|| Some(&self.retired.listeners.get(key)?.0))
     }
 
     /// The listeners that a socket is open for.
@@ -287,26 +301,26 @@ impl Snapshot {
     }
 
     /// Keeps what the snapshot before had and this one does not, for connections that are open: each listener for this
-    /// long from when it went away.
+    /// long from when it went away. A cluster that a listener in effect names is what resources say now, or missing.
     pub fn retire(&mut self, previous: &Snapshot, now: Moment, time: Duration) {
-        let gone = previous.listeners.iter().map(|(key, listener)| {
-            let listener = Arc::clone(listener);
-            let since = now;
-            (key, Retired { listener, since })
-        });
-        let before = previous.retired.iter();
-        let all = gone.chain(before.map(|(key, retired)| (key, retired.clone())));
-        for (key, retired) in all {
-            let is_fresh = now.since(retired.since) < time;
-            if is_fresh && !self.listeners.contains_key(key) {
-                self.retired.entry(key.clone()).or_insert(retired);
+        let gone = previous.listeners.iter();
+        let gone = gone.map(|(key, listener)| (key, listener, now));
+        let before = previous.retired.listeners.iter();
+        let before = before.map(|(key, (listener, since))| (key, listener, *since));
+        for (key, listener, since) in gone.chain(before) {
+            if now.since(since) < time && !self.listeners.contains_key(key) {
+                let retired = self.retired.listeners.entry(key.clone());
+                retired.or_insert_with(|| (Arc::clone(listener), since));
             }
         }
-        if !self.retired.is_empty() {
-            for (own, before) in self.clusters.iter_mut().zip(&previous.clusters) {
-                if own.is_none() {
-                    own.clone_from(before);
-                }
+        if self.retired.listeners.is_empty() {
+            return;
+        }
+        let before = previous.clusters.iter().flatten();
+        for cluster in before.chain(previous.retired.clusters.values()) {
+            let id = cluster.id();
+            if self.current_cluster(id).is_none() && !self.missing.contains_key(&id) {
+                self.retired.clusters.insert(id, Arc::clone(cluster));
             }
         }
     }

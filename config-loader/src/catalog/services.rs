@@ -9,10 +9,13 @@ use std::sync::Arc;
 
 use super::describes::Describes;
 use super::source::Source;
-use super::{HostIndex, differences};
+use super::{HostIndex, differences, hostname};
 use crate::kind::ObjectRef;
-use crate::resource::istio::Resolution;
+use crate::resource::istio::{Resolution, ServiceEntry};
 use crate::resource::{Object, Objects, ResourceSet};
+
+/// Most aliases in a row.
+const ALIASES_MAX: usize = 8;
 
 /// Every host that resources describe, with the resources that do.
 #[derive(Clone, Debug)]
@@ -33,7 +36,7 @@ pub struct HostEntry {
 pub enum Seen<'s> {
     /// A service of Kubernetes clusters. What ServiceEntries say about its host adds nothing.
     Cluster(Vec<&'s Source>),
-    /// A host outside of all clusters. The first source decides; the endpoints of all are joined.
+    /// A host outside of all clusters. The first source decides; the ports of all are joined, each with its endpoints.
     Outside(Vec<&'s Source>),
     /// Nothing: the object that describes the host is not exported to the namespace.
     Hidden(&'s ObjectRef),
@@ -50,23 +53,37 @@ impl<'s> Seen<'s> {
 
     /// Ports by number and name; a port may occur twice. Empty if the ports are not known.
     pub fn ports(&self) -> Vec<(u16, &'s str)> {
-        match self {
-            Seen::Cluster(sources) => sources.iter().flat_map(|source| source.ports()).collect(),
-            Seen::Outside(sources) => sources
-                .first()
-                .map_or_else(Vec::new, |source| source.ports()),
-            Seen::Hidden(_) => Vec::new(),
+        let sources = self.sources().iter();
+        sources.flat_map(|source| source.ports()).collect()
+    }
+
+    /// Whether requests to a port, or to all of them, go to the address that the client dialled (`resolution: NONE`).
+    pub fn has_dialled_address(&self, port: Option<u16>) -> bool {
+        let Seen::Outside(sources) = self else {
+            return false;
+        };
+        let mut entries = sources.iter().filter_map(|source| source.entry());
+        let is_none = |entry: &Object<ServiceEntry>| entry.spec.resolution == Resolution::None;
+        let gives = |entry: &Object<ServiceEntry>, number| {
+            let mut ports = entry.spec.ports.iter();
+            ports.any(|port| port.number == number)
+        };
+        match port {
+            Some(number) => entries
+                .find(|entry| gives(entry, number))
+                .is_some_and(|entry| is_none(entry)),
+            None => !sources.is_empty() && entries.all(|entry| is_none(entry)),
         }
     }
 
-    /// Whether requests go to the address that the client dialled (`resolution: NONE`).
-    pub fn has_dialled_address(&self) -> bool {
-        match self {
-            Seen::Outside(sources) => matches!(
-                sources.first(),
-                Some(Source::Entry(entry)) if entry.spec.resolution == Resolution::None
-            ),
-            Seen::Cluster(_) | Seen::Hidden(_) => false,
+    /// The name that the host is an alias of, if a Service of type ExternalName describes it.
+    fn alias_of(&self) -> Option<String> {
+        match self.sources().first()? {
+            Source::Service(service) => {
+                let external = service.spec.external_name()?;
+                Some(hostname::canonical(&external.host.to_string()).into_owned())
+            }
+            _ => None,
         }
     }
 }
@@ -83,7 +100,7 @@ impl HostEntry {
         let seen = || {
             self.sources
                 .iter()
-                .filter(|source| source.is_seen_from(namespace))
+                .filter(|source| self.is_seen(source, namespace))
         };
         let cluster: Vec<_> = seen().filter(|source| source.is_of_cluster()).collect();
         if !cluster.is_empty() {
@@ -106,6 +123,17 @@ impl HostEntry {
                 .is_some_and(|other| other.id.namespace == entry.id.namespace)
         };
         Seen::Outside(seen().filter(is_joined).collect())
+    }
+
+    /// Whether a namespace sees what a source says. Of the ServiceEntries of one namespace the oldest decides.
+    fn is_seen(&self, source: &Source, namespace: &str) -> bool {
+        let mut entries = self.sources.iter().filter_map(Source::entry);
+        match source {
+            Source::Entry(entry) => entries
+                .find(|other| other.id.namespace == entry.id.namespace)
+                .is_some_and(|oldest| oldest.spec.export_to.includes(namespace)),
+            source => source.is_seen_from(namespace),
+        }
     }
 
     fn hidden(&self) -> Seen<'_> {
@@ -222,6 +250,41 @@ impl Services {
             }
         }
         hidden
+    }
+
+    /// The names that follow a host from alias to alias (Services of type ExternalName), as a namespace sees them: only the last
+    /// may be one that no resource describes. One more than there may be in a row, for a loop.
+    pub fn aliases(&self, host: &str, namespace: &str) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        while names.len() <= ALIASES_MAX {
+            let last = names.last().map_or(host, String::as_str);
+            let entry = self.get(last).map(|entry| entry.seen_from(namespace));
+            let target = entry.as_ref().and_then(Seen::alias_of);
+            match target {
+                Some(target) => names.push(target),
+                None => break,
+            }
+        }
+        names
+    }
+
+    /// The target host of an alias. `None` for a host that is no alias, for the alias of a DNS name that no resource
+    /// describes, and where there are too many aliases in a row.
+    pub fn behind_alias(&self, host: &str, namespace: &str) -> Option<String> {
+        let mut names = self.aliases(host, namespace);
+        if names.len() > ALIASES_MAX {
+            return None;
+        }
+        let last = names.pop()?;
+        match self.find_from(&last, namespace) {
+            None | Some(Seen::Hidden(_)) => names.pop(),
+            Some(_) => Some(last),
+        }
+    }
+
+    /// Whether a host is an alias that leads to nothing, as there are too many in a row.
+    pub fn is_endless_alias(&self, host: &str, namespace: &str) -> bool {
+        self.aliases(host, namespace).len() > ALIASES_MAX
     }
 
     /// Whether a resource that the namespace sees describes this very host.

@@ -43,6 +43,17 @@ pub enum ExportTo {
 }
 
 impl ExportTo {
+    /// Whether every namespace that `other` includes is included.
+    pub fn covers(&self, other: &ExportTo) -> bool {
+        match (self, other) {
+            (ExportTo::All, _) | (_, ExportTo::NoNamespace) => true,
+            (_, ExportTo::All) => false,
+            (_, ExportTo::Namespaces(namespaces)) => {
+                namespaces.iter().all(|namespace| self.includes(namespace))
+            }
+        }
+    }
+
     /// Whether a proxy or a resource in `namespace` may use it.
     pub fn includes(&self, namespace: &str) -> bool {
         match self {

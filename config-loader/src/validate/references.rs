@@ -6,9 +6,11 @@
 //! made again if the change touches it (`by_object`). Each of the other `PARTS` is made again as a whole if an object changed
 //! of a kind that it reads.
 
+mod aliases;
 mod by_object;
 mod claims;
 mod clusters;
+mod delegates;
 mod destinations;
 mod endpoints;
 mod entries;
@@ -24,12 +26,14 @@ mod merged;
 mod peers;
 mod policies;
 mod pools;
+mod repeated;
 mod resolver;
 mod routes;
 mod rules;
 mod served;
 mod shadowed;
 mod sidecars;
+mod variants;
 
 use std::cell::OnceCell;
 
@@ -144,6 +148,7 @@ const PARTS: &[Part] = &[
         check: |world, found| {
             routes::check_owners(world.set, world.domain, found);
             merged::check(world.set, world.domain, found);
+            delegates::check(world.set, found);
         },
     },
     Part {
@@ -155,6 +160,7 @@ const PARTS: &[Part] = &[
         check: |world, found| {
             rules::check_hidden(world.set, world.domain, found);
             inherited::check(world.set, world.domain, found);
+            repeated::check(world.set, world.domain, found);
         },
     },
     Part {
@@ -172,6 +178,16 @@ const PARTS: &[Part] = &[
     Part {
         reads: &[Kind::ServiceEntry],
         check: |world, found| entries::check(world.set, found),
+    },
+    Part {
+        reads: &[
+            Kind::Destination,
+            Kind::MultiClusterService,
+            Kind::Service,
+            Kind::ServiceEntry,
+            Kind::ServiceImport,
+        ],
+        check: |world, found| aliases::check(world.set, world.domain, world.services, found),
     },
     Part {
         reads: &[Kind::Destination, Kind::ServiceEntry, Kind::ServiceImport],
@@ -212,6 +228,7 @@ const PARTS: &[Part] = &[
             let client = world.fleet.client();
             federation::check(world.set, (world.rules, client), world.clusters(), found);
             destinations::check(world.set, world.clusters(), found);
+            variants::check(world.set, world.domain, found);
         },
     },
 ];
@@ -250,7 +267,7 @@ impl Known {
         let domain = &*fleet.naming.domain;
         let resolver = Resolver::new(fleet, &self.services);
         let mut routes = routes::Routes::new(set, resolver, &self.rules);
-        let has_routes = |object: &_| touched.has_routes(object, fleet);
+        let has_routes = |object: &_| touched.has_routes(object, resolver);
         self.of_virtual_services.update(
             (&before.virtual_services, &set.virtual_services),
             touched.reaches_others().then_some(&has_routes),

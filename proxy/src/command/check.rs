@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use config_loader::diagnostic::codes::references::X326;
 use config_loader::diagnostic::render;
+use config_loader::resource::Line;
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::resource::gloo::MeshRef;
 use config_loader::{Diagnostic, Fleet, Loaded, NamedText, Severity};
@@ -16,6 +18,7 @@ use config_loader::{Diagnostic, Fleet, Loaded, NamedText, Severity};
 use super::args::{IdentityArgs, ReadingArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
 use crate::compile::certificates::Scope;
+use crate::compile::lacks_export_listener;
 use crate::control::certificates;
 use crate::identity::Identity;
 use crate::tls::Store;
@@ -97,7 +100,9 @@ pub fn run(args: &CheckArgs) -> u8 {
             return EXIT_USAGE;
         }
     };
-    check_certificates(&mut loaded, text.as_ref(), &args.identity.identity());
+    let identity = args.identity.identity();
+    check_export_listeners(&mut loaded, text.as_ref(), &identity);
+    check_certificates(&mut loaded, text.as_ref(), &identity);
     if !args.context.is_empty() {
         leave_out_context(args, &mut loaded);
     }
@@ -180,6 +185,31 @@ fn fleet(args: &CheckArgs) -> Fleet {
         namespace: Some(args.identity.namespace().into()),
         root_namespace: Some(args.identity.root_namespace.as_str().into()),
     }
+}
+
+/// Adds the finding that no server serves exports.
+fn check_export_listeners(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Identity) {
+    if !lacks_export_listener(&loaded.set, identity) {
+        return;
+    }
+    let Some(export) = loaded.set.service_exports.values().next() else {
+        return;
+    };
+    let message = "nothing is served to other clusters: no HTTP server of a Gateway has a port that --export-listener names";
+    let file = Arc::clone(&export.provenance.file);
+    let mut found = Diagnostic::about_file(Severity::Warning, X326, file, message);
+    found.object = Some(export.id.clone());
+    (
+        found.location.line,
+        found.location.column,
+        found.location.len,
+    ) = (export.line_of(Line(0)), 1, 1);
+    found.help(
+        "name the port or the port name of an HTTP or HTTPS server, or leave --export-listener out",
+    );
+    let mut found = [found];
+    config_loader::fill_source_lines_and(&mut found, text);
+    loaded.diagnostics.extend(found);
 }
 
 /// Adds what is wrong with the certificates that are named, in files and Secrets.

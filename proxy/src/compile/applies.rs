@@ -9,7 +9,7 @@ use config_loader::resource::istio::{Gateway, VirtualService};
 
 use crate::identity::Identity;
 
-/// The VirtualServices with hosts that count for a proxy of this identity, oldest first.
+/// The VirtualServices with hosts that count for a proxy of this identity, in the order of their precedence.
 pub(in crate::compile) fn visible<'a>(
     resources: &'a ResourceSet,
     identity: &Identity,
@@ -19,7 +19,7 @@ pub(in crate::compile) fn visible<'a>(
         .values()
         .filter(|object| is_visible(object, identity))
         .collect();
-    virtual_services.sort_by(|a, b| a.age().cmp(&b.age()));
+    virtual_services.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
     virtual_services
 }
 

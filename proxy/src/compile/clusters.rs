@@ -11,7 +11,7 @@ mod stats;
 mod workload_labels;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ use crate::compile::update::changes::Changes;
 use crate::filter::RetryPolicy;
 use crate::identity::Identity;
 use crate::registry::{ClusterId, Moment, Registry};
-use crate::snapshot::{Destination, Direction, Renewal, Snapshot};
+use crate::snapshot::{Destination, Direction, Missing, Renewal, Snapshot};
 use crate::telemetry::{RouteStats, StatsRegistry, Workload as WorkloadLabels};
 use crate::tls::Store;
 use crate::upstream::Tunnel;
@@ -76,8 +76,8 @@ pub(in crate::compile) struct Dials {
 
 impl Dials {
     /// That of a service whose clients say where they connect to.
-    fn of_service(service: &Service, port: &Port, policy: &ClusterPolicy) -> Option<Self> {
-        let target = service.original_destination && port.target != port.number;
+    fn of_port(port: &Port, policy: &ClusterPolicy) -> Option<Self> {
+        let target = port.original_destination && port.target != port.number;
         (policy.balance.policy == Policy::Passthrough).then(|| Self {
             port: target.then_some(port.target),
         })
@@ -117,8 +117,8 @@ const FEDERATED_MAX: usize = 20;
 pub(in crate::compile) struct Built {
     /// Clusters by number.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
-    /// Numbers of those whose service does not have the port; sorted.
-    pub without_port: Box<[ClusterId]>,
+    /// Numbers of clusters that no resource describes.
+    pub missing: BTreeMap<ClusterId, Missing>,
     /// DNS names that endpoints have.
     pub dns_names: BTreeMap<Arc<str>, Renewal>,
 }
@@ -165,7 +165,7 @@ pub(in crate::compile) struct Clusters<'a> {
     routes_every_host: bool,
     /// Built so far.
     built: BuiltClusters,
-    without_port: BTreeSet<ClusterId>,
+    missing: BTreeMap<ClusterId, Missing>,
     dns_names: BTreeMap<Arc<str>, Renewal>,
 }
 
@@ -195,7 +195,7 @@ impl<'a> Clusters<'a> {
             mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.compat_retry_503)),
             routes_every_host: false,
             built: BuiltClusters::default(),
-            without_port: BTreeSet::new(),
+            missing: BTreeMap::new(),
             dns_names: BTreeMap::new(),
         }
     }
@@ -217,6 +217,14 @@ impl<'a> Clusters<'a> {
         namespace: &str,
     ) -> Cow<'h, str> {
         self.services.destination(host, namespace)
+    }
+
+    /// The target host of an alias; of any other host, the host itself.
+    pub(in crate::compile) fn behind_alias<'h>(&self, host: &'h str) -> Cow<'h, str> {
+        match self.services.behind_alias(host) {
+            Some(behind) => Cow::Owned(behind),
+            None => Cow::Borrowed(host),
+        }
     }
 
     /// The service port that a destination means.
@@ -275,6 +283,7 @@ impl<'a> Clusters<'a> {
             let stands_for = service.stands_for.as_ref();
             !service.external
                 && !host.starts_with('*')
+                && self.services.behind_alias(host).is_none()
                 && stands_for.is_none_or(|member| member.key == own.key)
                 && is_wanted(host, &service.namespace)
         });
@@ -296,8 +305,12 @@ impl<'a> Clusters<'a> {
         let state = self.registry.cluster(name);
         if !self.built.has(state.id) {
             let cluster = self.unchanged(name, state.id).or_else(|| self.find(name));
-            if cluster.is_none() && self.lacks_port(name) {
-                self.without_port.insert(state.id);
+            if cluster.is_none() {
+                let missing = match self.lacks_port(name) {
+                    true => Missing::Port,
+                    false => Missing::Cluster,
+                };
+                self.missing.insert(state.id, missing);
             }
             self.built.insert(state.id, cluster);
         }
@@ -320,7 +333,9 @@ impl<'a> Clusters<'a> {
     fn unchanged(&mut self, name: &str, id: ClusterId) -> Option<Arc<Cluster>> {
         let host = name.rsplit('|').next().unwrap_or_default();
         let is_kept = self.changes.keep_clusters_of(host, &self.identity.domain);
-        let made_from = self.previous.cluster(id).filter(|_| is_kept)?.made_from;
+        // clusters of listeners that went away are not followed
+        let before = self.previous.current_cluster(id);
+        let made_from = before.filter(|_| is_kept)?.made_from;
         self.kept(id, made_from)
     }
 
@@ -352,7 +367,7 @@ impl<'a> Clusters<'a> {
         if let Some(balancer) = service.export.filter(|_| !is_passed_on) {
             balancer.overrule(&mut policy.balance, policy.says_balancer);
         }
-        let port = service.find_port(port)?;
+        let port = &*service.find_port(port)?;
         let state = self.registry.cluster(name);
         let made_from = self.made_from(&service, port, &policy);
         if let Some(before) = self.kept(state.id, made_from) {
@@ -374,7 +389,7 @@ impl<'a> Clusters<'a> {
             policy: &policy,
             base: &Arc::clone(&state.name),
             is_passed_on,
-            dials: Dials::of_service(&service, port, &policy),
+            dials: Dials::of_port(port, &policy),
             direction: Direction::Gateway,
             made_from,
         };
@@ -416,7 +431,7 @@ impl<'a> Clusters<'a> {
     pub(in crate::compile) fn finish(self) -> Built {
         Built {
             clusters: self.built.finish(self.registry.cluster_count()),
-            without_port: self.without_port.into_iter().collect(),
+            missing: self.missing,
             dns_names: self.dns_names,
         }
     }
@@ -461,7 +476,7 @@ impl<'a> Clusters<'a> {
         port: u16,
         policy: ClusterPolicy,
     ) -> Option<Arc<Cluster>> {
-        let port = service.find_port(port)?;
+        let port = &*service.find_port(port)?;
         let base = self.registry.cluster(name);
         let made_from = self.made_from(service, port, &policy);
         if let Some(before) = self.kept(base.id, made_from) {
@@ -483,7 +498,7 @@ impl<'a> Clusters<'a> {
             policy: &policy,
             base: &base.name,
             is_passed_on: false,
-            dials: Dials::of_service(service, port, &policy),
+            dials: Dials::of_port(port, &policy),
             direction: Direction::Outbound,
             made_from,
         };
@@ -514,15 +529,6 @@ impl<'a> Clusters<'a> {
         placed: Vec<Placed>,
         candidates: &Candidates<'_>,
     ) -> Vec<Pool> {
-        if placed.len() > POOLS_MAX {
-            let (host, pools) = (&*making.service.host, placed.len());
-            tracing::warn!(
-                host,
-                pools,
-                max = POOLS_MAX,
-                "clusters beyond the limit are left out"
-            );
-        }
         let own = &self.services.members().own.key;
         let mut pools = Vec::with_capacity(placed.len().min(POOLS_MAX));
         for place in placed.into_iter().take(POOLS_MAX) {

@@ -23,7 +23,6 @@ use crate::compile::listeners::chains::ChainCompiler;
 use crate::compile::listeners::hosts::HostCompiler;
 use crate::compile::listeners::opaque::OpaqueCompiler;
 use crate::compile::listeners::opaque::Rules;
-use crate::compile::provenance::object_name;
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::{Identity, Mode};
 use crate::provenance::Provenance;
@@ -167,18 +166,26 @@ fn exported(
     let (resources, identity) = (inputs.resources, inputs.identity);
     let mut servers = by_address.values().flat_map(|servers| &servers.used);
     if !servers.any(|bound| bound.serves_exports(identity)) {
-        if !identity.export_listeners.is_empty() && !resources.service_exports.is_empty() {
-            tracing::warn!(
-                "no server of a Gateway has a port that --export-listener names and speaks HTTP: nothing is served to other \
-                 clusters"
-            );
-        }
         return None;
     }
     let listeners = previous.listeners.values();
     let mut hosts = listeners.flat_map(|listener| listener.all_http());
     let before = hosts.find_map(|hosts| hosts.exports.as_ref());
     exports::compile(resources, identity, clusters, before)
+}
+
+/// Whether nothing is served to other clusters for what `--export-listener` says: there is something to serve, and no server of
+/// a Gateway that speaks HTTP has such a port.
+pub fn lacks_export_listener(resources: &ResourceSet, identity: &Identity) -> bool {
+    if identity.export_listeners.is_empty() || resources.service_exports.is_empty() {
+        return false;
+    }
+    // without labels every Gateway may be meant
+    let selected =
+        |gateway: &&Arc<Object<Gateway>>| identity.labels.is_empty() || selects(gateway, identity);
+    let gateways = resources.gateways.values().filter(selected);
+    let mut servers = gateways.flat_map(|gateway| &gateway.spec.servers);
+    !servers.any(|server| bound::serves_exports(server, identity))
 }
 
 /// Servers of the Gateways that select this proxy, by address, oldest Gateway first.
@@ -332,19 +339,12 @@ impl ListenerCompiler<'_> {
 /// The annotation that says whether connections begin with a PROXY header.
 const PROXY_HEADER: &str = "strait.io/proxy-protocol";
 
-/// What a Gateway says of PROXY headers; nothing without the annotation, or with a value that has no meaning.
+/// PROXY headers as a Gateway's annotation asks for them. Validation rejects other values.
 fn proxy_header(gateway: &Object<Gateway>) -> Option<ProxyHeader> {
     match gateway.annotations.get(PROXY_HEADER)?.as_str() {
         "accept" => Some(ProxyHeader::Accept),
         "off" => Some(ProxyHeader::Off),
         "require" => Some(ProxyHeader::Require),
-        other => {
-            let gateway = object_name(gateway);
-            tracing::warn!(
-                %gateway,
-                "annotation {PROXY_HEADER} is {other:?}; write accept, require or off"
-            );
-            None
-        }
+        _ => None,
     }
 }

@@ -135,7 +135,7 @@ impl<'a> Policies<'a> {
             None => rules.first().map(|rule| at(rule, 0)).into_iter().collect(),
         };
         Some(ClusterPolicy {
-            balance: effective.balance(service, self.identity),
+            balance: effective.balance((service, port), self.identity),
             says_balancer: effective
                 .load_balancer
                 .is_some_and(|said| !matches!(said.algorithm, Algorithm::Unsaid)),
@@ -180,7 +180,10 @@ impl<'a> Policies<'a> {
         };
         let rule = rules.first().filter(|_| pool.is_none());
         let mut hasher = DefaultHasher::new();
-        rule.map(|rule| rule.fingerprint).hash(&mut hasher);
+        let written = rules.iter().filter(|_| pool.is_none());
+        for rule in written {
+            rule.fingerprint.hash(&mut hasher);
+        }
         ClusterPolicy {
             balance: Balance::default(),
             says_balancer: false,
@@ -287,7 +290,7 @@ impl<'a> Effective<'a> {
         effective
     }
 
-    fn balance(&self, service: &Service, identity: &Identity) -> Balance {
+    fn balance(&self, service: (&Service, u16), identity: &Identity) -> Balance {
         balance::balance(
             self.load_balancer,
             self.outlier_detection,

@@ -11,9 +11,12 @@ mod shifts;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use config_loader::ResourceSet;
+use config_loader::resource::Object;
 use config_loader::resource::istio::{
     HeaderOperations, Headers, HttpAction, HttpMatch, HttpRule, Redirect as RawRedirect,
     RedirectPath, RedirectPort as RawRedirectPort, RewritePath, Scheme as RawScheme,
+    VirtualService,
 };
 use http::{HeaderValue, StatusCode};
 
@@ -73,6 +76,24 @@ pub(in crate::compile) fn compile(
             }
         }
     }
+}
+
+/// Whether a VirtualService has a rule for this scope, as far as that can be told without a request.
+pub(in crate::compile) fn keeps_any(
+    object: &Object<VirtualService>,
+    resources: &ResourceSet,
+    scope: &RuleScope<'_>,
+) -> bool {
+    let admits = |rule: &HttpRule| {
+        rule.matches.is_empty() || rule.matches.iter().any(|block| scope.admits(block))
+    };
+    let delegates = |rule: &HttpRule| matches!(rule.action, HttpAction::Delegate(_));
+    let own = object.spec.http.iter();
+    if own.clone().any(|rule| !delegates(rule) && admits(rule)) {
+        return true;
+    }
+    let lent = || delegates::expand(object, resources).into_iter();
+    own.clone().any(|rule| delegates(rule)) && lent().any(|sourced| admits(&sourced.rule))
 }
 
 /// The match blocks and rules that [`compile`] gives no route here, each with the field that is the reason.

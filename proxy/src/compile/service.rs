@@ -7,6 +7,7 @@ pub(in crate::compile) mod sharing;
 pub(in crate::compile) mod workload;
 pub(in crate::compile) mod workload_entry;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -44,8 +45,8 @@ pub(in crate::compile) struct Service {
     pub ports: Vec<Port>,
     /// Its endpoints, joined over all resources that add to it.
     pub endpoints: Workloads,
-    /// Whether its requests go where their clients dialled.
-    pub original_destination: bool,
+    /// The target host, if it is an alias.
+    pub alias_of: Option<Arc<str>>,
     /// How long after the last one requests of a client stay with one endpoint, if they do and no rule says otherwise.
     pub affinity: Option<Duration>,
     /// Whether it is no part of the mesh.
@@ -192,14 +193,27 @@ impl Service {
     }
 
     /// Whether its ports have the numbers of those of another one.
-    pub(in crate::compile) fn has_ports_of(&self, other: &Self) -> bool {
+    fn has_ports_of(&self, other: &Self) -> bool {
         let numbers =
             |service: &Self| -> Vec<u16> { service.ports.iter().map(|port| port.number).collect() };
         numbers(self) == numbers(other)
     }
 
-    /// The port with this number.
-    pub(in crate::compile) fn find_port(&self, number: u16) -> Option<&Port> {
+    /// The port with this number. An alias that says no ports has every one.
+    pub(in crate::compile) fn find_port(&self, number: u16) -> Option<Cow<'_, Port>> {
+        let any =
+            || (self.alias_of.is_some() && self.ports.is_empty()).then(|| Port::undeclared(number));
+        let listed = self.listed_port(number).map(Cow::Borrowed);
+        listed.or_else(|| any().map(Cow::Owned))
+    }
+
+    /// The port with this number among the listed ones.
+    pub(in crate::compile) fn listed_port(&self, number: u16) -> Option<&Port> {
         self.ports.iter().find(|port| port.number == number)
+    }
+
+    /// Whether what names it has to be compiled again after a change to `other`: by its ports, or its target host.
+    pub(in crate::compile) fn is_shaped_like(&self, other: &Self) -> bool {
+        self.has_ports_of(other) && self.alias_of == other.alias_of
     }
 }

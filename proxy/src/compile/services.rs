@@ -1,9 +1,9 @@
 //! Every host that requests can be sent to, in one index, whatever kind of resource describes it.
 //!
 //! Services of clusters come first, whether Kubernetes, Destinations or ServiceImports define them: what a
-//! ServiceEntry or a Destination says of a host outside adds nothing to them. Among ServiceEntries for one host in one
-//! namespace endpoints are joined and the oldest decides about the rest. Of others for one host a ServiceEntry in the
-//! proxy's namespace counts, else the oldest.
+//! ServiceEntry or a Destination says of a host outside adds nothing to them. Of ServiceEntries for one host in one
+//! namespace the ports are joined, each with the endpoints of its entries, and the oldest decides about the rest. Of others
+//! for one host a ServiceEntry in the proxy's namespace counts, else the oldest.
 
 pub(in crate::compile) mod collector;
 
@@ -25,6 +25,8 @@ pub(in crate::compile) mod selecting;
 
 pub(in crate::compile) mod slices;
 
+pub(in crate::compile) mod sources;
+
 pub(in crate::compile) mod vips;
 
 use std::borrow::Cow;
@@ -37,8 +39,10 @@ use config_loader::resource::Objects;
 
 use crate::compile::members::Members;
 use crate::compile::service::Service;
+use crate::compile::service::port::{Carries, Port};
 use crate::compile::service::selections::Selections;
 use crate::compile::services::collector::Collector;
+use crate::compile::services::sources::ServiceResources;
 use crate::identity::Identity;
 use config_loader::catalog::{
     DefaultDomain, DestinationRules, HostIndex, Naming, Services as Catalog, Slices, hostname,
@@ -64,9 +68,10 @@ impl Services {
     /// Collects the services that a proxy of this identity can see.
     pub(in crate::compile) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
         let naming = identity.naming();
-        let catalog = Catalog::new(resources, &naming.domain);
         let mut destination_rules = DestinationRules::new(&naming.domain);
         destination_rules.update(&ResourceSet::default(), resources);
+        let resources = &ServiceResources::of(resources);
+        let catalog = Catalog::new(resources, &naming.domain);
         let mut slices = Slices::default();
         slices.update(&Objects::default(), &resources.endpoint_slices);
         let mut collector = Collector {
@@ -121,6 +126,11 @@ impl Services {
         &self.members
     }
 
+    /// Follows a change of the DestinationRules.
+    pub(in crate::compile) fn follow_rules(&mut self, before: &ResourceSet, now: &ResourceSet) {
+        self.destination_rules.update(before, now);
+    }
+
     /// The DestinationRules of the resources.
     pub(in crate::compile) fn destination_rules(&self) -> &DestinationRules {
         &self.destination_rules
@@ -129,6 +139,30 @@ impl Services {
     /// Every host, in no order.
     pub(in crate::compile) fn hosts(&self) -> impl Iterator<Item = &str> {
         self.by_host.iter().map(|(host, _)| &**host)
+    }
+
+    /// Every service as clients know it, in no order: an alias has the ports of its target whose connections
+    /// tell by which name they come.
+    pub(in crate::compile) fn of_clients(&self) -> impl Iterator<Item = Arc<Service>> {
+        self.iter().map(|service| {
+            let behind = self.behind_alias(&service.host);
+            let Some(behind) = behind.and_then(|behind| self.find(&behind)) else {
+                return Arc::clone(service);
+            };
+            let ports = behind.ports.iter();
+            let ports = ports.filter_map(|port| match port.carries {
+                Carries::Bytes => None,
+                Carries::Detect | Carries::Http => Some(Port {
+                    carries: Carries::Http,
+                    ..port.clone()
+                }),
+                Carries::Tls => Some(port.clone()),
+            });
+            Arc::new(Service {
+                ports: ports.collect(),
+                ..Service::clone(service)
+            })
+        })
     }
 
     /// Every service, in no order.
@@ -160,14 +194,26 @@ impl Services {
         [together].into_iter().chain(vips).collect()
     }
 
-    /// The full host of a destination that an object in `namespace` names.
+    /// The full host of a destination that an object in `namespace` names; for an alias its target host.
     pub(in crate::compile) fn destination<'h>(
         &self,
         host: &'h str,
         namespace: &str,
     ) -> Cow<'h, str> {
         let is_host = |host: &str| self.by_host.get(host).is_some();
-        self.naming.destination(host, namespace, is_host)
+        let full = self.naming.destination(host, namespace, is_host);
+        match self.behind_alias(&full) {
+            Some(target) => Cow::Owned(target),
+            None => full,
+        }
+    }
+
+    /// The target host of an alias; none for the host of no alias, and for the alias of a DNS name that no resource
+    /// describes.
+    pub(in crate::compile) fn behind_alias(&self, host: &str) -> Option<String> {
+        let is_alias = self.by_host.get(host)?.alias_of.is_some();
+        let of_catalog = || self.catalog.behind_alias(host, &self.namespace);
+        is_alias.then(of_catalog).flatten()
     }
 
     /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.

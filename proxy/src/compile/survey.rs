@@ -116,7 +116,7 @@ impl<'a> Survey<'a> {
             .filter_map(|object| {
                 Some(UnusedObject {
                     provenance: provenance_of(object.as_ref(), 0),
-                    reason: self.unbound(object, bound)?,
+                    reason: self.unbound(object, bound, part)?,
                 })
             })
             .collect()
@@ -152,7 +152,12 @@ impl<'a> Survey<'a> {
     }
 
     /// Why a VirtualService is not part of a listener that is made of these servers.
-    fn unbound(&self, object: &Object<VirtualService>, bound: &[Bound<'_>]) -> Option<String> {
+    fn unbound(
+        &self,
+        object: &Object<VirtualService>,
+        bound: &[Bound<'_>],
+        part: &Part<'_>,
+    ) -> Option<String> {
         if !object.spec.export_to.includes(&self.identity.namespace) {
             let own = &self.identity.namespace;
             return Some(format!("exportTo leaves out namespace {own}"));
@@ -180,7 +185,14 @@ impl<'a> Survey<'a> {
             .iter()
             .any(|bound| !served_hosts(object, bound.server, self.identity).is_empty());
         if taken {
-            return None;
+            let gateways: Vec<&GatewayRef> = of_listener.iter().map(|one| &one.reference).collect();
+            let scope = RuleScope {
+                identity: self.identity,
+                gateways: &gateways,
+                port: part.listener.address.port(),
+            };
+            let why = "port, gateways, sourceLabels or sourceNamespace of its rules leave none for this listener";
+            return (!rules::keeps_any(object, self.resources, &scope)).then(|| why.to_owned());
         }
         let hosts: BTreeSet<&str> = of_listener
             .iter()
@@ -287,7 +299,7 @@ impl<'a> Survey<'a> {
         };
         let wanted = Wanted {
             service,
-            port,
+            port: &port,
             subset: policy.subset.as_ref(),
         };
         let viewer = Viewer::new(&services.members().own, self.identity);

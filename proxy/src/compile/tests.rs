@@ -2,6 +2,8 @@
 
 mod affinity;
 mod ages;
+mod aliases;
+mod all_kinds;
 mod client_tls;
 
 mod connections;
@@ -27,6 +29,7 @@ mod retry_budgets;
 mod rules;
 
 mod services;
+mod several_entries;
 mod shifts;
 mod sidecars;
 

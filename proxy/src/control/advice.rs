@@ -8,6 +8,7 @@ use config_loader::resource::istio::MutualTls;
 use config_loader::{Name, ResourceSet};
 
 use crate::compile::certificates::mesh;
+use crate::compile::lacks_export_listener;
 use crate::compile::peers::Peers;
 use crate::identity::{Identity, Mode};
 use crate::tls::Store;
@@ -34,7 +35,11 @@ impl Advice {
 
 fn all(resources: &ResourceSet, identity: &Identity, store: &Store) -> BTreeSet<String> {
     if identity.mode == Mode::Gateway {
-        return unused_account(identity, store).into_iter().collect();
+        let exports = lacks_export_listener(resources, identity).then(|| UNSERVED.to_owned());
+        return unused_account(identity, store)
+            .into_iter()
+            .chain(exports)
+            .collect();
     }
     let strict = without_certificate(resources, identity, store);
     let lines = [
@@ -48,6 +53,10 @@ fn all(resources: &ResourceSet, identity: &Identity, store: &Store) -> BTreeSet<
     ];
     lines.into_iter().flatten().collect()
 }
+
+/// Said where nothing is served to other clusters.
+const UNSERVED: &str = "no server of a Gateway has a port that --export-listener names and speaks HTTP: nothing is served to other \
+                        clusters";
 
 /// Whoever reaches the HTTP proxy reaches all that the workload does, in its name.
 fn open_proxy(identity: &Identity) -> Option<String> {

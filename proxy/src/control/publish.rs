@@ -186,11 +186,9 @@ fn replaced<'a>(
     snapshot: &'a Snapshot,
     previous: &'a Snapshot,
 ) -> impl Iterator<Item = &'a Arc<Cluster>> {
-    let numbered = snapshot.clusters.iter().enumerate();
-    numbered.filter_map(|(number, cluster)| {
-        let before = previous.clusters.get(number).and_then(Option::as_ref);
-        let is_kept = |one: &&Arc<Cluster>| before.is_some_and(|before| Arc::ptr_eq(before, one));
-        cluster.as_ref().filter(|one| !is_kept(one))
+    snapshot.clusters.iter().flatten().filter(|cluster| {
+        let before = previous.cluster(cluster.id());
+        before.is_none_or(|before| !Arc::ptr_eq(before, cluster))
     })
 }
 

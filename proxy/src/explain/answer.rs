@@ -36,6 +36,48 @@ pub struct Explanation {
     pub hints: Vec<Note>,
 }
 
+impl Explanation {
+    /// Says what becomes of a request that is sent upstream, by what its destinations can take.
+    pub(super) fn settle(&mut self) {
+        if self.outcome != Outcome::FORWARDED {
+            return;
+        }
+        let failures = failures(&self.destinations);
+        self.outcome = match &*failures {
+            [] => Outcome::FORWARDED,
+            all if all.contains(&None) => Outcome::Forwarded { partly: true },
+            all => {
+                let all: Vec<&str> = all.iter().copied().flatten().collect();
+                Outcome::Unavailable {
+                    reason: format!("all {}", all.join("; or ")),
+                }
+            }
+        };
+    }
+}
+
+/// Failures of the destinations with a share of the traffic, each once, with `None` if one of them can answer; empty if all
+/// can.
+fn failures(destinations: &[DestinationChoice]) -> Vec<Option<&str>> {
+    let in_use = destinations
+        .iter()
+        .filter(|one| one.unused_reason.is_none());
+    let mut all = Vec::new();
+    for destination in in_use {
+        let failure = destination.failure.as_deref();
+        // without the word for it
+        let given = failure.map(|text| text.split_once(": ").map_or(text, |(_, given)| given));
+        if !all.contains(&given) {
+            all.push(given);
+        }
+    }
+    if all == [None] { Vec::new() } else { all }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Source {
@@ -86,7 +128,11 @@ pub enum Outcome {
         status: u16,
     },
     /// A rule sends it upstream.
-    Forwarded,
+    Forwarded {
+        /// Whether some of its destinations cannot take it.
+        #[serde(default, skip_serializing_if = "is_false")]
+        partly: bool,
+    },
     /// A rule sends the client elsewhere.
     Redirected {
         /// Status of the reply.
@@ -103,9 +149,26 @@ pub enum Outcome {
         /// Why, in words.
         reason: String,
     },
+    /// A rule sends it upstream, and no destination can take it.
+    Unavailable {
+        /// Status and flags of the replies, and why, in words.
+        reason: String,
+    },
 }
 
 impl Outcome {
+    /// Sent upstream, as far as the rule says.
+    pub const FORWARDED: Self = Self::Forwarded { partly: false };
+
+    /// Connections to the listener are closed.
+    pub fn closed(flags: &str, reason: impl Into<String>) -> Self {
+        Self::Rejected {
+            status: None,
+            flags: flags.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
     /// Whether a rule takes the request.
     pub fn is_served(&self) -> bool {
         !matches!(self, Self::Rejected { .. })

@@ -44,17 +44,21 @@ pub(super) fn explain(
             TlsBytes::Mesh(_) | TlsBytes::Opaque => (&detected.opaque, None),
         },
         Service::Captured(intake) => {
-            answer.outcome = closed(format!(
-                "captured {} connections come here, to be told apart by the address that the client dialed",
-                intake.name()
-            ));
+            answer.outcome = Outcome::closed(
+                "NR",
+                format!(
+                    "captured {} connections come here, to be told apart by the address that the client dialed",
+                    intake.name()
+                ),
+            );
             return true;
         }
         Service::Opaque(routes) => (routes, None),
         Service::Tls(chains) => {
             let sni = address.is_none().then_some(name);
             let Some(chain) = chains.find(sni) else {
-                answer.outcome = closed(format!("no TLS server has the name {name}"));
+                answer.outcome =
+                    Outcome::closed("NR", format!("no TLS server has the name {name}"));
                 answer.hints.push(names(chains));
                 return true;
             };
@@ -74,6 +78,11 @@ pub(super) fn explain(
         source: None,
     };
     rules(answer, routes, (head, client), (snapshot, survey));
+    if let Service::Tls(chains) = &listener.service
+        && let Some(closed) = chains.find(sni).and_then(without_certificate)
+    {
+        answer.outcome = closed;
+    }
     true
 }
 
@@ -82,12 +91,11 @@ fn is_proxied(listener: &Listener) -> bool {
     listener.key.intake == Intake::HttpProxy
 }
 
-fn closed(reason: String) -> Outcome {
-    Outcome::Rejected {
-        status: None,
-        flags: "NR".to_owned(),
-        reason,
-    }
+/// The outcome at a server without a certificate that can be used; none for any other.
+pub(super) fn without_certificate(chain: &Chain) -> Option<Outcome> {
+    let why = "the server has no certificate that can be used, so that TLS handshakes fail; see `strait check`";
+    let fails = matches!(chain.handling, Handling::Terminate { tls: None, .. });
+    fails.then(|| Outcome::closed("", why))
 }
 
 /// The server that was found, and what it does.
@@ -144,11 +152,11 @@ fn rules(
         .collect();
     let Some(won) = won else {
         let asked = head.sni.unwrap_or("a connection without SNI");
-        answer.outcome = closed(format!("no rule matches {asked}"));
+        answer.outcome = Outcome::closed("NR", format!("no rule matches {asked}"));
         return;
     };
     answer.rules_not_tried = all.len() - won.index() - 1;
-    answer.outcome = Outcome::Forwarded;
+    answer.outcome = Outcome::FORWARDED;
     let route = routes.route(won);
     if let Some(tunnel) = &route.tunnel {
         answer.hints.push(Note {

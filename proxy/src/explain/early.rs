@@ -17,7 +17,7 @@ pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> O
         return Outcome::DirectResponse { status };
     }
     let Some(cors) = &early.cors else {
-        return Outcome::Forwarded;
+        return Outcome::FORWARDED;
     };
     let (verdict, outcome) = match cors.judge(request.method(), request.headers()) {
         CorsVerdict::Answer(_) => (
@@ -26,9 +26,9 @@ pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> O
         ),
         CorsVerdict::Share(_) => (
             "the response allows the request's origin",
-            Outcome::Forwarded,
+            Outcome::FORWARDED,
         ),
-        CorsVerdict::Pass => return Outcome::Forwarded,
+        CorsVerdict::Pass => return Outcome::FORWARDED,
     };
     action.cors.push(verdict.to_owned());
     outcome

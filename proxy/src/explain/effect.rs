@@ -48,7 +48,7 @@ pub(super) fn of(
             action.retries = filters.retry.as_deref().map(retries);
             action.mirrors = mirrors(route, snapshot);
             let early = filters.early.as_deref();
-            early.map_or(Outcome::Forwarded, |early| {
+            early.map_or(Outcome::FORWARDED, |early| {
                 early::of(early, &mut action, request)
             })
         }

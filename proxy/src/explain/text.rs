@@ -85,19 +85,13 @@ impl Page {
     }
 
     fn outcome(&mut self, answer: &Explanation) {
-        let failures = failures(&answer.destinations);
         let text = match &answer.outcome {
             Outcome::DirectResponse { status } => format!("local reply with {status}"),
-            Outcome::Forwarded => match &*failures {
-                [] => "forwarded".to_owned(),
-                all if all.contains(&None) => {
-                    "forwarded, but not every destination is available; see below".to_owned()
-                }
-                all => {
-                    let all: Vec<&str> = all.iter().copied().flatten().collect();
-                    format!("no healthy upstream: all {}", all.join("; or "))
-                }
-            },
+            Outcome::Forwarded { partly: false } => "forwarded".to_owned(),
+            Outcome::Forwarded { partly: true } => {
+                "forwarded, but not every destination is available; see below".to_owned()
+            }
+            Outcome::Unavailable { reason } => format!("no healthy upstream: {reason}"),
             Outcome::Redirected { status, location } => {
                 let location = location.as_deref().unwrap_or("nowhere");
                 format!("redirected with {status} to {location}")
@@ -382,24 +376,6 @@ impl Page {
             self.under(indent, &place(source));
         }
     }
-}
-
-/// Failures of the destinations with a share of the traffic, each once, with `None` if one of them can answer; empty if all
-/// can.
-fn failures(destinations: &[DestinationChoice]) -> Vec<Option<&str>> {
-    let in_use = destinations
-        .iter()
-        .filter(|one| one.unused_reason.is_none());
-    let mut all = Vec::new();
-    for destination in in_use {
-        let failure = destination.failure.as_deref();
-        // without the word for it
-        let given = failure.map(|text| text.split_once(": ").map_or(text, |(_, given)| given));
-        if !all.contains(&given) {
-            all.push(given);
-        }
-    }
-    if all == [None] { Vec::new() } else { all }
 }
 
 fn differs_in_path(rule: &RuleTried) -> bool {

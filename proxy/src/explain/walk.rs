@@ -28,8 +28,7 @@ use crate::exchange::worker::SnapshotRef;
 use crate::filter::Scheme;
 use crate::route::{self, Rule, RuleIdx, normalize_host};
 use crate::snapshot::{
-    Chain, Direction, Handling, HttpHosts, Listener, ListenerKey, Security, Service, Snapshot,
-    VirtualHost,
+    Chain, Direction, HttpHosts, Listener, ListenerKey, Security, Service, Snapshot, VirtualHost,
 };
 
 /// Most virtual hosts that are listed when none of them serves a request's host.
@@ -38,6 +37,16 @@ const HOSTS_LISTED_MAX: usize = 20;
 /// Explains what a snapshot does with a request, for a proxy with these settings. `survey` knows what the snapshot was
 /// compiled from.
 pub fn explain(
+    question: &Question,
+    traffic: (&Arc<Snapshot>, &ExchangeSettings),
+    survey: &Survey<'_>,
+) -> Explanation {
+    let mut answer = walk(question, traffic, survey);
+    answer.settle();
+    answer
+}
+
+fn walk(
     question: &Question,
     (snapshot, settings): (&Arc<Snapshot>, &ExchangeSettings),
     survey: &Survey<'_>,
@@ -99,6 +108,8 @@ pub fn explain(
             }
         }
     }
+    let closed = chain(listener, &connection).and_then(connection::without_certificate);
+    answer.outcome = closed.unwrap_or(answer.outcome);
     answer
 }
 
@@ -196,7 +207,7 @@ fn begin(request: &Request<()>) -> Explanation {
                 .map(|(name, value)| (name.to_string(), lossy(value.as_bytes())))
                 .collect(),
         },
-        outcome: Outcome::Forwarded,
+        outcome: Outcome::FORWARDED,
         listener: None,
         virtual_host: None,
         rules: Vec::new(),
@@ -286,11 +297,7 @@ fn without_listener(
         Some(wish) if !snapshot.listeners.is_empty() => format!("no listener is on {wish}"),
         _ => "nothing listens".to_owned(),
     };
-    answer.outcome = Outcome::Rejected {
-        status: None,
-        flags: String::new(),
-        reason,
-    };
+    answer.outcome = Outcome::closed("", reason);
     let addresses: Vec<String> = snapshot
         .listeners
         .keys()

@@ -377,3 +377,29 @@ fn t151_panic_mode_starts_when_all_priorities_lack_capacity() {
             .all(|name| count(&all, name) == 10)
     });
 }
+
+#[test]
+fn explain_says_that_all_endpoints_are_ejected() {
+    let bad = Named::new("bad");
+    bad.answers(500);
+    let outliers =
+        "consecutive5xxErrors: 1, interval: 10s, baseEjectionTime: 60s, maxEjectionPercent: 100";
+    let arguments = ["--outlier-first-ejection", "cap"];
+    let proxy = proxy(&[(&bad, "")], &turns(outliers), &arguments);
+    let outcome = || -> serde_json::Value {
+        let url = format!("http://a.test:{}/", proxy.edge.port());
+        let page = proxy.page(&format!("/explain?format=json&url={url}"));
+        let answer: serde_json::Value = serde_json::from_str(&page).unwrap();
+        answer["outcome"].clone()
+    };
+    assert_eq!(outcome(), serde_json::json!({"kind": "forwarded"}));
+    eventually("it is ejected", || {
+        names(&proxy, "", 1);
+        out(&proxy) == 1.0
+    });
+    let reason = "all requests get 503 UH; the only endpoint may not be used";
+    assert_eq!(
+        outcome(),
+        serde_json::json!({"kind": "unavailable", "reason": reason})
+    );
+}

@@ -420,3 +420,31 @@ fn connections_of_a_removed_listener_are_served_to_their_end() {
     assert!(last.has("connection: close"));
     assert!(client.is_closed());
 }
+
+#[tokio::test]
+async fn service_removed_after_a_listener_gets_no_more_requests() {
+    let origin = Origin::named(Back::H1, "one");
+    let (start, extra) = (Start::new(), free_address());
+    let edge = start.edge();
+    let route = "- {route: [{destination: {host: web.test}}]}";
+    let proxy = start
+        .file("gateway.yaml", gateway(&[edge, extra]))
+        .file("routes.yaml", routes("all", "[a.test]", route))
+        .file(
+            "service.yaml",
+            service("web", Back::H1, &[(origin.address, "v1")]),
+        )
+        .start();
+    let mut client = Client::connect(Front::H1, edge).await;
+    assert_eq!(client.get("/").await.status, 200);
+    proxy.write("gateway.yaml", gateway(&[edge]));
+    until("the listener is closed", async || {
+        Client::try_connect(Front::H1, extra).await.is_err()
+    })
+    .await;
+    proxy.remove("service.yaml");
+    until("the service is unknown", async || {
+        client.get("/").await.status == 503
+    })
+    .await;
+}

@@ -241,3 +241,68 @@ spec: {{address: {}, ports: {{web: {}}}, labels: {{app: {app}}}}}
     answers(&proxy, &["chosen"]).await;
     assert!(other.seen().is_empty());
 }
+
+/// A ServiceEntry of `web.test` with one port, served at an address.
+fn entry(name: &str, port: u16, at: SocketAddr) -> String {
+    let (ip, target) = (at.ip(), at.port());
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: {name}}}\nspec:\n  hosts: [web.test]\n  \
+         resolution: STATIC\n  ports: [{{number: {port}, name: http, protocol: HTTP, targetPort: {target}}}]\n  \
+         endpoints: [{{address: {ip}}}]\n"
+    )
+}
+
+/// A rule that sends requests for a path to a port of a host.
+fn to_port(path: &str, host: &str, port: u16) -> String {
+    format!(
+        "- {{match: [{{uri: {{exact: /{path}}}}}], route: [{{destination: {{host: {host}, port: {{number: {port}}}}}}}]}}\n"
+    )
+}
+
+#[tokio::test]
+async fn ports_of_several_service_entries_lead_to_their_own_endpoints() {
+    let origins = ["one", "two"].map(|name| Origin::named(Back::H1, name));
+    let rules = to_port("one", "web.test", 80) + &to_port("two", "web.test", 8080);
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            routes("all", "[\"*\"]", &rules),
+            entry("first", 80, origins[0].address),
+            entry("second", 8080, origins[1].address),
+        ])
+    });
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    for _ in 0..4 {
+        for name in ["one", "two"] {
+            assert_eq!(client.get(&format!("/{name}")).await.text(), name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn external_name_of_a_known_host_is_an_alias() {
+    let [one, copied] = ["one", "copied"].map(|name| Origin::named(Back::H1, name));
+    let alias = |name: &str, of: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{type: ExternalName, externalName: {of}}}\n"
+        )
+    };
+    let rules = "- {mirror: {host: copies, port: {number: 8080}}, route: [\
+                 {destination: {host: alias, port: {number: 80}}, weight: 50}, {destination: {host: again, port: {number: 80}}, weight: 50}]}";
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            routes("all", "[\"*\"]", rules),
+            entry("first", 80, one.address),
+            entry("second", 8080, copied.address),
+            alias("alias", "web.test"),
+            alias("again", "alias.default.svc.cluster.local"),
+            alias("copies", "web.test"),
+        ])
+    });
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    for _ in 0..10 {
+        assert_eq!(client.get("/").await.text(), "one");
+    }
+    eventually("copies arrive", || copied.seen().len() == 10);
+}

@@ -84,7 +84,8 @@ fn service_of_a_cluster_then_own_namespace_then_age_decides() {
         assert_eq!(text(seen), expected, "{host} from {namespace}");
     }
     let seen = services.find_from(host, "b").unwrap();
-    assert_eq!(seen.ports(), [(8003, "http")]);
+    // ports are joined, those of the oldest first
+    assert_eq!(seen.ports(), [(8003, "http"), (8004, "http")]);
 }
 
 #[test]

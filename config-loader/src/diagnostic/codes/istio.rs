@@ -166,7 +166,7 @@ codes! {
     GW202 Error "a server's host is a domain name, a wildcard or an IP address";
     GW203 Error "a wildcard is `*`, or `*.` and a name";
     GW204 Error "a server of protocol HTTPS or TLS has tls";
-    GW205 Error "tls of a plaintext HTTP server only has httpsRedirect";
+    GW205 Error "tls of a plaintext HTTP server has no mode and no certificates";
     GW206 Error "a server of another protocol has no tls";
     GW207 Warning "httpsRedirect only acts on HTTP servers";
     GW208 Error "ISTIO_MUTUAL comes without serverCertificate";
@@ -250,6 +250,11 @@ codes! {
     VS310 Warning "a tcp match at a gateway has no conditions but its port and its gateways";
     VS311 Warning "an http match with gateways has no sourceLabels and no sourceNamespace";
     VS312 Warning "an operator in a header value has values here, not only in Envoy";
+    VS313 Warning "a path to match begins with a slash";
+    VS314 Warning "a method to match is in upper case";
+    VS315 Warning "a perTryTimeout is shorter than the timeout of its rule";
+    VS316 Warning "the percentage of a mirror is 0, or at least 0.0001";
+    VS317 Warning "the percent of a delay is at most 100";
     SC313 Warning "tls of an ingress listener terminates TLS";
     DR301 Warning "warmupDurationSecs is deprecated";
     DR302 Warning "LEAST_CONN is deprecated";
@@ -263,6 +268,7 @@ codes! {
     GW303 Error "a certificate hash is a SHA-256";
     GW304 Warning "TLS is spoken from 1.2 on";
     GW305 Warning "serverCertificate and privateKey come together";
+    GW306 Warning "tls of a plaintext HTTP server only has httpsRedirect";
     PA301 Error "portLevelMtls comes with a selector";
     SE301 Warning "a host of a ServiceEntry has no partial wildcard";
     SE302 Warning "hosts that share an address have no TLS port";
@@ -270,6 +276,6 @@ codes! {
     SE304 Warning "a targetPort comes with another resolution than NONE";
     SC301 Warning "egressProxy is deprecated";
     WE301 Error "the weight of a WorkloadEntry is not negative";
-    WE302 Error "a locality is `region`, `region/zone` or `region/zone/subzone`";
+    WE302 Warning "a locality is `region`, `region/zone` or `region/zone/subzone`";
     WE303 Warning "a WorkloadEntry with a network has an address";
 }

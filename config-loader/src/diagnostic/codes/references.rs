@@ -44,6 +44,14 @@ codes! {
     X317 Warning "a port of a host has one protocol in all ServiceEntries of a namespace";
     X318 Note "a subset by labels of pods is known to have endpoints";
     X319 Note "a host whose server asks for client certificates is not also in a wildcard of a server that does not";
+    X320 Warning "ServiceEntries of one namespace give a host the same addresses and exportTo";
+    X321 Warning "a GlobalTrafficPolicy is for a service of at most 64 clusters";
+    X322 Warning "traffic shifts that meet at a rule have at most 64 combinations of matchers";
+    X323 Warning "a VirtualService without hosts is named by a rule that delegates";
+    X324 Warning "DestinationRules that are merged do not say the same twice";
+    X325 Warning "a Gateway that a VirtualService names serves one of its hosts";
+    X326 Warning "an HTTP server of a Gateway has a port that --export-listener names";
+    X327 Warning "an alias (a Service of type ExternalName) leads to a host that is no alias, over at most 8 others";
     X330 Warning "a workload has one PeerAuthentication of each level";
     X331 Warning "a port of portLevelMtls is a target port of a service of the workload";
     X332 Warning "a DestinationRule sends no plain text to workloads that require mutual TLS";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use super::{Destination, GatewayRef, HttpRule, Lined};
-use crate::resource::ExportTo;
+use crate::resource::{Age, ExportTo, Object};
 use crate::span::Line;
 
 /// A checked VirtualService.
@@ -37,6 +37,20 @@ impl VirtualService {
         self.gateways
             .iter()
             .any(|gateway| gateway.value == GatewayRef::Mesh)
+    }
+}
+
+impl Object<VirtualService> {
+    /// Order among the VirtualServices that a namespace sees: private ones first, then objects exported to certain namespaces,
+    /// then public ones; the oldest first.
+    pub fn precedence(&self) -> (u8, Age<'_>) {
+        let own = &self.id.namespace;
+        let rank = match &self.spec.export_to {
+            ExportTo::Namespaces(seen) if seen.iter().all(|namespace| namespace == own) => 0,
+            ExportTo::Namespaces(_) | ExportTo::NoNamespace => 1,
+            ExportTo::All => 2,
+        };
+        (rank, self.age())
     }
 }
 

@@ -9,7 +9,7 @@ use super::Check;
 use super::shared;
 use crate::diagnostic::codes::istio::{
     GW187, GW188, GW189, GW190, GW191, GW192, GW193, GW194, GW195, GW196, GW197, GW204, GW205,
-    GW206, GW207, GW301,
+    GW206, GW207, GW301, GW306,
 };
 use crate::diagnostic::{Code, suggest};
 use crate::raw::{self, Field};
@@ -271,13 +271,19 @@ fn tls_fits(raw: &raw::istio::Server, protocol: Protocol, span: Span, check: &mu
     };
     if protocol.is_http() {
         for (name, location) in server_tls::settings(tls) {
-            check
-                .error(
-                    GW205,
-                    location,
-                    format!("`{name}` in tls on a plaintext HTTP port"),
-                )
-                .help("write `protocol: HTTPS`, or leave `httpsRedirect` alone");
+            let is_refused = match name {
+                "mode" => shared::text(&tls.mode).is_some_and(|mode| mode != "PASSTHROUGH"),
+                "caCertificates" | "privateKey" | "serverCertificate" => true,
+                _ => false,
+            };
+            let found = if is_refused {
+                let message = format!("`{name}` in tls on a plaintext HTTP port");
+                check.error(GW205, location, message)
+            } else {
+                let message = format!("`{name}` has no effect on a plaintext HTTP port");
+                check.warning(GW306, location, message)
+            };
+            found.help("write `protocol: HTTPS`, or leave `httpsRedirect` alone");
         }
         return;
     }

@@ -190,11 +190,12 @@ fn locality(field: &Field<String>, check: &mut Check<'_>) -> Locality {
     };
     let parts: Vec<&str> = text.split('/').collect();
     if parts.len() > 3 || parts.iter().any(|part| part.is_empty()) {
+        let message = format!("`{text}` is not a locality; its first three parts count");
         check
-            .error(WE302, field.span(), format!("`{text}` is not a locality"))
+            .warning(WE302, field.span(), message)
             .help("write `region`, `region/zone` or `region/zone/subzone`");
     }
-    Locality::parse(text)
+    Locality::parse(&parts[..parts.len().min(3)].join("/"))
 }
 
 #[cfg(test)]
@@ -225,14 +226,16 @@ mod tests {
             ("address: a.com\nlabels: {'a b': c}", Some("CM014 6")),
             ("address: a.com\nweight: -1", Some("WE301 6")),
             ("address: a.com\nlocality: a/b/c", None),
-            ("address: a.com\nlocality: a//c", Some("WE302 6")),
-            ("address: a.com\nlocality: a/b/c/d", Some("WE302 6")),
         ] {
             let expected: Vec<String> = code.map(|code| format!("E {code}")).into_iter().collect();
             let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
             check("WorkloadEntry", &[(body, &expected)]);
         }
         check("WorkloadEntry", &[("network: n1", &["W WE303 5"])]);
+        for locality in ["a//c", "a/b/c/d"] {
+            let body = format!("address: a.com\nlocality: {locality}");
+            check("WorkloadEntry", &[(&body, &["W WE302 6"])]);
+        }
     }
 
     #[test]

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::resolver::destinations;
-use crate::Fleet;
+use super::resolver::{Resolver, destinations};
 use crate::catalog::{DefaultDomain, HostIndex, differences, hostname, slices_of_changed};
 use crate::diagnostic::Diagnostic;
 use crate::kind::Name;
-use crate::resource::istio::{DestinationRule, HttpAction, VirtualService};
+use crate::resource::istio::{Destination, DestinationRule, HttpAction, VirtualService};
 use crate::resource::{Object, Objects, ResourceSet};
 
 /// The findings about the objects of one kind. An object without findings has no entry.
@@ -139,8 +138,12 @@ impl Touched {
     }
 
     /// Whether the change touches a VirtualService: its gateways, hosts of its destinations, or its delegates.
-    pub(super) fn has_routes(&self, object: &Object<VirtualService>, fleet: &Fleet) -> bool {
-        let (naming, namespace) = (&fleet.naming, &object.id.namespace);
+    pub(super) fn has_routes(
+        &self,
+        object: &Object<VirtualService>,
+        resolver: Resolver<'_>,
+    ) -> bool {
+        let (naming, namespace) = (resolver.naming, &object.id.namespace);
         let is_host = |host: &Arc<str>| {
             let of_cluster_set = || match naming.default_domain {
                 DefaultDomain::Cluster => None,
@@ -148,6 +151,10 @@ impl Touched {
             };
             self.has(&naming.complete(host, namespace), &naming.domain)
                 || of_cluster_set().is_some_and(|host| self.has(&host, &naming.domain))
+        };
+        let is_alias = |to: &Destination| {
+            let mut names = resolver.aliases(object, to).into_iter();
+            names.any(|name| self.has(&name, &naming.domain))
         };
         let delegates = || {
             let mut rules = object.spec.http.iter();
@@ -158,12 +165,18 @@ impl Touched {
         };
         self.any_host
             || self.gateways
-            || !self.hosts.is_empty() && destinations(object).any(|to| is_host(&to.host))
+            || !self.hosts.is_empty()
+                && destinations(object).any(|to| is_host(&to.host) || is_alias(to))
             || !self.virtual_services.is_empty() && delegates()
     }
 
     /// Whether the change touches a DestinationRule: its host.
     pub(super) fn has_rule(&self, object: &Object<DestinationRule>, domain: &str) -> bool {
-        self.any_host || !self.hosts.is_empty() && self.has(&object.full_host(domain), domain)
+        let host = object.full_host(domain);
+        let covers = || {
+            let mut hosts = self.hosts.iter();
+            host.starts_with('*') && hosts.any(|(touched, _)| hostname::is_subset(touched, &host))
+        };
+        self.any_host || !self.hosts.is_empty() && (self.has(&host, domain) || covers())
     }
 }

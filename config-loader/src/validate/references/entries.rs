@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use super::finding::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
-use crate::diagnostic::codes::references::X317;
+use crate::diagnostic::codes::references::{X317, X320};
 use crate::resource::istio::{Protocol, ServiceEntry, ServiceEntryPort};
 use crate::resource::{Object, ResourceSet};
+use crate::span::Line;
 
 /// A port of a host, by namespace, host and number.
 type Key<'a> = (&'a str, String, u16);
@@ -20,6 +21,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
         .map(|object| &**object)
         .collect();
     by_age.sort_by(|a, b| a.age().cmp(&b.age()));
+    check_whole_host(&by_age, found);
     let mut first: HashMap<Key<'_>, (&Object<ServiceEntry>, &ServiceEntryPort)> = HashMap::new();
     for object in by_age {
         let mut told: Vec<u16> = Vec::new(); // once for each port, however many hosts have it
@@ -36,6 +38,48 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
             }
         }
     }
+}
+
+/// Addresses and `exportTo` of a host are those of the oldest ServiceEntry of the namespace.
+fn check_whole_host(by_age: &[&Object<ServiceEntry>], found: &mut Vec<Diagnostic>) {
+    let mut first: HashMap<(&str, String), &Object<ServiceEntry>> = HashMap::new();
+    for object in by_age {
+        let hosts = object.spec.hosts.iter();
+        let mut owners = hosts.filter_map(|host| {
+            let name = hostname::canonical(&host.value).into_owned();
+            let owner = *first.entry((&*object.id.namespace, name)).or_insert(object);
+            let fields = [
+                (
+                    "spec.addresses",
+                    owner.spec.addresses != object.spec.addresses,
+                ),
+                (
+                    "spec.exportTo",
+                    owner.spec.export_to != object.spec.export_to,
+                ),
+            ];
+            let other = fields.into_iter().find(|(_, differs)| *differs)?;
+            Some((host, owner, other.0))
+        });
+        // once for each object, however many hosts it shares
+        if let Some((host, owner, field)) = owners.next() {
+            let name = &host.value;
+            let message = format!(
+                "`{name}` has the {} of {}, not these",
+                short(field),
+                owner.id
+            );
+            let mut diagnostic = warning(object, X320, host.line, field.to_owned(), message);
+            diagnostic.help("the oldest ServiceEntry decides: write the same in all of them");
+            diagnostic.related(location(owner, Line(0)), "this one is older and counts");
+            found.push(diagnostic);
+        }
+    }
+}
+
+/// The name of a field, without its path.
+fn short(field: &str) -> &str {
+    field.rsplit('.').next().unwrap_or(field)
 }
 
 /// Whether a port that has these protocols is served in one way.

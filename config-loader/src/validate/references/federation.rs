@@ -10,8 +10,8 @@ use super::finding::warning;
 use super::pools;
 use super::rules::Rules;
 use super::served::{Served, served};
-use crate::catalog::PossibleClient;
-use crate::diagnostic::codes::references::{X293, X294, X295, X297, X307, X311};
+use crate::catalog::{POOLS_MAX, PossibleClient};
+use crate::diagnostic::codes::references::{X293, X294, X295, X297, X307, X311, X321};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kinds::MCS_API;
 use crate::resource::core::{Service, ServicePort};
@@ -41,6 +41,7 @@ pub(super) fn check(
         check_targets(policy, service, clusters, found);
         check_own(policy, clusters, found);
         check_weights(policy, found);
+        check_count(policy, service, found);
         pools::check((rules, client), policy, service, clusters, found);
     }
     let imports = &set.service_imports;
@@ -64,6 +65,19 @@ fn unknown_service(policy: &Policy) -> Diagnostic {
         "a policy has the name and the namespace of a Service, a ServiceImport or a Destination",
     );
     diagnostic
+}
+
+/// Clusters beyond the limit get no requests.
+fn check_count(policy: &Policy, service: &Served<'_>, found: &mut Vec<Diagnostic>) {
+    let count = service.clusters.len() + usize::from(service.is_native);
+    if count > POOLS_MAX && policy.spec.balancing != ClusterBalancing::Locality {
+        let name = &policy.id.name;
+        let message =
+            format!("{count} clusters serve `{name}`: those beyond {POOLS_MAX} get no requests");
+        let mut diagnostic = warning(policy, X321, Line(0), "spec.targets".to_owned(), message);
+        diagnostic.help("export the service from fewer clusters");
+        found.push(diagnostic);
+    }
 }
 
 /// The local cluster is what a FailOver begins with, and no backup.

@@ -62,6 +62,15 @@ const FILES: &[&[&str]] = &[
         "{kind: VirtualService, apiVersion: networking.istio.io/v1, metadata: {name: part, namespace: a}, spec: {hosts: [x.example], gateways: [edge], http: [{route: [{destination: {host: weeb, subset: v1}}]}]}}",
     ],
     &[
+        "{kind: Service, apiVersion: v1, metadata: {name: alias, namespace: a}, spec: {type: ExternalName, externalName: web.a.svc.cluster.local}}",
+        "{kind: Service, apiVersion: v1, metadata: {name: alias, namespace: a}, spec: {type: ExternalName, externalName: y.example, ports: [{port: 81}]}}",
+        "{kind: Service, apiVersion: v1, metadata: {name: alias, namespace: a}, spec: {type: ExternalName, externalName: alias.a.svc.cluster.local}}",
+    ],
+    &[
+        "{kind: VirtualService, apiVersion: networking.istio.io/v1, metadata: {name: to-alias, namespace: a}, spec: {hosts: [z.example], gateways: [edge], http: [{route: [{destination: {host: alias, subset: v1, port: {number: 80}}}]}]}}",
+        "{kind: VirtualService, apiVersion: networking.istio.io/v1, metadata: {name: to-alias, namespace: a}, spec: {hosts: [z.example], gateways: [edge, other], http: [{route: [{destination: {host: alias}}]}]}}",
+    ],
+    &[
         "{kind: ServiceImport, apiVersion: multicluster.x-k8s.io/v1alpha1, metadata: {name: web, namespace: a}, spec: {type: ClusterSetIP, ips: [10.9.0.1], ports: [{port: 80}]}}",
         "{kind: ServiceImport, apiVersion: flomesh.io/v1alpha1, metadata: {name: web, namespace: a}, spec: {ports: [{port: 80, endpoints: [{clusterKey: default/default/default/c2, target: {ip: 10.1.1.1, port: 80, path: /c2}}]}]}}",
     ],

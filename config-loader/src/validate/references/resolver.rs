@@ -46,8 +46,22 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The full host of a destination.
+    /// The full host of a destination; for an alias its target host.
     pub(super) fn host<'h>(&self, object: &Vs, destination: &'h Destination) -> Cow<'h, str> {
+        let host = self.named_host(object, destination);
+        match self.services.behind_alias(&host, self.namespace(object)) {
+            Some(behind) => Cow::Owned(behind),
+            None => host,
+        }
+    }
+
+    /// The names that a destination is an alias of, directly or not.
+    pub(super) fn aliases(&self, object: &Vs, destination: &Destination) -> Vec<String> {
+        let host = self.named_host(object, destination);
+        self.services.aliases(&host, self.namespace(object))
+    }
+
+    fn named_host<'h>(&self, object: &Vs, destination: &'h Destination) -> Cow<'h, str> {
         let namespace = self.namespace(object);
         let is_host = |host: &str| self.services.has(host, namespace);
         self.naming

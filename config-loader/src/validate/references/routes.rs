@@ -9,7 +9,7 @@ use super::implicit_ports::count;
 use super::resolver::{Resolver, is_at_gateway};
 use super::rules::{Rules, Sent};
 use crate::catalog::{Seen, hostname};
-use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281, X303};
+use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281, X303, X325};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kind::{Kind, ObjectRef};
 use crate::resource::istio::{
@@ -130,7 +130,7 @@ impl<'a> Routes<'a> {
             None => return self.unknown_service(object, destination, &host, path),
         };
         let ports = service.ports();
-        if service.has_dialled_address() && is_at_gateway(object) {
+        if service.has_dialled_address(destination.port) && is_at_gateway(object) {
             let message = format!(
                 "`{}` has resolution NONE, and a gateway does not know where its clients dialled; requests will get 502 NR",
                 destination.host
@@ -275,6 +275,9 @@ impl<'a> Routes<'a> {
         if spec.is_for_mesh() || existing.is_empty() {
             return;
         }
+        if existing.len() > 1 {
+            self.check_idle_gateways(object);
+        }
         for (index, host) in spec.hosts.iter().enumerate() {
             let full = self
                 .resolver
@@ -302,6 +305,32 @@ impl<'a> Routes<'a> {
             diagnostic.help(format!(
                 "the gateway serves {}",
                 self.gateways.hosts(existing[0]).join(", ")
+            ));
+            self.found.push(diagnostic);
+        }
+    }
+
+    /// Each of several gateways must serve one of the hosts.
+    fn check_idle_gateways(&mut self, object: &Vs) {
+        let naming = self.resolver.naming;
+        for (index, gateway) in object.spec.gateways.iter().enumerate() {
+            let GatewayRef::Named(name) = &gateway.value else {
+                continue;
+            };
+            let mut hosts = object.spec.hosts.iter();
+            let serves_one = hosts.any(|host| {
+                let host = naming.complete(&host.value, &object.id.namespace);
+                self.gateways.serves(name, &host, &object.id.namespace)
+            });
+            if serves_one || !self.set.gateways.contains_key(name) {
+                continue;
+            }
+            let message = format!("gateway `{name}` serves none of the hosts");
+            let field = format!("spec.gateways[{index}]");
+            let mut diagnostic = warning(object, X325, gateway.line, field, message);
+            let hosts = self.gateways.hosts(name).join(", ");
+            diagnostic.help(format!(
+                "the gateway serves {hosts}; remove it from the list, or add a host to it"
             ));
             self.found.push(diagnostic);
         }
@@ -375,7 +404,7 @@ fn check_port(known_ports: &[(u16, &str)], destination: &Destination) -> Option<
     }
 }
 
-/// In the mesh a host belongs to the oldest VirtualService that names it.
+/// In the mesh a host belongs to the first visible VirtualService that names it.
 pub(super) fn check_owners(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
     let mut claims: HashMap<Cow<'_, str>, Vec<(&Vs, usize)>> =
         HashMap::with_capacity(set.virtual_services.len());
@@ -390,13 +419,12 @@ pub(super) fn check_owners(set: &ResourceSet, domain: &str, found: &mut Vec<Diag
         }
     }
     for claims in claims.values_mut().filter(|claims| claims.len() > 1) {
-        claims.sort_by(|(a, _), (b, _)| a.age().cmp(&b.age()));
+        claims.sort_by(|(a, _), (b, _)| a.precedence().cmp(&b.precedence()));
         let mut owners: Vec<(&Vs, usize)> = Vec::new();
         for (object, index) in claims.iter().copied() {
-            let sees = |a: &Vs, b: &Vs| a.spec.export_to.includes(&b.id.namespace);
-            let taken = owners
-                .iter()
-                .find(|(owner, _)| sees(owner, object) || sees(object, owner));
+            let mut earlier = owners.iter();
+            let taken =
+                earlier.find(|(owner, _)| owner.spec.export_to.covers(&object.spec.export_to));
             let Some((owner, at)) = taken else {
                 owners.push((object, index));
                 continue;

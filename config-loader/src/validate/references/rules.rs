@@ -102,7 +102,7 @@ pub(super) fn check(rule: CheckedRule<'_>, suggestions: &mut usize, found: &mut 
     check_subsets(rule, found);
 }
 
-/// A rule must be for a host that there is. What a wildcard matches is not known from files.
+/// A rule must be for a host that there is, or a wildcard that matches one.
 fn check_host(rule: CheckedRule<'_>, suggestions: &mut usize, found: &mut Vec<Diagnostic>) {
     let CheckedRule {
         object,
@@ -115,13 +115,17 @@ fn check_host(rule: CheckedRule<'_>, suggestions: &mut usize, found: &mut Vec<Di
     // that of clusters together may be said by what is not read here, such as the imports of another cluster
     let within = hostname::of_domain(host, domain);
     let is_known = |host: &str| services.find(host).is_some();
-    if host.starts_with('*')
-        || is_known(host)
-        || within.is_some_and(|of_cluster| is_known(&of_cluster))
-    {
+    let covers_one = || {
+        let mut known = services.iter();
+        host.starts_with('*') && known.any(|(known, _)| hostname::is_subset(known, host))
+    };
+    if is_known(host) || covers_one() || within.is_some_and(|of_cluster| is_known(&of_cluster)) {
         return;
     }
-    let message = format!("`{written}` is not a known service: this rule has no effect");
+    let message = match host.starts_with('*') {
+        false => format!("`{written}` is not a known service: this rule has no effect"),
+        true => format!("`{written}` matches no known service: this rule has no effect"),
+    };
     let (line, field) = (object.spec.host_line, "spec.host".to_owned());
     let mut diagnostic = warning(object, X316, line, field, message);
     *suggestions += 1;

@@ -637,3 +637,141 @@ fn younger_virtual_service_that_repeats_an_older_one_is_reported_with_both_place
         }
     }
 }
+
+/// Codes and fields of the findings about objects, each written as `Kind namespace/name spec`, that only a whole set shows.
+fn codes(objects: &[&str]) -> Vec<String> {
+    let mut text = String::new();
+    for (number, object) in (1_u16..).zip(objects) {
+        let mut words = object.splitn(3, ' ');
+        let mut word = || words.next().expect("kind, name and spec");
+        let (kind, name, spec) = (word(), word(), word());
+        let (namespace, name) = name.split_once('/').expect("namespace and name");
+        let version = match kind {
+            "Service" => "v1",
+            "GlobalTrafficPolicy" | "ServiceImport" => "flomesh.io/v1alpha1",
+            _ => "networking.istio.io/v1",
+        };
+        text += &format!(
+            "---\n{{apiVersion: {version}, kind: {kind}, metadata: {{name: {name}, namespace: {namespace}, \
+             creationTimestamp: '{}-01-01T00:00:00Z'}}, spec: {spec}}}\n",
+            2000 + number
+        );
+    }
+    let mut found = Diagnostics::default();
+    load_bytes("a.yaml", text.as_bytes(), &mut found);
+    let found = found.into_sorted().into_iter();
+    let found = found.filter(|found| found.code.0.starts_with('X') && found.code.0 != "X275");
+    found
+        .map(|found| format!("{} {}", found.code, found.field))
+        .collect()
+}
+
+#[test]
+fn endless_aliases_are_found() {
+    let alias = |name: &str, of: &str| {
+        format!("Service ns/{name} {{type: ExternalName, externalName: {of}.ns.svc.cluster.local}}")
+    };
+    let (a, b, c) = (alias("a", "b"), alias("b", "a"), alias("c", "web"));
+    let web = "Service ns/web {ports: [{name: http, port: 80}]}";
+    assert_eq!(
+        codes(&[&a, &b]),
+        ["X327 spec.externalName", "X327 spec.externalName"]
+    );
+    assert_eq!(codes(&[&c, web]), [""; 0]);
+    let to_c = "VirtualService ns/r {hosts: [a.com], http: [{route: [{destination: {host: c, port: {number: 81}}}]}]}";
+    assert_eq!(
+        codes(&[&c, web, to_c]),
+        ["X277 spec.http[0].route[0].destination.port"]
+    );
+}
+
+#[test]
+fn service_entries_of_one_host_agree() {
+    let entry = |name: &str, port: u16, more: &str| {
+        format!(
+            "ServiceEntry ns/{name} {{hosts: [x.test], ports: [{{number: {port}, name: http, protocol: HTTP}}], resolution: DNS{more}}}"
+        )
+    };
+    let (one, two) = (entry("one", 80, ""), entry("two", 81, ""));
+    assert_eq!(codes(&[&one, &two]), [""; 0]);
+    let two = entry("two", 81, ", exportTo: [.]");
+    assert_eq!(codes(&[&one, &two]), ["X320 spec.exportTo"]);
+    let two = entry("two", 81, ", addresses: [10.0.0.1]");
+    assert_eq!(codes(&[&one, &two]), ["X320 spec.addresses"]);
+    let route = "VirtualService ns/r {hosts: [a.com], http: [{route: [{destination: {host: x.test, port: {number: 81}}}]}]}";
+    assert_eq!(codes(&[&one, &entry("two", 81, ""), route]), [""; 0]);
+}
+
+#[test]
+fn objects_without_effect_are_found() {
+    let web = "Service ns/web {ports: [{name: http, port: 80}]}";
+    let lent = "VirtualService ns/lent {http: [{directResponse: {status: 200}}]}";
+    assert_eq!(codes(&[lent]), ["X323 spec.hosts"]);
+    let root = "VirtualService ns/root {hosts: [a.com], http: [{delegate: {name: lent}}]}";
+    assert_eq!(codes(&[lent, root]), [""; 0]);
+    let rule = |name: &str, rest: &str| format!("DestinationRule ns/{name} {{host: web, {rest}}}");
+    let policy = "trafficPolicy: {loadBalancer: {simple: RANDOM}}";
+    let (first, second) = (rule("a", policy), rule("b", policy));
+    assert_eq!(codes(&[web, &first, &second]), ["X324 spec.trafficPolicy"]);
+    let of_others = second.replace("{host", "{exportTo: [.], host");
+    assert_eq!(codes(&[web, &first, &of_others]), [""; 0]);
+    let subsets = "subsets: [{name: v1}, {name: v2}]";
+    let (first, second) = (rule("a", "subsets: [{name: v2}]"), rule("b", subsets));
+    assert_eq!(
+        codes(&[web, &first, &second]),
+        ["X324 spec.subsets[1].name"]
+    );
+    let wide = |host: &str| format!("DestinationRule ns/w {{host: '{host}', {policy}}}");
+    assert_eq!(codes(&[web, &wide("*.ns.svc.cluster.local")]), [""; 0]);
+    assert_eq!(codes(&[web, &wide("*.other.test")]), ["X316 spec.host"]);
+}
+
+#[test]
+fn each_gateway_of_a_list_serves_a_host() {
+    let gateway = |name: &str, host: &str| {
+        format!(
+            "Gateway ns/{name} {{servers: [{{port: {{number: 80, name: http, protocol: HTTP}}, hosts: ['{host}']}}]}}"
+        )
+    };
+    let route = "VirtualService ns/r {hosts: [a.com], gateways: [one, two], http: [{directResponse: {status: 200}}]}";
+    assert_eq!(
+        codes(&[&gateway("one", "*"), &gateway("two", "b.com"), route]),
+        ["X325 spec.gateways[1]"]
+    );
+    assert_eq!(
+        codes(&[&gateway("one", "*.com"), &gateway("two", "a.com"), route]),
+        [""; 0]
+    );
+}
+
+#[test]
+fn private_virtual_service_comes_before_public_ones() {
+    let route = |name: &str, more: &str| {
+        format!(
+            "VirtualService ns/{name} {{hosts: [a.com]{more}, http: [{{directResponse: {{status: 200}}}}]}}"
+        )
+    };
+    let (public, private) = (route("public", ""), route("private", ", exportTo: [.]"));
+    assert_eq!(codes(&[&public, &private]), [""; 0]);
+    assert_eq!(
+        codes(&[&public, &route("other", "")]),
+        ["X281 spec.hosts[0]"]
+    );
+}
+
+#[test]
+fn service_of_too_many_clusters_is_found() {
+    let import = |clusters: usize| {
+        let endpoints = (0..clusters).map(|number| {
+            format!("{{clusterKey: r/z/g/c{number}, target: {{host: '', ip: 10.0.0.1, port: 80, path: ''}}}}")
+        });
+        let endpoints: Vec<String> = endpoints.collect();
+        format!(
+            "ServiceImport ns/web {{ports: [{{name: http, port: 80, endpoints: [{}]}}]}}",
+            endpoints.join(", ")
+        )
+    };
+    let policy = "GlobalTrafficPolicy ns/web {lbType: ActiveActive}";
+    assert_eq!(codes(&[&import(64), policy]), [""; 0]);
+    assert_eq!(codes(&[&import(65), policy]), ["X321 spec.targets"]);
+}

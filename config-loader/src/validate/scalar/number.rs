@@ -32,15 +32,16 @@ pub fn percent(field: &Field<f64>, code: Code, check: &mut Check<'_>) -> Option<
     if value == 0.0 || (0.0001..=100.0).contains(&value) {
         return Some(Percent::new(value));
     }
-    let found = check.error(
-        code,
-        field.span(),
-        format!("{value} percent is outside 0..100"),
-    );
     if value > 0.0 && value < 0.0001 {
-        found.help("the smallest share above 0 is 0.0001 percent");
+        let message = format!("{value} percent is less than one request in a million");
+        check
+            .error(code, field.span(), message)
+            .help("the smallest share above 0 is 0.0001 percent");
     } else {
-        found.help("write a number from 0 to 100");
+        let message = format!("{value} percent is outside 0..100");
+        check
+            .error(code, field.span(), message)
+            .help("write a number from 0 to 100");
     }
     None
 }

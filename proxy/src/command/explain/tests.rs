@@ -146,3 +146,22 @@ fn json_has_all_fields_of_the_text() {
         "add"
     );
 }
+
+#[test]
+fn server_without_its_secret_serves_nothing() {
+    let arguments = [
+        "--labels",
+        "istio=ingressgateway",
+        "GET",
+        "https://a.example/",
+    ];
+    let answer = explain_with("https", &arguments);
+    assert!(!answer.outcome.is_served());
+    let why = "the server has no certificate that can be used, so that TLS handshakes fail; see `strait check`";
+    let json = serde_json::to_value(&answer).unwrap();
+    assert_eq!(json["outcome"]["kind"], "rejected");
+    assert_eq!(json["outcome"]["reason"], why);
+    let text = text::render(&answer, Detail::Brief);
+    let expected = format!("outcome       not accepted: {why}\n");
+    assert!(text.contains(&expected), "{text}");
+}

@@ -154,11 +154,8 @@ fn at(ip: IpAddr, port: u16) -> Workload {
 
 fn port(number: u16, protocol: Protocol, carries: Carries) -> Port {
     Port {
-        number,
-        name: String::new(),
         protocol,
-        target: number,
-        carries_paths: true,
         carries,
+        ..Port::undeclared(number)
     }
 }

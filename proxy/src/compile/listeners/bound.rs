@@ -24,17 +24,9 @@ impl Bound<'_> {
         format!("{}/{}/{port}", gateway.namespace, gateway.name)
     }
 
-    /// Whether other clusters are served what is exported here: by every server that carries requests, unless the proxy was
-    /// told by which.
+    /// Whether other clusters are served what is exported here.
     pub(in crate::compile) fn serves_exports(&self, identity: &Identity) -> bool {
-        let server = self.server;
-        let wanted = &identity.export_listeners;
-        let is_wanted = |one: &ExportListener| match one {
-            ExportListener::Name(name) => *name == *server.port_name,
-            ExportListener::Port(port) => *port == server.port,
-        };
-        (server.protocol.is_http() || server.protocol == Protocol::Https)
-            && (wanted.is_empty() || wanted.iter().any(is_wanted))
+        serves_exports(self.server, identity)
     }
 
     /// Whether a VirtualService is bound to it, and it lets some host of that in.
@@ -51,6 +43,17 @@ impl Bound<'_> {
     pub(in crate::compile) fn provenance(&self) -> Provenance {
         provenance_of(self.gateway.as_ref(), self.server.line.0)
     }
+}
+
+/// Whether a server serves other clusters what is exported: every one that carries requests, unless the proxy was told which.
+pub(in crate::compile) fn serves_exports(server: &Server, identity: &Identity) -> bool {
+    let wanted = &identity.export_listeners;
+    let is_wanted = |one: &ExportListener| match one {
+        ExportListener::Name(name) => *name == *server.port_name,
+        ExportListener::Port(port) => *port == server.port,
+    };
+    (server.protocol.is_http() || server.protocol == Protocol::Https)
+        && (wanted.is_empty() || wanted.iter().any(is_wanted))
 }
 
 /// The hosts of a VirtualService that a server takes: of each pair the more specific name, if one covers the other.

@@ -28,7 +28,6 @@ use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::route::{Conditions, Rule, Table, TextMatch};
 use crate::snapshot::{Addresses, HttpHosts, ListenerKey, Route, VirtualHost};
-use config_loader::catalog::DefaultDomain;
 
 /// A VirtualService at a server, as far as one host is concerned.
 pub(in crate::compile) struct Attached<'a> {
@@ -43,9 +42,12 @@ pub(in crate::compile) struct HostParts<'a> {
     pub attached: Vec<Attached<'a>>,
     /// The server that redirects every request of this host to https.
     pub redirect: Option<Provenance>,
+    /// Whether such a server has the host itself.
+    pub is_of_server: bool,
 }
 
-/// Every host of a listener with its rules. Rules for a service's own host apply to its `aliases` too, unless a
+/// Every host of a listener with its rules: those of the first server come first, and of one server those of the VirtualServices
+/// in the order of their precedence. Rules for a service's own host apply to its `aliases` too, unless a
 /// VirtualService names the alias.
 pub(in crate::compile) fn hosts<'a>(
     servers: &'a [Bound<'_>],
@@ -61,8 +63,8 @@ pub(in crate::compile) fn hosts<'a>(
         hosts.map(|host| &*host.value).collect()
     });
     let mut hosts: BTreeMap<Arc<str>, HostParts<'_>> = BTreeMap::new();
-    for object in virtual_services {
-        for bound in servers {
+    for (number, bound) in servers.iter().enumerate() {
+        for object in virtual_services {
             if !object
                 .spec
                 .gateways
@@ -83,7 +85,7 @@ pub(in crate::compile) fn hosts<'a>(
             });
             for host in served.into_iter().chain(further) {
                 let parts = hosts.entry(host).or_default();
-                parts.attach(object, &bound.reference);
+                parts.attach(object, (&bound.reference, number == 0));
                 parts.redirect_by(bound);
             }
         }
@@ -91,7 +93,9 @@ pub(in crate::compile) fn hosts<'a>(
     for bound in servers.iter().filter(|bound| bound.server.https_redirect) {
         for host in &bound.server.hosts {
             let name = host.host.to_ascii_lowercase();
-            hosts.entry(name.into()).or_default().redirect_by(bound);
+            let parts = hosts.entry(name.into()).or_default();
+            parts.redirect_by(bound);
+            parts.is_of_server = true;
         }
     }
     hosts
@@ -120,15 +124,27 @@ fn lets_in(server: &Server, object: &Object<VirtualService>, host: &str) -> bool
 }
 
 impl<'a> HostParts<'a> {
-    fn attach(&mut self, object: &'a Arc<Object<VirtualService>>, gateway: &'a GatewayRef) {
-        // services come one after the other, so only the last one can be there already
-        match self.attached.last_mut() {
-            Some(last) if Arc::ptr_eq(last.object, object) => {
-                if !last.gateways.contains(&gateway) {
-                    last.gateways.push(gateway);
+    /// Notes a VirtualService of a server. One counts where it comes first.
+    fn attach(
+        &mut self,
+        object: &'a Arc<Object<VirtualService>>,
+        (gateway, of_first): (&'a GatewayRef, bool),
+    ) {
+        // of one server they come one after the other
+        let known = match of_first {
+            true => self.attached.last_mut(),
+            false => {
+                let mut attached = self.attached.iter_mut();
+                attached.find(|one| Arc::ptr_eq(one.object, object))
+            }
+        };
+        match known.filter(|known| Arc::ptr_eq(known.object, object)) {
+            Some(known) => {
+                if !known.gateways.contains(&gateway) {
+                    known.gateways.push(gateway);
                 }
             }
-            _ => self.attached.push(Attached {
+            None => self.attached.push(Attached {
                 object,
                 gateways: vec![gateway],
             }),
@@ -172,6 +188,7 @@ impl HostCompiler<'_> {
         });
         let virtual_hosts: Vec<Arc<VirtualHost>> = parts
             .into_iter()
+            .filter(|(_, parts)| self.is_served(parts))
             .map(|(name, parts)| self.virtual_host(name, &parts, clusters))
             .collect();
         let addresses = addresses(&virtual_hosts, clusters);
@@ -204,6 +221,9 @@ impl HostCompiler<'_> {
         };
         let mut numbers = BTreeMap::new();
         for (name, parts) in parts {
+            if !self.is_served(&parts) {
+                return None;
+            }
             numbers.insert(before.number(&name)?, parts);
         }
         let mut virtual_hosts = before.virtual_hosts.to_vec();
@@ -284,15 +304,27 @@ impl HostCompiler<'_> {
         })
     }
 
-    /// The routes of all VirtualServices on a host, in age order; routes that match every request go last.
+    /// Whether there is a virtual host of these parts. Where no VirtualService keeps a rule, the wider host serves.
+    fn is_served(&self, parts: &HostParts<'_>) -> bool {
+        let keeps_rule = |attached: &Attached<'_>| {
+            rules::keeps_any(attached.object, self.resources, &self.scope(attached))
+        };
+        parts.is_of_server || parts.attached.iter().any(keeps_rule)
+    }
+
+    fn scope<'s>(&'s self, attached: &'s Attached<'_>) -> RuleScope<'s> {
+        RuleScope {
+            identity: self.identity,
+            gateways: &attached.gateways,
+            port: self.key.address.port(),
+        }
+    }
+
+    /// The routes of all VirtualServices on a host, in order; routes that match every request go last.
     fn routes(&self, parts: &HostParts<'_>, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
         let mut routes = Vec::new();
         for attached in &parts.attached {
-            let scope = RuleScope {
-                identity: self.identity,
-                gateways: &attached.gateways,
-                port: self.key.address.port(),
-            };
+            let scope = self.scope(attached);
             let rules = delegates::expand(attached.object, self.resources);
             rules::compile(&rules, &scope, clusters, &mut routes);
         }
@@ -348,9 +380,7 @@ impl HostCompiler<'_> {
             let mirrored = retries::mirrors(rule).map(|(_, destination, _)| destination);
             for destination in routed.chain(mirrored) {
                 let host = clusters.destination(&destination.host, &object.id.namespace);
-                if self.identity.mesh.default_domain == DefaultDomain::ClusterSet {
-                    host.hash(hasher);
-                }
+                host.hash(hasher);
                 clusters.shifts(&host).hash(hasher);
                 if destination.port.is_none() {
                     clusters

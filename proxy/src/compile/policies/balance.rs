@@ -28,7 +28,7 @@ const IMPLIED_LOCAL_ERRORS: u32 = 3;
 pub(in crate::compile) fn balance(
     balancer: Option<&LoadBalancer>,
     outlier: Option<&OutlierDetection>,
-    service: &Service,
+    (service, port): (&Service, u16),
     identity: &Identity,
 ) -> Balance {
     let setting = balancer.and_then(|balancer| balancer.locality.as_deref());
@@ -54,11 +54,13 @@ pub(in crate::compile) fn balance(
         algorithm,
         Algorithm::ConsistentHash(_) | Algorithm::Passthrough
     );
-    let may_stay = !gives_way && !service.original_destination;
+    let port = service.listed_port(port);
+    let original_destination = port.is_some_and(|port| port.original_destination);
+    let may_stay = !gives_way && !original_destination;
     let remember = service.affinity.filter(|_| may_stay);
     Balance {
         policy: match algorithm {
-            _ if service.original_destination => Policy::Passthrough,
+            _ if original_destination => Policy::Passthrough,
             _ if remember.is_some() => by_client(),
             algorithm => policy(algorithm),
         },

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use config_loader::catalog::SHIFT_VARIANTS_MAX;
 use config_loader::resource::istio::HttpDestination;
 
 use crate::compile::clusters::Clusters;
@@ -9,10 +10,6 @@ use crate::compile::rules::destinations::complete;
 use crate::compile::rules::scope::Sourced;
 use crate::compile::service::Shift;
 use crate::route::Conditions;
-
-/// How many variants a rule may have at most: as many as destinations with policies for some requests give when each of
-/// their matchers meets each other.
-const VARIANTS_MAX: usize = 64;
 
 /// A rule for some of its requests.
 pub(in crate::compile) struct Variant {
@@ -58,7 +55,7 @@ pub(in crate::compile) fn variants(
             Some(all.len() - 1)
         });
     }
-    bound(&mut all, sourced);
+    bound(&mut all);
     let count: usize = all.iter().map(|one| one.choices.len()).product();
     let variant = |number: usize| {
         let mut rest = number;
@@ -97,21 +94,15 @@ fn choices(shifts: &[Arc<Shift>]) -> Vec<Choice> {
     choices
 }
 
-/// Keeps what takes all that are left only, where there would be too many variants.
-fn bound(all: &mut [Shifted], sourced: &Sourced<'_>) {
+/// Keeps what takes all that are left only, where there would be too many variants; `check` warns of it.
+fn bound(all: &mut [Shifted]) {
     let count = |all: &[Shifted]| {
         let counts = all.iter().map(|one| one.choices.len());
         counts.fold(1, usize::saturating_mul)
     };
-    if count(all) <= VARIANTS_MAX {
+    if count(all) <= SHIFT_VARIANTS_MAX {
         return;
     }
-    let rule = sourced.provenance(sourced.rule.line);
-    tracing::warn!(
-        %rule,
-        max = VARIANTS_MAX,
-        "too many matchers of shifts meet at this rule: policies for some requests are not followed"
-    );
     for one in all {
         let last = one.choices.len().saturating_sub(1);
         one.choices.drain(..last);

@@ -11,6 +11,9 @@ use config_loader::resource::flomesh::ClusterBalancing;
 
 use crate::cluster::Absence;
 pub(in crate::compile) use crate::cluster::federation::POOLS_MAX;
+
+// `check` warns of what is beyond it
+const _: () = assert!(POOLS_MAX == config_loader::catalog::POOLS_MAX);
 use crate::compile::members::Member;
 use crate::compile::service::Service;
 use crate::compile::service::port::Port;

@@ -12,7 +12,7 @@ use crate::upstream::Protocol;
 pub(in crate::compile) type Labels = Arc<BTreeMap<String, String>>;
 
 /// A port that clients address.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::compile) struct Port {
     /// Number that clients use.
     pub number: u16,
@@ -26,6 +26,23 @@ pub(in crate::compile) struct Port {
     pub carries_paths: bool,
     /// What a sidecar takes its connections for.
     pub carries: Carries,
+    /// Whether its requests go where their clients dialled.
+    pub original_destination: bool,
+}
+
+impl Port {
+    /// A port of which nothing is declared but its number.
+    pub(in crate::compile) fn undeclared(number: u16) -> Self {
+        Self {
+            number,
+            name: String::new(),
+            protocol: Protocol::Http1,
+            target: number,
+            carries_paths: true,
+            carries: Carries::Detect,
+            original_destination: false,
+        }
+    }
 }
 
 /// What the connections of a port carry, as far as a sidecar looks into them.

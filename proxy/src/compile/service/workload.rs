@@ -40,6 +40,8 @@ pub(in crate::compile) struct Facts {
     pub ports: BTreeMap<String, u16>,
     /// Whether it serves no other ports than `ports`.
     pub only_ports: bool,
+    /// The ports of its ServiceEntry, where several describe the host: it serves these, by their names and targets.
+    pub entry_ports: Option<Arc<[Port]>>,
     /// Labels that subsets select by.
     pub labels: Labels,
     /// The workload that its pod belongs to, if a resource names the pod.
@@ -187,6 +189,10 @@ impl Facts {
 
     /// The port that it takes a service port's traffic on; none if it does not serve it.
     pub(in crate::compile) fn port(&self, port: &Port) -> Option<u16> {
+        let port = match &self.entry_ports {
+            Some(ports) => ports.iter().find(|own| own.number == port.number)?,
+            None => port,
+        };
         let own = self.ports.get(&port.name).copied();
         own.or_else(|| (!self.only_ports).then_some(port.target))
     }

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
 use config_loader::catalog::{PodInfo, Slices};
 use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
 use config_loader::resource::{Age, HealthChecked, Line, Object, Spec};
@@ -17,6 +16,7 @@ use crate::compile::service::Service;
 use crate::compile::service::Written;
 use crate::compile::service::selections::{Selection, Selections};
 use crate::compile::service::workload::Workloads;
+use crate::compile::services::sources::ServiceResources;
 use crate::compile::services::vips::Claim;
 use crate::identity::Identity;
 
@@ -25,7 +25,7 @@ pub(in crate::compile) type Names<'a> = BTreeSet<(&'a str, &'a str)>;
 
 /// What services are collected from and into.
 pub(in crate::compile) struct Collector<'a> {
-    pub resources: &'a ResourceSet,
+    pub resources: &'a ServiceResources,
     pub identity: &'a Identity,
     pub domain: &'a str,
     pub members: Members,
@@ -97,7 +97,7 @@ impl Draft {
                 is_headless: false,
                 ports: Vec::new(),
                 endpoints: Workloads::default(),
-                original_destination: false,
+                alias_of: None,
                 affinity: None,
                 external: false,
                 is_outside: false,

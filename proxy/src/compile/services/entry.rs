@@ -24,8 +24,8 @@ use crate::compile::services::collector::Draft;
 use crate::compile::services::slices::{account, locality};
 use crate::upstream::Protocol;
 
-/// A host as the ServiceEntries of one namespace describe it, oldest first: the oldest decides about ports, and endpoints are
-/// joined.
+/// A host as the ServiceEntries of one namespace describe it, oldest first. It has the ports of all of them, a port that several
+/// give as the oldest says. Endpoints serve the ports of their own entry only.
 pub(in crate::compile) fn outside(
     collector: &Collector<'_>,
     host: &str,
@@ -33,7 +33,32 @@ pub(in crate::compile) fn outside(
 ) -> Option<Draft> {
     let mut draft = draft(host, entries.first()?);
     for object in entries {
+        let ports: Arc<[Port]> = ports(object).collect();
+        for port in ports.iter() {
+            if draft.service.find_port(port.number).is_none() {
+                draft.service.ports.push(port.clone());
+            }
+        }
+        let of_others = std::mem::take(&mut draft.service.endpoints);
         add_endpoints(collector, &mut draft, object, host);
+        if entries.len() == 1 {
+            return Some(draft);
+        }
+        let own = std::mem::replace(&mut draft.service.endpoints, of_others);
+        let endpoints = &mut draft.service.endpoints;
+        endpoints.add(own.has_names(), move |listing| {
+            // the list is not kept
+            for workload in &own.clone() {
+                let facts = listing.share(Facts {
+                    entry_ports: Some(Arc::clone(&ports)),
+                    ..(*workload.facts).clone()
+                });
+                listing.push(Workload {
+                    facts,
+                    ..workload.clone()
+                });
+            }
+        });
     }
     Some(draft)
 }
@@ -41,9 +66,7 @@ pub(in crate::compile) fn outside(
 fn draft(host: &str, object: &Object<ServiceEntry>) -> Draft {
     let mut draft = Draft::new(host, host, &object.id.namespace);
     draft.service.is_outside = true;
-    draft.service.ports = object.spec.ports.iter().map(port).collect();
     draft.service.addresses.clone_from(&object.spec.addresses);
-    draft.service.original_destination = object.spec.resolution == Resolution::None;
     draft.service.health_check = object.spec.health_check.clone();
     draft
         .service
@@ -53,9 +76,19 @@ fn draft(host: &str, object: &Object<ServiceEntry>) -> Draft {
     draft
 }
 
+fn ports(object: &Object<ServiceEntry>) -> impl Iterator<Item = Port> {
+    let original_destination = object.spec.resolution == Resolution::None;
+    let ports = object.spec.ports.iter();
+    ports.map(move |written| Port {
+        original_destination,
+        ..port(written)
+    })
+}
+
 /// The protocol that a port declares decides what its endpoints speak; its name only joins it to ports of endpoints.
 fn port(port: &ServiceEntryPort) -> Port {
     Port {
+        original_destination: false,
         number: port.number,
         name: port.name.to_string(),
         protocol: match port.protocol.is_http2() {

@@ -267,6 +267,7 @@ fn external_port(port: &ExternalPort) -> Port {
             _ => Protocol::Http1,
         },
         target: port.number,
+        original_destination: false,
     }
 }
 
@@ -431,7 +432,7 @@ impl Kube<'_> {
             let service = &mut draft.service;
             let mut ports = service.ports.iter();
             let by_name = ports.find(|known| *known.name == *port.name);
-            match by_name.or_else(|| service.find_port(port.port)) {
+            match by_name.or_else(|| service.listed_port(port.port)) {
                 None => service.ports.push(kube_port(port)),
                 Some(known) if *known.name != *port.name => {
                     renamed.insert(Arc::clone(&port.name), known.name.clone());
@@ -507,5 +508,6 @@ fn kube_port(port: &config_loader::resource::gloo::KubePort) -> Port {
             &port.protocol,
             port.port,
         ),
+        original_destination: false,
     }
 }

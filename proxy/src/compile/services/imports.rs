@@ -230,7 +230,7 @@ fn add_port(collector: &Collector<'_>, import: &ImportPort, service: &mut Servic
     }
     let named = |port: &&Port| !import.name.is_empty() && *port.name == *import.name;
     let by_name = service.ports.iter().find(named);
-    let known = by_name.or_else(|| service.find_port(import.port));
+    let known = by_name.or_else(|| service.listed_port(import.port));
     let name = known.map_or_else(|| import.name.to_string(), |port| port.name.clone());
     if known.is_none() {
         let app_protocol = import.app_protocol.as_deref();
@@ -241,6 +241,7 @@ fn add_port(collector: &Collector<'_>, import: &ImportPort, service: &mut Servic
             target: import.port,
             carries_paths: carries_paths(app_protocol, &import.name, "http"),
             carries: Carries::of(app_protocol, &import.name, "http", import.port),
+            original_destination: false,
         });
     }
     // an endpoint that imports of several groups name is one

@@ -69,6 +69,7 @@ fn service(
         .collect();
     add_slices(slices.iter(), collector, &mut draft);
     if let Some(external) = object.spec.external_name() {
+        draft.service.alias_of = Some(external.host.to_string().to_ascii_lowercase().into());
         draft
             .service
             .endpoints
@@ -93,5 +94,6 @@ fn port(port: &ServicePort) -> Port {
         },
         carries_paths: carries_paths(port.app_protocol.as_deref(), &port.name, ""),
         carries: Carries::of(port.app_protocol.as_deref(), &port.name, "", port.port),
+        original_destination: false,
     }
 }

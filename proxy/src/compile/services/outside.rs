@@ -53,10 +53,8 @@ pub(in crate::compile) fn of_host<'a>(
             let entries: Vec<_> = sources.iter().filter_map(|source| source.entry()).collect();
             let named = |name: &str| name.eq_ignore_ascii_case(host);
             let mut hosts = first.spec.hosts.iter();
-            let addresses = entries.iter().flat_map(|entry| {
-                let addresses = entry.spec.addresses.iter();
-                addresses.map(|net| (entry.age(), *net))
-            });
+            let addresses = first.spec.addresses.iter();
+            let addresses = addresses.map(|net| (first.age(), *net));
             Some(Outside {
                 age: first.age(),
                 position: hosts.position(|host| named(&host.value)).unwrap_or(0),

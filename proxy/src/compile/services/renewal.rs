@@ -4,11 +4,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
-
 use crate::compile::service::Service;
 use crate::compile::services::collector::{Collector, Names};
 use crate::compile::services::selecting::Selecting;
+use crate::compile::services::sources::ServiceResources;
 use crate::compile::services::{Services, imports, kube, outside};
 use crate::identity::Identity;
 
@@ -19,6 +18,8 @@ pub(in crate::compile) struct Touched {
     pub changed: BTreeSet<Arc<str>>,
     /// Hosts of services that came, went, or have other ports: what names them is compiled again.
     pub reshaped: BTreeSet<Arc<str>>,
+    /// Whether these may be behind aliases.
+    pub has_aliases: bool,
 }
 
 impl Services {
@@ -28,11 +29,10 @@ impl Services {
     /// be looked at.
     pub(in crate::compile) fn renewed<'a>(
         mut self,
-        (before, now): (&'a ResourceSet, &'a ResourceSet),
+        (before, now): (&'a ServiceResources, &'a ServiceResources),
         identity: &Identity,
         mut names: Names<'a>,
     ) -> Option<(Self, Touched)> {
-        self.destination_rules.update(before, now);
         self.slices
             .update(&before.endpoint_slices, &now.endpoint_slices);
         self.selections
@@ -89,7 +89,7 @@ impl Services {
             }
             let new = new.map(|draft| Arc::new(draft.finish()));
             let is_reshaped = match (old, &new) {
-                (Some(old), Some(new)) => !new.has_ports_of(old),
+                (Some(old), Some(new)) => !new.is_shaped_like(old),
                 (None, None) => continue,
                 _ => true,
             };
@@ -104,6 +104,9 @@ impl Services {
         }
         self.members = collector.members;
         self.selections = collector.selections.into_inner();
+        if !touched.reshaped.is_empty() {
+            touched.has_aliases = self.iter().any(|service| service.alias_of.is_some());
+        }
         Some((self, touched))
     }
 }

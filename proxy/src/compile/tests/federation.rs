@@ -134,7 +134,7 @@ fn in_c2() -> String {
 fn reached_on(documents: &[String], host: &str, port: u16) -> Vec<String> {
     let (services, identity) = services(documents);
     let service = services.find(host).expect("the host is known");
-    let port = service.find_port(port).expect("the service has the port");
+    let port = service.listed_port(port).expect("the service has the port");
     let wanted = Wanted {
         service,
         port,
@@ -363,7 +363,7 @@ fn cluster_labels_are_ignored_when_a_policy_picks_the_cluster() {
         let rule = set.destination_rules.values().next().unwrap();
         let balancer = rule.spec.traffic_policy.load_balancer.as_deref();
         let service = services.find(PLAIN).unwrap();
-        match balance(balancer, None, service, &identity).spread {
+        match balance(balancer, None, (service, 80), &identity).spread {
             Spread::Failover { labels, .. } => {
                 Some(labels.iter().map(|label| label.key.to_string()).collect())
             }

@@ -316,3 +316,82 @@ fn connections_to_an_address_route_to_its_current_service() {
         assert_eq!(at(&world, "10.96.9.9"), expected);
     }
 }
+
+#[test]
+fn virtual_service_without_a_rule_here_makes_no_virtual_host() {
+    let wide = answering("default/wide", "'*.com'", "gw", &["/"]);
+    let rule = |text: &str| {
+        format!("VirtualService default/a {{hosts: [a.com], gateways: [gw], http: [{text}]}}")
+    };
+    let delegate =
+        "VirtualService default/d {http: [{match: [{port: 81}], directResponse: {status: 200}}]}";
+    for (narrow, expected) in [
+        (
+            "{match: [{port: 81}], directResponse: {status: 200}}",
+            "200 default/wide",
+        ),
+        (
+            "{match: [{gateways: [other]}], directResponse: {status: 200}}",
+            "200 default/wide",
+        ),
+        (
+            "{match: [{sourceLabels: {a: b}}], directResponse: {status: 200}}",
+            "200 default/wide",
+        ),
+        (
+            "{match: [{sourceNamespace: other}], directResponse: {status: 200}}",
+            "200 default/wide",
+        ),
+        ("{delegate: {name: d}}", "200 default/wide"),
+        (
+            "{match: [{port: 80, uri: {prefix: /x}}], directResponse: {status: 200}}",
+            "404",
+        ),
+        (
+            "{match: [{headers: {'@request.auth.claims.sub': {exact: a}}}], directResponse: {status: 200}}",
+            "404",
+        ),
+    ] {
+        let narrow = rule(narrow);
+        World::of(&[&wide, &narrow, delegate])
+            .check(&[("a.com/", expected), ("b.com/", "200 default/wide")]);
+    }
+}
+
+#[test]
+fn routes_follow_servers_and_private_virtual_services_come_first() {
+    let gateways = "Gateway default/gw {servers: [{port: {number: 80, name: one, protocol: HTTP}, hosts: ['a.com']}, \
+                    {port: {number: 80, name: two, protocol: HTTP}, hosts: ['*.com']}]}";
+    let second = "Gateway default/second@2021 {servers: [{port: {number: 80, name: one, protocol: HTTP}, hosts: ['*']}]}";
+    let of_second = answering(
+        "default/of-second@2001",
+        "a.com",
+        "second",
+        &["/x", "/second"],
+    );
+    let of_first = answering("default/of-first@2020", "a.com", "gw", &["/x", "/first"]);
+    let of_both = answering(
+        "default/of-both@2022",
+        "a.com",
+        "second, gw",
+        &["/x", "/both", "/first"],
+    );
+    let world = World::only(&[gateways, second, &of_second, &of_first, &of_both]);
+    world.check(&[
+        ("a.com/x", "200 default/of-first"),
+        ("a.com/first", "200 default/of-first"),
+        ("a.com/both", "200 default/of-both"),
+        ("a.com/second", "200 default/of-second"),
+    ]);
+    let private = answering(
+        "istio-system/private@2030",
+        "a.com",
+        "default/gw",
+        &["/x", "/"],
+    );
+    let private = private.replace("{hosts:", "{exportTo: [.], hosts:");
+    World::only(&[gateways, second, &of_second, &of_first, &private]).check(&[
+        ("a.com/x", "200 istio-system/private"),
+        ("a.com/first", "200 default/of-first"),
+    ]);
+}

@@ -13,7 +13,7 @@ use crate::compile::tests::world::World;
 use crate::compile::tests::world::load;
 use crate::compile::tests::world::plain;
 use crate::identity::{GatewayTls, MemberGateway, MemberSettings};
-use crate::snapshot::{Snapshot, VirtualHost};
+use crate::snapshot::{Listener, Service, Snapshot, VirtualHost};
 
 /// Places that hold one resource or none. A place without one is filled with comments, so that no line moves.
 const PLACES: &[&[&str]] = &[
@@ -132,7 +132,20 @@ proptest! {
 pub(in crate::compile) fn dump(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     for listener in snapshot.listeners.values() {
-        writeln!(out, "{:?} {:?}", listener.key, listener.provenance).unwrap();
+        let Listener {
+            key,
+            provenance,
+            protocols,
+            proxy_protocol,
+            skipped,
+            service,
+            ..
+        } = &**listener;
+        writeln!(out, "{key:?} {provenance:?} {protocols:?}").unwrap();
+        writeln!(out, "{proxy_protocol:?} {skipped:?}").unwrap();
+        if !matches!(service, Service::Http(_)) {
+            writeln!(out, "{service:?}").unwrap();
+        }
         for hosts in listener.all_http() {
             for (pattern, number) in hosts.hosts.iter() {
                 let host = &hosts.virtual_hosts[*number as usize];
@@ -172,7 +185,8 @@ pub(in crate::compile) fn dump(snapshot: &Snapshot) -> String {
             writeln!(out, "  {state} {scope} {counted:?}").unwrap();
         }
     }
-    writeln!(out, "{:?}", snapshot.dns_names).unwrap();
+    let (names, missing) = (&snapshot.dns_names, &snapshot.missing);
+    writeln!(out, "{names:?} {missing:?}").unwrap();
     out
 }
 

@@ -8,7 +8,7 @@ use crate::route::OpaqueHead;
 use crate::snapshot::{Detected, Intake, OpaqueRoutes, Security, Service, TlsBytes};
 
 /// Where a captured connection leads. `says` is what the client sends first: `http HOST`, `tls NAME`, or `bytes`.
-fn reach(world: &World, intake: Intake, dialed: &str, says: &str) -> String {
+pub(super) fn reach(world: &World, intake: Intake, dialed: &str, says: &str) -> String {
     let dialed: SocketAddr = dialed.parse().unwrap();
     let Some(listener) = world.snapshot.captured(intake, dialed) else {
         return "no listener".to_owned();
@@ -401,4 +401,45 @@ fn second_compile_keeps_every_listener() {
         let now = &world.snapshot.listeners[key];
         assert!(std::sync::Arc::ptr_eq(listener, now), "{key}");
     }
+}
+
+#[test]
+fn private_virtual_service_comes_before_older_public_ones() {
+    let says = |name: &str, export: &str, text: &str| {
+        format!(
+            "VirtualService {name} {{hosts: [a.test], exportTo: [{export}], http: [{{directResponse: {{status: 200, body: {{string: {text}}}}}}}]}}"
+        )
+    };
+    let public = says("default/public@2020", "'*'", "public");
+    let some = says("other/some@2021", "default", "some");
+    let private = says("default/private@2022", ".", "private");
+    let hidden = says("other/hidden@2019", ".", "hidden");
+    for (all, expected) in [
+        (&[&public, &some, &private, &hidden][..], "200 private"),
+        (&[&public, &some, &hidden], "200 some"),
+        (&[&public, &hidden], "200 public"),
+    ] {
+        let all: Vec<&str> = all.iter().map(|one| one.as_str()).collect();
+        let world = World::sidecar(&all);
+        let found = reach(
+            &world,
+            Intake::CapturedOutbound,
+            "192.0.2.1:80",
+            "http a.test",
+        );
+        assert_eq!(found, expected, "{all:?}");
+    }
+}
+
+#[test]
+fn virtual_service_without_a_rule_here_leaves_the_service_its_own_route() {
+    let service = "Service default/s {ports: [{name: http, port: 80}]}";
+    let elsewhere = "VirtualService default/s {hosts: [s], http: [{match: [{port: 81}], directResponse: {status: 200}}]}";
+    let wide = "VirtualService default/w {hosts: ['*.default.svc.cluster.local'], http: [{directResponse: {status: 200}}]}";
+    let world = World::sidecar(&[service, elsewhere, wide]);
+    check(
+        &world,
+        Intake::CapturedOutbound,
+        &[("192.0.2.1:80", "http s", "1 s.default:80")],
+    );
 }

@@ -44,6 +44,39 @@ impl Changes {
         identity: &Identity,
         touched: &Touched,
     ) -> Self {
+        // every kind is named, so that a new one is not forgotten
+        let ResourceSet {
+            revision: _,
+            virtual_services: _,
+            destination_rules: _,
+            gateways,
+            peer_authentications,
+            // they are reported, and not enforced
+            authorization_policies: _,
+            request_authentications: _,
+            sidecars,
+            // `touched` says what follows from them
+            service_entries: _,
+            workload_entries: _,
+            clusters: _,
+            global_traffic_policies: _,
+            service_imports: _,
+            service_exports: _,
+            multi_cluster_services: _,
+            destinations: _,
+            services: _,
+            endpoint_slices: _,
+            pods: _,
+            nodes: _,
+            namespaces: _,
+            withheld: _,
+            // the store of certificates has what they say
+            secrets: _,
+        } = now;
+        // policies of workloads decide about TLS to them
+        if !before.peer_authentications.same(peer_authentications) {
+            return Self::everything();
+        }
         let mut clusters = HostIndex::new();
         for host in touched.changed.iter().chain(&touched.reshaped) {
             clusters.insert(Arc::clone(host), ());
@@ -53,7 +86,7 @@ impl Changes {
                 clusters.insert(rule.full_host(&identity.domain), ());
             }
         }
-        let is_same = before.gateways.same(&now.gateways) && before.sidecars.same(&now.sidecars);
+        let is_same = before.gateways.same(gateways) && before.sidecars.same(sidecars);
         let routes = is_same.then(|| routes(before, now, identity, touched));
         let routes = routes.flatten();
         Self {
@@ -130,6 +163,9 @@ fn naming(now: &ResourceSet, identity: &Identity, services: &Touched) -> Option<
     }
     if reshaped.is_empty() {
         return Some(BTreeSet::new());
+    }
+    if services.has_aliases {
+        return None;
     }
     let names_one = |object: &&Arc<Object<VirtualService>>| {
         let namespace = &object.id.namespace;

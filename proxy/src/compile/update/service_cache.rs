@@ -20,10 +20,10 @@ use crate::compile::service::Service;
 use crate::compile::services::Services;
 use crate::compile::services::collector::Names;
 use crate::compile::services::renewal::Touched;
+use crate::compile::services::sources::ServiceResources;
 use crate::compile::update::changes::Changes;
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
-use crate::snapshot::Snapshot;
 
 /// The services of the last compile, and what they were made from.
 #[derive(Default)]
@@ -47,11 +47,7 @@ pub(in crate::compile) struct Start {
 
 impl ServiceCache {
     /// The services and VirtualServices of these resources, and what the change touches. Afterwards nothing is remembered, until [`ServiceCache::keep`].
-    pub(in crate::compile) fn services(
-        &mut self,
-        inputs: &Inputs<'_>,
-        previous: &Snapshot,
-    ) -> Start {
+    pub(in crate::compile) fn services(&mut self, inputs: &Inputs<'_>) -> Start {
         let (resources, identity) = (inputs.resources, inputs.identity);
         let kept = self.0.take().filter(|kept| kept.identity == *identity);
         let Some(kept) = kept else {
@@ -61,8 +57,6 @@ impl ServiceCache {
                 changes: Changes::everything(),
             };
         };
-        // listeners that went away still have clusters of old in the snapshot
-        let is_plain = previous.retired.is_empty();
         let CachedServices {
             resources: before,
             certificates,
@@ -70,19 +64,15 @@ impl ServiceCache {
             routes,
             ..
         } = kept;
-        let is_known = is_plain
-            && certificates == inputs.certificates.revision()
-            // policies of workloads decide about TLS to them
-            && before.peer_authentications.same(&resources.peer_authentications);
         let routes = routes.follow(&before, resources, identity);
-        let Some((services, touched)) = renewed(services, &before, resources, identity) else {
+        let Some((services, touched)) = renewed(services, (&before, resources), identity) else {
             return Start {
                 services: Services::collect(resources, identity),
                 routes,
                 changes: Changes::everything(),
             };
         };
-        let changes = match is_known {
+        let changes = match certificates == inputs.certificates.revision() {
             true => Changes::between(&before, resources, identity, &touched),
             false => Changes::everything(),
         };
@@ -130,59 +120,23 @@ impl ServiceCache {
 /// The services of these resources and what the change touches, if they can be derived from the previous services.
 fn renewed(
     services: Services,
-    before: &ResourceSet,
-    resources: &ResourceSet,
+    (before, now): (&ResourceSet, &ResourceSet),
     identity: &Identity,
 ) -> Option<(Services, Touched)> {
-    if !is_renewable(before, resources) {
+    let mut services = services;
+    services.follow_rules(before, now);
+    let (before, now) = (ServiceResources::of(before), ServiceResources::of(now));
+    if !now.is_renewable_from(&before) {
         return None;
     }
-    let mut names = changed_slices(&before.endpoint_slices, &resources.endpoint_slices)?;
-    let of_pods = slices_of_changed(before, resources).into_iter();
+    let mut names = changed_slices(&before.endpoint_slices, &now.endpoint_slices)?;
+    let of_pods = slices_of_changed(&before, &now).into_iter();
     names.extend(of_pods.filter_map(|slice| named_service(slice)));
-    for (gone, came) in differences(&before.services, &resources.services) {
+    for (gone, came) in differences(&before.services, &now.services) {
         let both = [gone, came].into_iter().flatten();
         names.extend(both.map(|service| (&*service.id.namespace, &*service.id.name)));
     }
-    services.renewed((before, resources), identity, names)
-}
-
-/// Whether everything that services are made from is the same, but for Services, EndpointSlices, ServiceEntries,
-/// WorkloadEntries, Pods, Nodes and Namespaces.
-fn is_renewable(before: &ResourceSet, now: &ResourceSet) -> bool {
-    // every field is named, so that a new kind is not forgotten
-    let ResourceSet {
-        revision: _,
-        virtual_services: _,
-        destination_rules: _,
-        gateways: _,
-        sidecars: _,
-        peer_authentications: _,
-        authorization_policies: _,
-        request_authentications: _,
-        service_entries: _,
-        workload_entries: _,
-        clusters,
-        global_traffic_policies,
-        service_imports,
-        service_exports,
-        multi_cluster_services,
-        destinations,
-        services: _,
-        endpoint_slices: _,
-        pods: _,
-        nodes: _,
-        namespaces: _,
-        secrets: _,
-        withheld,
-    } = now;
-    before.clusters.same(clusters)
-        && before.global_traffic_policies.same(global_traffic_policies)
-        && before.service_imports.same(service_imports)
-        && before.service_exports.same(service_exports)
-        && before.multi_cluster_services.same(multi_cluster_services)
-        && before.destinations.same(destinations)
-        && before.withheld == *withheld
+    services.renewed((&before, &now), identity, names)
 }
 
 /// The services to which slices belong that changed. Nothing if slices of other clusters came or went: those clusters may be

@@ -19,8 +19,8 @@ const FOLLOWED_MAX: usize = 256;
 /// The VirtualServices with hosts that count for a proxy.
 #[derive(Debug)]
 pub(in crate::compile) struct VisibleRoutes {
-    /// Oldest first.
-    by_age: Vec<Vs>,
+    /// In the order of their precedence.
+    in_order: Vec<Vs>,
     /// By their full hosts, in no order.
     by_host: HostIndex<Vec<Vs>>,
 }
@@ -28,10 +28,10 @@ pub(in crate::compile) struct VisibleRoutes {
 impl VisibleRoutes {
     pub(in crate::compile) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
         let mut routes = Self {
-            by_age: visible(resources, identity).into_iter().cloned().collect(),
+            in_order: visible(resources, identity).into_iter().cloned().collect(),
             by_host: HostIndex::new(),
         };
-        for object in &routes.by_age {
+        for object in &routes.in_order {
             index(&mut routes.by_host, object, identity);
         }
         routes
@@ -55,8 +55,10 @@ impl VisibleRoutes {
                 self.remove(gone, identity);
             }
             if let Some(came) = came.filter(|came| is_visible(came, identity)) {
-                let at = self.by_age.partition_point(|one| one.age() < came.age());
-                self.by_age.insert(at, Arc::clone(came));
+                let at = self
+                    .in_order
+                    .partition_point(|one| one.precedence() < came.precedence());
+                self.in_order.insert(at, Arc::clone(came));
                 index(&mut self.by_host, came, identity);
             }
         }
@@ -64,10 +66,12 @@ impl VisibleRoutes {
     }
 
     fn remove(&mut self, gone: &Vs, identity: &Identity) {
-        let from = self.by_age.partition_point(|one| one.age() < gone.age());
-        let rest = self.by_age.get(from..).unwrap_or_default();
+        let from = self
+            .in_order
+            .partition_point(|one| one.precedence() < gone.precedence());
+        let rest = self.in_order.get(from..).unwrap_or_default();
         if let Some(at) = rest.iter().position(|one| Arc::ptr_eq(one, gone)) {
-            self.by_age.remove(from + at);
+            self.in_order.remove(from + at);
         }
         for host in full_hosts(gone, identity) {
             let Some(objects) = self.by_host.get_mut(&host) else {
@@ -80,12 +84,12 @@ impl VisibleRoutes {
         }
     }
 
-    /// All of them, oldest first.
+    /// All of them, in the order of their precedence.
     pub(in crate::compile) fn all(&self) -> Vec<&Vs> {
-        self.by_age.iter().collect()
+        self.in_order.iter().collect()
     }
 
-    /// Those of these names, oldest first.
+    /// VirtualServices of these names, in the order of their precedence.
     pub(in crate::compile) fn named<'a>(
         &self,
         names: &BTreeSet<Name>,
@@ -106,7 +110,7 @@ impl VisibleRoutes {
         self.by_host.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// Those with a host that has requests in common with one of these names, oldest first.
+    /// VirtualServices with a host that has requests in common with one of these names, in the order of their precedence.
     pub(in crate::compile) fn sharing(&self, names: &BTreeSet<Arc<str>>) -> Vec<&Vs> {
         let mut sharing: Vec<&Vs> = Vec::new();
         for name in names {
@@ -124,7 +128,7 @@ impl VisibleRoutes {
 }
 
 fn sorted(mut objects: Vec<&Vs>) -> Vec<&Vs> {
-    objects.sort_by(|a, b| a.age().cmp(&b.age()));
+    objects.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
     objects
 }
 

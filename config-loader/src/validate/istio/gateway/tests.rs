@@ -140,6 +140,15 @@ fn tls_is_required_or_forbidden_by_protocol() {
         (&on("HTTP", ", tls: {httpsRedirect: true}"), &[]),
         (
             &on("HTTP", ", tls: {mode: SIMPLE, credentialName: a}"),
+            &["E GW205 6", "W GW306 6"],
+        ),
+        (
+            &on("HTTP", ", tls: {httpsRedirect: true, credentialName: a}"),
+            &["W GW306 6"],
+        ),
+        (&on("HTTP", ", tls: {mode: PASSTHROUGH}"), &["W GW306 6"]),
+        (
+            &on("HTTP", ", tls: {serverCertificate: a, privateKey: b}"),
             &["E GW205 6", "E GW205 6"],
         ),
         (&on("TCP", ", tls: {mode: PASSTHROUGH}"), &["E GW206 6"]),

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::codes::common::CM019;
 use crate::diagnostic::codes::istio::{
-    VS079, VS080, VS081, VS082, VS083, VS084, VS086, VS306, VS307, VS308,
+    VS079, VS080, VS081, VS082, VS083, VS084, VS086, VS306, VS307, VS308, VS317,
 };
 use crate::diagnostic::suggest;
 use crate::raw::{self, Field};
@@ -50,7 +50,16 @@ fn delay(field: &Field<raw::istio::Delay>, check: &mut Check<'_>) -> Option<Dela
             )
             .help("write for example `fixedDelay: 2s`");
     }
-    let old = scalar::int_percent(&raw.percent, VS080, check);
+    let old = match raw.percent.get() {
+        Some(percent) if *percent > 100 => {
+            let message = format!("{percent} percent of the requests are all of them");
+            check
+                .warning(VS317, raw.percent.span(), message)
+                .help("write a number from 0 to 100");
+            Some(100)
+        }
+        _ => scalar::int_percent(&raw.percent, VS080, check),
+    };
     if raw.percent.is_set() {
         check
             .warning(VS306, raw.percent.span(), "percent is deprecated")

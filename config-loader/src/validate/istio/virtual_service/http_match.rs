@@ -6,9 +6,10 @@ use super::gateways;
 use super::head::Head;
 use super::source::source_namespace;
 use super::string_match::{Allow, of_present, string_match};
-use crate::diagnostic::codes::istio::{VS035, VS049, VS050, VS051, VS311};
+use crate::diagnostic::codes::istio::{VS035, VS049, VS050, VS051, VS311, VS313, VS314};
 use crate::raw::{self, Field, Map};
 use crate::resource::istio::{HeaderKey, HeaderMatch, HttpMatch, QueryMatch, StringMatch};
+use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
@@ -40,6 +41,7 @@ fn block(raw: &raw::istio::HttpMatchRequest, head: Head<'_>, check: &mut Check<'
     if !gateways.is_empty() {
         without_effect_beside_gateways(raw, check);
     }
+    never_matching(raw, check);
     HttpMatch {
         name: shared::text_or_empty(&raw.name),
         uri: of_present(&raw.uri, Allow::EmptyPrefix, check),
@@ -57,6 +59,35 @@ fn block(raw: &raw::istio::HttpMatchRequest, head: Head<'_>, check: &mut Check<'
         gateway_lines,
         stat_prefix: shared::text_or_empty(&raw.stat_prefix),
         line: Default::default(),
+    }
+}
+
+/// Warns of values that no request has.
+fn never_matching(raw: &raw::istio::HttpMatchRequest, check: &mut Check<'_>) {
+    let texts = |field: &Field<raw::istio::StringMatch>| -> Vec<(&'static str, String, Span)> {
+        let written = field.get().into_iter();
+        let written = written.flat_map(|raw| [("exact", &raw.exact), ("prefix", &raw.prefix)]);
+        let written =
+            written.filter_map(|(name, text)| Some((name, text.get()?.clone(), text.span())));
+        written.filter(|(_, text, _)| !text.is_empty()).collect()
+    };
+    for (name, path, span) in texts(&raw.uri) {
+        if !path.starts_with('/') && path != "*" {
+            let message = format!("`uri.{name}: {path}` matches no request: paths begin with `/`");
+            let help = format!("write `/{path}`");
+            check.warning(VS313, span, message).help(help);
+        }
+    }
+    for (name, method, span) in texts(&raw.method) {
+        let upper = method.to_ascii_uppercase();
+        if method != upper {
+            let message = format!(
+                "`method.{name}: {method}` matches no usual request: methods are compared with their case"
+            );
+            check
+                .warning(VS314, span, message)
+                .help(format!("write `{upper}`"));
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::head::Head;
 use super::{action, cors, fault, headers, http_match, mirror, retries, rewrite};
 use crate::diagnostic::codes::istio::{
-    VS036, VS037, VS038, VS039, VS040, VS041, VS042, VS043, VS045, VS046, VS047,
+    VS036, VS037, VS038, VS039, VS040, VS041, VS042, VS043, VS045, VS046, VS047, VS315,
 };
 use crate::raw::{self, Field};
 use crate::resource::istio::HttpRule;
@@ -38,13 +38,27 @@ fn rule(
     let matches = http_match::blocks(&raw.r#match, head, check);
     let rewrite = rewrite::rewrite(&raw.rewrite, &matches, check);
     let (mirror, mirror_percentage, mirrors) = mirror::mirrors(raw, check);
+    let timeout = timeout(&raw.timeout, check);
+    let retries = retries::retries(&raw.retries, check);
+    if let (Some(timeout), Some(retries)) = (timeout, &retries)
+        && let Some(each) = retries.per_try_timeout
+        && each > timeout
+        && let Some(raw) = raw.retries.get()
+    {
+        let message = format!(
+            "a perTryTimeout of {each:?} never ends an attempt: the rule's timeout is {timeout:?}"
+        );
+        check
+            .warning(VS315, raw.per_try_timeout.span(), message)
+            .help("write a perTryTimeout that is shorter than `timeout`, which all attempts share");
+    }
     HttpRule {
         name: shared::text_or_empty(&raw.name),
         action: action::action(raw, &matches, check),
         matches,
         rewrite: rewrite.map(Box::new),
-        timeout: timeout(&raw.timeout, check),
-        retries: retries::retries(&raw.retries, check).map(Box::new),
+        timeout,
+        retries: retries.map(Box::new),
         fault: fault::fault(&raw.fault, check).map(Box::new),
         mirror: mirror.map(Box::new),
         mirror_percentage,

@@ -89,6 +89,8 @@ fn sni_hosts(
                     format!("SNI `{sni}` is an IP address, which clients do not send"),
                 )
                 .help("write the names that clients ask for");
+            sni_hosts.push(Arc::from(sni.as_str()));
+            continue;
         } else if !hosts::sni_is_valid(sni) {
             check
                 .error(VS110, span, format!("`{sni}` is not an SNI host"))

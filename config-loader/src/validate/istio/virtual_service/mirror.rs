@@ -1,6 +1,6 @@
 //! Copies of requests.
 
-use crate::diagnostic::codes::istio::{VS044, VS093, VS094, VS095, VS096};
+use crate::diagnostic::codes::istio::{VS044, VS093, VS094, VS095, VS096, VS316};
 use crate::raw::{self, Field};
 use crate::resource::Percent;
 use crate::resource::istio::{Destination, Mirror};
@@ -47,6 +47,17 @@ pub(super) fn mirrors(
 /// The share that a percentage block says; none if it is missing.
 fn percentage(field: &Field<raw::istio::Percent>, check: &mut Check<'_>) -> Option<Percent> {
     let raw = field.get()?;
+    if let Some(value) = raw.value.get()
+        && (0.0..0.0001).contains(value)
+        && *value > 0.0
+    {
+        let message =
+            format!("{value} percent is less than one request in a million: none is copied");
+        check
+            .warning(VS316, raw.value.span(), message)
+            .help("the smallest share above 0 is 0.0001 percent");
+        return Some(Percent::default());
+    }
     // A block without a value says 0, as a missing number does everywhere in this API.
     Some(scalar::percent(&raw.value, VS095, check).unwrap_or_default())
 }

@@ -176,6 +176,8 @@ fn tls_and_tcp_rules_need_matches_and_routes() {
     }
     let ip = format!("hosts: [10.0.0.1]\ntls: [{{match: [{{sniHosts: [10.0.0.1]}}], {route}}}]");
     service(&[(&ip, &["W VS112 6"])]);
+    let ip = format!("hosts: [a.com]\ntls: [{{match: [{{sniHosts: [10.0.0.1]}}], {route}}}]");
+    service(&[(&ip, &["W VS112 6"])]);
 }
 
 #[test]
@@ -282,4 +284,37 @@ fn unreachable_rules_are_reported() {
         "hosts: [a.com]\ntls:\n- {{match: [{{sniHosts: [a.com]}}], {to}}}\n- {{match: [{{sniHosts: [a.com]}}], {to}}}"
     );
     service(&[(&tcp, &["W VS119 8"]), (&tls, &["W VS121 8"])]);
+}
+
+#[test]
+fn values_that_no_request_has_are_found() {
+    for (block, code) in [
+        ("uri: {prefix: api}", Some("VS313")),
+        ("uri: {exact: api}", Some("VS313")),
+        ("uri: {prefix: /api}", None),
+        ("uri: {exact: '*'}", None),
+        ("uri: {regex: api}", None),
+        ("method: {exact: get}", Some("VS314")),
+        ("method: {prefix: G}", None),
+        ("method: {regex: get}", None),
+    ] {
+        let expected = code.map(|code| format!("W {code} 7"));
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        with_route(&[(&format!("match: [{{{block}}}]"), &expected)]);
+    }
+    with_route(&[
+        (
+            "timeout: 1s\nretries: {attempts: 2, perTryTimeout: 2s}",
+            &["W VS315 8"],
+        ),
+        (
+            "timeout: 2s\nretries: {attempts: 2, perTryTimeout: 2s}",
+            &[],
+        ),
+        ("retries: {attempts: 2, perTryTimeout: 2s}", &[]),
+        (
+            "mirror: {host: b}\nmirrorPercentage: {value: 0.00001}",
+            &["W VS316 8"],
+        ),
+    ]);
 }

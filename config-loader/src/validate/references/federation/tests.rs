@@ -274,7 +274,11 @@ fn caps_of_ejections_do_not_block_failover() {
     assert_eq!(found(&format!("{backups}{wide}")).len(), 1);
     assert!(found(&format!("{backups}{}", rule("web", free))).is_empty());
     assert!(found(&format!("{active}{}", rule("web", capped))).is_empty());
-    assert!(found(&format!("{backups}{}", rule("'*.other.com'", capped))).is_empty());
+    let elsewhere = found(&format!("{backups}{}", rule("'*.other.com'", capped)));
+    assert!(
+        elsewhere.iter().all(|finding| finding.starts_with("X316")),
+        "{elsewhere:?}"
+    );
 }
 
 #[test]

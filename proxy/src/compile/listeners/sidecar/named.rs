@@ -11,7 +11,9 @@ use crate::cluster::Split;
 use crate::compile::Inputs;
 use crate::compile::clusters::{self, Clusters};
 use crate::compile::listeners::hosts::{Attached, HostCompiler, HostParts, keep};
+use crate::compile::rules;
 use crate::compile::rules::destinations::part_of;
+use crate::compile::rules::scope::RuleScope;
 use crate::compile::service::port::Port;
 use crate::compile::service::{Service, Shift};
 use crate::compile::services::vips;
@@ -23,10 +25,10 @@ use crate::snapshot::{Destination, HttpHosts, ListenerKey, Route, VirtualHost};
 
 use super::unknown::Unknown;
 
-/// VirtualServices of the mesh by host, oldest first.
+/// VirtualServices of the mesh by host, in the order of their precedence.
 pub(super) type ByHost<'a> = HostIndex<Vec<&'a Arc<Object<VirtualService>>>>;
 
-/// Indexes VirtualServices of the mesh, oldest first, by their hosts: all that `has` takes.
+/// Indexes VirtualServices of the mesh, in the order of their precedence, by their hosts: all that `has` takes.
 pub(super) fn by_host<'a>(
     virtual_services: &[&'a Arc<Object<VirtualService>>],
     domain: &str,
@@ -102,7 +104,8 @@ impl NamedHosts<'_> {
         Arc::new(HttpHosts::with_aliases(hosts, aliases))
     }
 
-    /// The virtual host of a service: the most specific VirtualService for its host has it, of several the oldest.
+    /// The virtual host of a service: the most specific VirtualService for its host has it, of several the first. An alias
+    /// without one has the VirtualService of its target.
     fn of_service(
         &self,
         service: &Arc<Service>,
@@ -110,11 +113,24 @@ impl NamedHosts<'_> {
         clusters: &mut Clusters<'_>,
     ) -> Arc<VirtualHost> {
         let name = &service.host;
+        let behind = clusters.behind_alias(name);
         let ruled = self.virtual_services.find(name);
-        match ruled.and_then(|objects| objects.first()) {
+        let ruled = ruled.or_else(|| self.virtual_services.find(&behind));
+        let object = ruled.and_then(|objects| objects.first());
+        match object.filter(|object| self.keeps_rule(object)) {
             Some(object) => self.of_virtual_service(name, object, clusters),
-            None => self.own_route(service, port, clusters),
+            None => self.own_route((service, &behind), port, clusters),
         }
+    }
+
+    /// Whether a VirtualService has a rule for this listener. One without makes no virtual host.
+    fn keeps_rule(&self, object: &Object<VirtualService>) -> bool {
+        let scope = RuleScope {
+            identity: self.inputs.identity,
+            gateways: &[&MESH],
+            port: self.key.address.port(),
+        };
+        rules::keeps_any(object, self.inputs.resources, &scope)
     }
 
     fn of_virtual_service(
@@ -128,7 +144,7 @@ impl NamedHosts<'_> {
                 object,
                 gateways: vec![&MESH],
             }],
-            redirect: None,
+            ..HostParts::default()
         };
         let compiler = HostCompiler {
             resources: self.inputs.resources,
@@ -156,9 +172,10 @@ impl NamedHosts<'_> {
                 false => clusters
                     .services()
                     .find(host)
-                    .is_some_and(|found| found.host == *host),
+                    .is_some_and(|found| found.host == *host && !found.ports.is_empty()),
             };
-            if let Some(object) = objects.first().filter(|_| !is_served) {
+            let object = objects.first().filter(|_| !is_served);
+            if let Some(object) = object.filter(|object| self.keeps_rule(object)) {
                 let virtual_host = self.of_virtual_service(host, object, clusters);
                 named.push((virtual_host, Vec::new()));
             }
@@ -168,7 +185,7 @@ impl NamedHosts<'_> {
     /// The virtual host of a service without a VirtualService; the one of the snapshot before if it is the same.
     fn own_route(
         &self,
-        service: &Arc<Service>,
+        (service, behind): (&Arc<Service>, &str),
         port: &Port,
         clusters: &mut Clusters<'_>,
     ) -> Arc<VirtualHost> {
@@ -176,8 +193,8 @@ impl NamedHosts<'_> {
         let provenance = written.unwrap_or_else(|| self.unknown.provenance.clone());
         let host = &service.host;
         let mut hasher = DefaultHasher::new();
-        (host, port.number, &provenance, self.key).hash(&mut hasher);
-        let shifts = clusters.shifts(host).to_vec();
+        (host, behind, port.number, &provenance, self.key).hash(&mut hasher);
+        let shifts = clusters.shifts(behind).to_vec();
         shifts.hash(&mut hasher);
         let fingerprint = hasher.finish();
         let before = self.before.and_then(|before| before.named(host));
@@ -188,7 +205,7 @@ impl NamedHosts<'_> {
         for shift in &shifts {
             self.add_shift(shift, port.number, &mut rules, clusters);
         }
-        let (name, cluster) = clusters.need(&clusters::name(port.number, "", host));
+        let (name, cluster) = clusters.need(&clusters::name(port.number, "", behind));
         let destination = Destination {
             name,
             cluster,

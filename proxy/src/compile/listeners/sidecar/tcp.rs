@@ -127,7 +127,7 @@ impl ConnectionRules<'_> {
                 }
             }
         }
-        ruled.sort_by(|a, b| a.age().cmp(&b.age()));
+        ruled.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
         let compiler = self.compiler();
         for object in ruled {
             for rule in &object.spec.tls {
@@ -169,7 +169,8 @@ fn own_rule(
     clusters: &mut Clusters<'_>,
 ) -> Compiled {
     let provenance = service.written().unwrap_or_else(nowhere);
-    let (name, cluster) = clusters.need(&clusters::name(port, "", &service.host));
+    let wanted = clusters::name(port, "", &clusters.behind_alias(&service.host));
+    let (name, cluster) = clusters.need(&wanted);
     let destination = Destination {
         name,
         cluster,
@@ -177,7 +178,7 @@ fn own_rule(
         provenance,
     };
     let (rule, mut route) = to(destination, conditions);
-    let tunnel = clusters.tunnel(&clusters::name(port, "", &service.host), false);
+    let tunnel = clusters.tunnel(&wanted, false);
     route.tunnel = tunnel.map(Arc::new);
     (rule, route)
 }

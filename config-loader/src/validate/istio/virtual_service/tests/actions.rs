@@ -317,6 +317,10 @@ fn faults_need_an_action_and_a_percentage() {
         ),
         (
             "fault: {delay: {fixedDelay: 1s, percent: 101}}",
+            &["W VS306 7", "W VS317 7"],
+        ),
+        (
+            "fault: {delay: {fixedDelay: 1s, percent: -1}}",
             &["E VS080 7", "W VS306 7"],
         ),
         ("fault: {delay: {fixedDelay: 1s}}", &["W VS308 7"]),

@@ -1,0 +1,40 @@
+//! Services of type ExternalName, which are aliases of other hosts.
+
+use super::finding::warning;
+use crate::catalog::{Services, hostname};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic::codes::references::X327;
+use crate::resource::ResourceSet;
+
+/// Aliases of aliases must end somewhere.
+pub(super) fn check(
+    set: &ResourceSet,
+    domain: &str,
+    services: &Services,
+    found: &mut Vec<Diagnostic>,
+) {
+    for object in set.services.values() {
+        let Some(external) = object.spec.external_name() else {
+            continue;
+        };
+        let (name, namespace) = (&object.id.name, &object.id.namespace);
+        let host = hostname::of_service(name, namespace, domain);
+        if !services.is_endless_alias(&host, namespace) {
+            continue;
+        }
+        let field = "spec.externalName".to_owned();
+        let names = services.aliases(&host, namespace);
+        let message = match names.contains(&host) {
+            true => format!(
+                "`{}` is an alias of this Service: the name leads nowhere",
+                external.host
+            ),
+            false => {
+                format!("more than 8 aliases in a row begin at `{host}`: the name leads nowhere")
+            }
+        };
+        let mut diagnostic = warning(object, X327, external.line, field, message);
+        diagnostic.help("name the Service or the host that serves the requests");
+        found.push(diagnostic);
+    }
+}

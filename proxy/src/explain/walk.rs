@@ -69,9 +69,10 @@ fn walk(
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
-    answer
-        .hints
-        .extend(tls_hints(question, listener, &connection));
+    if question.tls && !matches!(listener.service, Service::Tls(_)) {
+        let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
+        answer.hints.push(plain(why));
+    }
     let (found, scheme) = find(&mut request, &connection, (snapshot, settings));
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
@@ -166,22 +167,6 @@ fn find(
     cleaned.show(request.headers_mut());
     request.extensions_mut().insert(cleaned.trust);
     (found, scheme)
-}
-
-/// Hints about the TLS of a listener, or its lack.
-fn tls_hints(question: &Question, listener: &Listener, connection: &Connection) -> Vec<Note> {
-    let mut hints = Vec::new();
-    if question.tls && !matches!(listener.service, Service::Tls(_)) {
-        let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
-        hints.push(plain(why));
-    }
-    if let Some(chain) = chain(listener, connection)
-        && let Handling::Terminate { tls: None, .. } = chain.handling
-    {
-        let why = "the server has no certificate that can be used, so that its clients are turned away; see `strait check`";
-        hints.push(plain(why));
-    }
-    hints
 }
 
 fn chain<'l>(listener: &'l Listener, connection: &Connection) -> Option<&'l Chain> {

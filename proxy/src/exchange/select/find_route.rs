@@ -18,7 +18,9 @@ use crate::exchange::worker::SnapshotRef;
 use crate::fields;
 use crate::filter::{Redirect, RedirectRequest, Scheme};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
-use crate::snapshot::{Chain, Handling, Listener, Route, Security, Service, Then, VirtualHost};
+use crate::snapshot::{
+    Chain, Handling, HttpHosts, Listener, Route, Security, Service, Then, VirtualHost,
+};
 
 /// The rule that took a request.
 pub struct Found {

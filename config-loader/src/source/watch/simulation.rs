@@ -232,10 +232,8 @@ fn play(seed: u64) {
     absorb(&mut state, source.look());
     let (sender, looks) = mpsc::channel();
     let settings = WatchSettings {
-        poll: match seed % 2 {
-            0 => Duration::from_millis(300),
-            _ => Duration::from_secs(3_600),
-        },
+        // A link to nothing is followed by this only, once its target comes.
+        poll: Duration::from_millis(300),
         ..WatchSettings::default()
     };
     let watch = spawn(source, settings, move |look| {

@@ -216,11 +216,9 @@ async fn open(
         return Ok((Arc::new(store), users, is_leader));
     };
     let shared = Shared::new(etcd)?;
-    if let Some(backup) = shared
-        .restoring()
-        .await
-        .map_err(|error| error.to_string())?
-    {
+    let restoring = shared.restoring().await;
+    let restoring = restoring.map_err(|error| format!("{}: {error}", etcd.urls.join(",")))?;
+    if let Some(backup) = restoring {
         return Err(format!(
             "etcd has a part of a backup, {backup}, whose restore did not finish: run `strait control restore` again"
         ));

@@ -62,7 +62,8 @@ impl<'s> Seen<'s> {
         let Seen::Outside(sources) = self else {
             return false;
         };
-        let mut entries = sources.iter().filter_map(|source| source.entry());
+        let entries = sources.iter().filter_map(|source| source.entry());
+        let mut entries = entries.peekable();
         let is_none = |entry: &Object<ServiceEntry>| entry.spec.resolution == Resolution::None;
         let gives = |entry: &Object<ServiceEntry>, number| {
             let mut ports = entry.spec.ports.iter();
@@ -72,7 +73,7 @@ impl<'s> Seen<'s> {
             Some(number) => entries
                 .find(|entry| gives(entry, number))
                 .is_some_and(|entry| is_none(entry)),
-            None => !sources.is_empty() && entries.all(|entry| is_none(entry)),
+            None => entries.peek().is_some() && entries.all(|entry| is_none(entry)),
         }
     }
 

@@ -67,8 +67,10 @@ impl Layout {
             starts.push(u32::try_from(start).ok()?);
         }
         let last = node.span.end as usize;
-        let end = match text.get(..last)?.ends_with('\n') {
-            true => last,
+        // The span of a list that ends in a block scalar has the indentation of the next line as well.
+        let list_text = text.get(..last)?.trim_end_matches(' ');
+        let end = match list_text.ends_with('\n') {
+            true => list_text.len(),
             false => text[last..]
                 .find('\n')
                 .map_or(text.len(), |at| last + at + 1),

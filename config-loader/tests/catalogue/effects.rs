@@ -98,7 +98,10 @@ host: spread
 trafficPolicy: {tls: {}}
 ---
 {apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: wide, namespace: ns},
- spec: {host: '*.other.local', trafficPolicy: {tls: {}}}}",
+ spec: {host: '*.other.local', trafficPolicy: {tls: {}}}}
+---
+{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: other, namespace: ns},
+ spec: {hosts: [a.other.local], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}}",
     ),
     (
         &[285],
@@ -270,7 +273,7 @@ host: spread
 trafficPolicy:
   loadBalancer: {simple: RANDOM}
 ---
-{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: then, namespace: ns},
+{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: then, namespace: ns}, # W X324
  spec: {host: spread, trafficPolicy: {outlierDetection: {}}, subsets: [{name: all, trafficPolicy: {loadBalancer: {
   localityLbSetting: {failoverPriority: [version]}}}}]}} # W DR172",
         "
@@ -279,7 +282,7 @@ trafficPolicy:
   outlierDetection: {}
 ---
 {apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: then, namespace: ns},
- spec: {host: spread, trafficPolicy: {loadBalancer: {simple: RANDOM}}, subsets: [{name: all, trafficPolicy: {loadBalancer: {
+ spec: {host: spread, subsets: [{name: all, trafficPolicy: {loadBalancer: {
   localityLbSetting: {failoverPriority: [version]}}}}]}}",
     ),
     (

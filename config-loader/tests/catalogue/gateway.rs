@@ -185,7 +185,7 @@ const SERVERS: &[super::Case] = &[
     (
         &[205],
         "port: {number: 80, name: a, protocol: HTTP}\ntls:\n  httpsRedirect: true\n  mode: SIMPLE # E GW205 SIMPLE\n  \
-         credentialName: a # E GW205 a",
+         credentialName: a # W GW306 a",
         "port: {number: 80, name: a, protocol: HTTP}\ntls:\n  httpsRedirect: true",
     ),
     (

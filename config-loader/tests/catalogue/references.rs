@@ -234,6 +234,12 @@ kind: DestinationRule
 metadata: {name: out, namespace: ns}
 spec:
   host: out.com # W X316 out.com
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: wild, namespace: ns}
+spec:
+  host: '*.out.com' # W X316 *.out.com
 ",
         "
 apiVersion: networking.istio.io/v1
@@ -247,12 +253,6 @@ kind: DestinationRule
 metadata: {name: together, namespace: ns}
 spec:
   host: ratings.ns.svc.clusterset.local
----
-apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: wild, namespace: ns}
-spec:
-  host: '*.out.com'
 ",
     ),
     (

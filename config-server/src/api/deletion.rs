@@ -155,9 +155,11 @@ impl Api {
                 namespace: target.namespace.as_deref(),
                 revision,
             };
-            if options.policy == "Foreground" && !options.is_dry_run {
+            let is_orphan = options.policy == "Orphan";
+            if (options.policy == "Foreground" || is_orphan) && !options.is_dry_run {
+                // Before the object: the collector deletes dependents whose owner is gone.
                 let latest = self.store.latest().await?;
-                self.release_dependents(&owner(latest), false).await?;
+                self.release_dependents(&owner(latest), is_orphan).await?;
             }
             let change = |answer, after| Change {
                 answer,
@@ -173,10 +175,6 @@ impl Api {
                 }
                 let expected = Expected::At(entry.revision);
                 if let Some(after) = self.put(target.key(name), expected, &mut object).await? {
-                    if options.policy == "Orphan" {
-                        // Otherwise they would go with the object, once nothing keeps it.
-                        self.release_dependents(&owner(after), true).await?;
-                    }
                     return Ok(change(Answer::ok(object), Some(after)));
                 }
                 continue;
@@ -188,9 +186,8 @@ impl Api {
             let expected = Expected::At(entry.revision);
             let written = self.store.write(target.key(name), expected, None).await?;
             if let Written::Done(after) = written {
-                if options.policy != "Foreground" {
-                    let is_orphan = options.policy == "Orphan";
-                    self.release_dependents(&owner(after), is_orphan).await?;
+                if options.policy != "Foreground" && !is_orphan {
+                    self.release_dependents(&owner(after), false).await?;
                 }
                 return Ok(change(answer, Some(after)));
             }

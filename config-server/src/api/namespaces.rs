@@ -54,8 +54,8 @@ impl Api {
         }
         // First, so that nothing new is made in it.
         let (before, mut after, object) = self.terminate(target, name, options).await?;
-        self.empty_namespace(name).await?;
         let uid = object::meta(&object, "uid").to_owned();
+        self.empty_namespace(name, &uid).await?;
         let mut answer = Answer::ok(object);
         if let Some(gone) = self.finish_namespace(name).await? {
             after = Some(gone);
@@ -97,9 +97,10 @@ impl Api {
     pub(super) async fn finish_terminating(&self, namespace: &str) -> Result<(), Failure> {
         let resource = Resource::namespaces();
         let (found, _) = self.store.get(&resource.key(None, namespace)).await?;
-        let is_it = |entry: &Entry| object::is_deleting(&object::read(entry, resource, "v1"));
-        if found.as_ref().is_some_and(is_it) {
-            self.empty_namespace(namespace).await?;
+        let found = found.map(|entry| object::read(&entry, resource, "v1"));
+        if let Some(object) = found.filter(object::is_deleting) {
+            let uid = object::meta(&object, "uid");
+            self.empty_namespace(namespace, uid).await?;
             self.finish_namespace(namespace).await?;
         }
         Ok(())
@@ -146,9 +147,13 @@ impl Api {
     }
 
     /// Deletes everything in a namespace.
-    async fn empty_namespace(&self, namespace: &str) -> Result<(), Failure> {
+    async fn empty_namespace(&self, namespace: &str, uid: &str) -> Result<(), Failure> {
         for resource in in_namespaces() {
             for entry in self.entries(resource.prefix(Some(namespace)), None).await? {
+                if !self.is_terminating(namespace, uid).await? {
+                    // Another request was faster, and there may be a new one of that name.
+                    return Ok(());
+                }
                 let name = entry.key.rsplit('/').next().unwrap_or("").to_owned();
                 let target = target_of(resource, Some(namespace));
                 match Box::pin(self.delete_one(&target, &name, &Options::default())).await {
@@ -158,6 +163,16 @@ impl Api {
             }
         }
         Ok(())
+    }
+
+    /// Whether this very namespace is there and is being deleted.
+    async fn is_terminating(&self, namespace: &str, uid: &str) -> Result<bool, Failure> {
+        let resource = Resource::namespaces();
+        let (found, _) = self.store.get(&resource.key(None, namespace)).await?;
+        let found = found.map(|entry| object::read(&entry, resource, "v1"));
+        Ok(found.is_some_and(|object| {
+            object::is_deleting(&object) && object::meta(&object, "uid") == uid
+        }))
     }
 
     async fn entries(&self, prefix: String, limit: Option<usize>) -> Result<Vec<Entry>, Failure> {

@@ -160,6 +160,10 @@ fn leave_out_context(args: &CheckArgs, loaded: &mut Loaded) {
             checked.iter().any(|path| file.starts_with(path))
         }
     };
+    loaded.quarantined.retain(|one| {
+        let mut locations = one.diagnostics.iter().map(|found| &found.location);
+        locations.any(|location| is_checked(&location.file))
+    });
     loaded.diagnostics.retain(|found| {
         let related = found.related.iter().map(|(location, _)| location);
         let mut all = related.chain([&found.location]);

@@ -310,7 +310,7 @@ fn is_installed(tools: ToolArgs) -> bool {
     captured.all(|family| {
         let all = Tools::find(family).into_iter();
         let mut saved = all.filter_map(|tools| tools.saved().ok());
-        saved.any(|saved| !saved.ours.is_empty())
+        saved.any(|saved| saved.ours.captures())
     })
 }
 

@@ -189,7 +189,7 @@ fn empty_and_invalid_configurations_are_not_ready_by_default() {
     };
     is_told(Start::new(), "a Gateway that this proxy serves");
     let broken = "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: edge}\nspec: {servers: 5}\n";
-    is_told(Start::new().file("mesh.yaml", broken), "refused");
+    is_told(Start::new().file("mesh.yaml", broken), "rejected");
     let other = gateway(&[free_address()]).replace("ingressgateway", "another");
     is_told(Start::new().file("mesh.yaml", other), "--labels");
     let wanted = Start::new().args(["--allow-empty"]).start();

@@ -156,7 +156,7 @@ async fn objects_say_whether_proxies_have_them_in_effect() {
     let fine = status(&data, &[]);
     assert!(fine.status.success(), "{fine:?}");
     let text = stdout(&fine);
-    assert!(text.contains("1 proxies: 1 up to date, 0 behind"), "{text}");
+    assert!(text.contains("1 proxy: 1 up to date, 0 behind"), "{text}");
 
     // Another proxy, which rejects the object.
     let report = r#"{"apiVersion": "strait.io/v1alpha1", "kind": "Proxy",

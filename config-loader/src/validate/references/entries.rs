@@ -51,7 +51,8 @@ fn check_whole_host(by_age: &[&Object<ServiceEntry>], found: &mut Vec<Diagnostic
             let fields = [
                 (
                     "spec.addresses",
-                    owner.spec.addresses != object.spec.addresses,
+                    !object.spec.addresses.is_empty()
+                        && owner.spec.addresses != object.spec.addresses,
                 ),
                 (
                     "spec.exportTo",

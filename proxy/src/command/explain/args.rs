@@ -70,7 +70,7 @@ pub struct ExplainArgs {
     /// Show every rule and every condition, not only the deciding ones
     #[arg(long, env = "STRAIT_EXPLAIN_ALL")]
     pub all: bool,
-    /// Method of the request, as curl takes it; default: GET
+    /// Method of the request, as with `-X` of curl; default: GET
     #[arg(
         short = 'X',
         long = "request",

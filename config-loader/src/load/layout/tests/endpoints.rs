@@ -73,6 +73,20 @@ fn fields_that_decide_about_endpoints_are_read_with_all_of_them() {
     }
 }
 
+#[test]
+fn field_after_a_list_that_ends_in_a_block_scalar_is_kept() {
+    let last = "  - address: 10.0.0.20\n    labels:\n      app: >-\n        y\n".to_owned();
+    let endpoints = (0..20).map(endpoint).chain([last]);
+    for tail in ["  location: MESH_INTERNAL\n", "  exportTo: ['.']\n"] {
+        let text = document(HEAD, endpoints.clone(), tail);
+        let old = full(&text);
+        assert!(
+            both(&old, &text.replace("10.0.0.1,", "10.9.9.9,")).1,
+            "{tail}"
+        );
+    }
+}
+
 fn an_endpoint() -> BoxedStrategy<String> {
     let address = (0..250_u32, 0..12_u32).prop_map(|(number, form)| match form {
         0 => "address: one.example".to_owned(),

@@ -29,7 +29,7 @@ pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
 use crate::fields;
-use crate::filter::Action;
+use crate::filter::{Action, Scheme};
 use crate::telemetry::Counter;
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
@@ -37,7 +37,8 @@ use message::clean::{self, Cleaned};
 use message::local_reply::{self, LocalReply};
 use record::{Ending, Record};
 use select::context::RequestContext;
-use select::find_route;
+use select::find_route::{self, Found};
+use worker::SnapshotRef;
 
 /// Answers one request: the whole order of a request, read from top to bottom.
 ///
@@ -62,10 +63,8 @@ pub fn run(
         worker.count(Counter::RequestsStarted);
         let trust = (worker.settings.trusted_hops, worker.settings.is_sidecar);
         let origin = Origin::of(connection, trust, request.headers());
-        let (mut cleaned, mut record) = begin(worker, connection, &origin, request);
-        let cleaned = &mut cleaned;
-        let scheme = origin.scheme;
-        let mut found = find_route::find_route(&snapshot, connection, scheme, request, cleaned);
+        let (cleaned, mut record) = begin(worker, connection, &origin, request);
+        let (mut found, cleaned) = find(&snapshot, connection, origin.scheme, request, cleaned);
         if let Ok(route) = &mut found
             && route.is_proxied()
             && route.needs_address(&snapshot)
@@ -92,9 +91,10 @@ pub fn run(
             snapshot: &snapshot,
             found,
         };
-        if found.route().reads_request_headers() {
-            cleaned.show(request.headers_mut());
-        }
+        let cleaned = match found.route().reads_request_headers() {
+            true => cleaned.shown(request.headers_mut()),
+            false => cleaned,
+        };
         let filters = &found.route().filters;
         let response = if let Some(response) = answer(&context, request) {
             finish(&context, request, response, record)
@@ -130,6 +130,18 @@ fn begin<'a>(
     }
     let record = Record::begin(worker, connection, origin, request);
     (cleaned, record)
+}
+
+/// Finds the rule for a request. The cleaned head goes in and out, so that the request does not hold it while it is forwarded.
+fn find<'a>(
+    snapshot: &SnapshotRef,
+    connection: &Rc<Connection>,
+    scheme: Scheme,
+    request: &mut Request<DownstreamBody>,
+    mut cleaned: Cleaned<'a>,
+) -> (Result<Found, LocalReply>, Cleaned<'a>) {
+    let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
+    (found, cleaned)
 }
 
 /// Replies to a request that no rule takes.

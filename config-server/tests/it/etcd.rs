@@ -1,12 +1,14 @@
 //! A real etcd, where it is installed. All tests of this process share one, each with a prefix of its own.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use config_server::store::etcd::EtcdSettings;
+use rand::RngExt;
 use tempfile::TempDir;
 
 /// An etcd that ends with this value, or with this process: the shell that runs it waits for the end of its input.
@@ -17,8 +19,20 @@ pub struct Etcd {
     data: TempDir,
 }
 
-const RUN: &str = "\"$@\" & server=$!; cat >/dev/null; kill -9 $server";
+/// When etcd ends by itself, the shell does, and its output with it: nobody waits for what never comes.
+const RUN: &str = "\"$@\" 0</dev/null & server=$!; exec 3<&0; (cat <&3 >/dev/null; kill -9 $server) 2>/dev/null & wait $server";
 const ANY: &str = "http://127.0.0.1:0";
+
+/// A URL on a port that is free, and that no connection takes for its own end while nobody listens there: those have
+/// ports from 32768 on.
+pub fn free_url() -> String {
+    loop {
+        let port = rand::rng().random_range(15_000..32_000);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return format!("http://127.0.0.1:{port}");
+        }
+    }
+}
 
 /// Whether etcd is installed; says so if not.
 pub fn is_installed() -> bool {
@@ -32,7 +46,7 @@ pub fn is_installed() -> bool {
 impl Etcd {
     /// Starts one; none if etcd is not installed.
     pub fn start() -> Option<Etcd> {
-        is_installed().then(|| Etcd::start_with(ANY, &["--listen-peer-urls", ANY]))
+        is_installed().then(|| Etcd::start_with(&free_url(), &["--listen-peer-urls", ANY]))
     }
 
     /// Starts one that listens at this URL for clients.

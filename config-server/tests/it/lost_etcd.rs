@@ -1,7 +1,6 @@
 //! What happens to replicas when etcd, a member of it, or another replica is lost, and when its history is.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::etcd::{Etcd, is_installed};
+use crate::etcd::{Etcd, free_url, is_installed};
 use crate::load::Load;
 use crate::process::ServerProcess;
 use crate::support::TestServer;
@@ -270,12 +269,6 @@ async fn has_leader(etcd: &Etcd, settings: &EtcdSettings) -> bool {
     let key = STANDARD.encode(format!("{}/leader", settings.prefix));
     let answer = ask(etcd, "/v3/kv/range", &json!({"key": key})).await;
     answer.contains("\"kvs\"")
-}
-
-/// A URL on a port that is free.
-fn free_url() -> String {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    format!("http://{}", free.local_addr().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]

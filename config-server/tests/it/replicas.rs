@@ -91,7 +91,7 @@ async fn proxy_that_reports_to_one_replica_is_known_to_others() {
     assert_eq!(read["status"]["revision"], "7");
     let mut changes = one.store.history().since(before, 10).unwrap();
     // the first start makes one, which may come late
-    changes.retain(|change| change.key != "/core/namespaces/default");
+    changes.retain(|change| &*change.key != "/core/namespaces/default");
     assert_eq!(changes, [], "no watch of objects gets a change");
     assert_eq!(first.delete(path).await.code, 200);
     until(&mut second, 404).await;

@@ -52,6 +52,11 @@ impl Pods {
 /// The name of a pod that a host begins with, where the rest is a name of the headless service, short or full. The host is in
 /// lower case and without port.
 pub fn pod_of_host<'h>(host: &'h str, service: &str) -> Option<&'h str> {
+    // `redis.redis` is the service `redis` of the namespace `redis`, no pod of that name
+    let beyond = service.strip_prefix(host);
+    if beyond.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+        return None;
+    }
     let (hostname, name) = host.split_once('.')?;
     let rest = service.strip_prefix(name)?;
     (!name.is_empty() && (rest.is_empty() || rest.starts_with('.'))).then_some(hostname)

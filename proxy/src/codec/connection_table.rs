@@ -54,9 +54,28 @@ pub struct Governed {
     pub local: SocketAddr,
     /// Whether it is inside of TLS that ends here.
     pub in_tls: bool,
-    /// Whether a policy that came later forbids it.
-    forbidden: bool,
+    /// While a policy that came later forbids it: what `draining` is without that policy.
+    otherwise: Option<Tick>,
     timer: Weak<ConnectionTimer>,
+}
+
+impl Governed {
+    /// Drains the connection, which a policy forbids by now.
+    fn forbid(&mut self, now: Tick) {
+        if let Some(timer) = self.timer.upgrade() {
+            self.otherwise = Some(timer.draining.get());
+            timer.draining.set(timer.draining().unwrap_or(now));
+            timer.wake();
+        }
+    }
+
+    /// Takes back [`Self::forbid`], but not a drain that has another cause.
+    fn allow(&mut self) {
+        if let (Some(otherwise), Some(timer)) = (self.otherwise.take(), self.timer.upgrade()) {
+            timer.draining.set(otherwise);
+            timer.wake();
+        }
+    }
 }
 
 /// The deadline of one connection and its place in the wheel.
@@ -136,10 +155,10 @@ impl ConnectionHandle {
 
     /// Time for this connection to finish while it drains: `usual`, or `forbidden` if a security policy forbids it.
     pub fn drain_time(&self, usual: Duration, forbidden: Duration) -> Duration {
-        let governed = self.connection_table.governed.borrow();
-        match governed.get(&self.key()) {
-            Some(governed) if governed.forbidden => forbidden,
-            _ => usual,
+        // asked at every poll; a connection that does not drain costs no look-up
+        match self.draining().is_some() && self.is_forbidden() {
+            true => forbidden,
+            false => usual,
         }
     }
 
@@ -151,10 +170,15 @@ impl ConnectionHandle {
 
     /// When a connection that a security policy forbids has to be over; such a connection gets this much time.
     pub fn forbidden_from(&self, time: Duration) -> Tick {
-        let governed = self.connection_table.governed.borrow();
-        let is_forbidden = governed.get(&self.key()).is_some_and(|one| one.forbidden);
-        let since = self.draining().filter(|_| is_forbidden);
+        let since = self.draining().filter(|_| self.is_forbidden());
         since.map_or(Tick::NEVER, |since| since.after(time))
+    }
+
+    /// Whether a security policy forbids the connection, which is draining then.
+    fn is_forbidden(&self) -> bool {
+        let governed = self.connection_table.governed.borrow();
+        let governed = governed.get(&self.key());
+        governed.is_some_and(|one| one.otherwise.is_some())
     }
 
     /// Puts the connection under the security policy of the listener that serves it; it is not inside of TLS so far.
@@ -163,18 +187,19 @@ impl ConnectionHandle {
             listener: Arc::clone(listener),
             local,
             in_tls: false,
-            forbidden: false,
+            otherwise: None,
             timer: Rc::downgrade(&self.timer),
         };
         let mut all = self.connection_table.governed.borrow_mut();
         all.insert(self.key(), governed);
     }
 
-    /// Notes that the connection is inside of TLS that ends here.
+    /// Notes that the connection is inside of TLS that ends here. What forbade it so far was meant for plain text.
     pub fn enter_tls(&self) {
         let mut all = self.connection_table.governed.borrow_mut();
         if let Some(governed) = all.get_mut(&self.key()) {
             governed.in_tls = true;
+            governed.allow();
         }
     }
 
@@ -258,6 +283,7 @@ impl ConnectionTable {
     /// Tells the clients of a listener to use other connections, and serves them as before, new connections as well.
     pub fn announce(&self, listener: &ListenerKey) {
         if self.announced.borrow_mut().insert(listener.clone()) {
+            self.each_forbidden(listener, |otherwise| otherwise.min(ANNOUNCED));
             self.wake_each(|timer| {
                 let is_told = *timer.listener == *listener && !timer.is_announced();
                 if is_told {
@@ -272,6 +298,7 @@ impl ConnectionTable {
     pub fn drain(&self, listener: &ListenerKey) {
         self.closed.borrow_mut().insert(listener.clone());
         let now = self.clock.advance();
+        self.each_forbidden(listener, |otherwise| otherwise.min(now));
         self.wake_each(|timer| {
             let begins = *timer.listener == *listener && timer.draining().is_none();
             if begins {
@@ -288,17 +315,27 @@ impl ConnectionTable {
         }
     }
 
-    /// Drains the connections that a changed security policy forbids.
+    /// Drains the connections that a changed security policy forbids, and lets those go on that it allows again.
     pub fn enforce(&self, forbids: impl Fn(&Governed) -> bool) {
         let now = self.clock.advance();
         for governed in self.governed.borrow_mut().values_mut() {
-            if governed.forbidden || !forbids(governed) {
-                continue;
+            match (governed.otherwise.is_some(), forbids(governed)) {
+                (false, true) => governed.forbid(now),
+                (true, false) => governed.allow(),
+                (true, true) | (false, false) => {}
             }
-            governed.forbidden = true;
-            if let Some(timer) = governed.timer.upgrade() {
-                timer.draining.set(timer.draining().unwrap_or(now));
-                timer.wake();
+        }
+    }
+
+    /// Changes what the connections of a listener that a policy forbids do once it does not.
+    fn each_forbidden(&self, listener: &ListenerKey, change: impl Fn(Tick) -> Tick) {
+        for governed in self.governed.borrow_mut().values_mut() {
+            let Governed {
+                otherwise, timer, ..
+            } = governed;
+            let is_of_listener = |timer: Rc<ConnectionTimer>| *timer.listener == *listener;
+            if timer.upgrade().is_some_and(is_of_listener) {
+                *otherwise = otherwise.map(&change);
             }
         }
     }

@@ -37,8 +37,8 @@ use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream as Upstream;
 
 pub use self::first::FirstSpeaker;
-use self::guard::Guard;
 pub use self::guard::Tell;
+use self::guard::{Guard, Passed};
 pub(super) use self::known_clients::KnownClients;
 pub(super) use self::scratch::Scratch;
 pub use self::settings::Settings;
@@ -151,6 +151,8 @@ pub struct Met {
     upstream: Upstream,
     up: Direction,
     down: Direction,
+    /// How the endpoint broke the connection before anything was carried. The kernel tells it once, then only the end.
+    broken: Option<io::Error>,
     record: Record,
     /// When a byte moved last.
     moved: Tick,
@@ -163,8 +165,10 @@ pub struct Met {
 struct Pair {
     downstream: Transport,
     met: Box<Met>,
-    /// Holds back what the client sends first.
-    guard: Option<Guard>,
+    /// Holds back what the client sends first. Boxed, since it soon goes and the connection may stay for long.
+    guard: Option<Box<Guard>>,
+    /// What the guard let pass, until that is noted.
+    passed: Option<Passed>,
 }
 
 /// What a connection may take of time.
@@ -222,14 +226,24 @@ impl<A: Handler> AcceptedConnection<A> {
     }
 
     /// Passes bytes both ways, to the end.
-    async fn pass(self: Box<Self>, met: Box<Met>, guard: Option<Guard>) {
+    async fn pass(self: Box<Self>, met: Box<Met>, guard: Option<Box<Guard>>) {
         let client = self.downstream.remote.ip().to_canonical();
         let (server, socket, member) = self.into_parts();
         let (transport, ahead, _slot) = socket.into_parts();
         let mut pair = Pair::new((transport, ahead), met, guard);
-        let outcome = poll_fn(|cx| pair.poll(cx, &member, &server.scratch)).await;
+        let outcome = poll_fn(|cx| {
+            let polled = pair.poll(cx, &member, &server.scratch);
+            if let Some(passed) = pair.passed.take() {
+                (server.known_clients).saw_plain_text(client, member.now());
+                if passed.is_first {
+                    server.telemetry.plaintext.count(client);
+                }
+            }
+            polled
+        })
+        .await;
         if matches!(outcome, Outcome::Closed(ResponseFlags::DPE, _)) {
-            server.known_clients.saw_mesh_tls(client, member.now());
+            (server.known_clients).saw_late_mesh_tls(client, member.now());
         }
         pair.end(outcome);
     }
@@ -266,6 +280,7 @@ impl Met {
                 ..Direction::default()
             },
             down: Direction::default(),
+            broken: None,
             record,
             moved: now,
             limits: Limits {
@@ -307,7 +322,11 @@ impl Met {
 }
 
 impl Pair {
-    fn new((downstream, ahead): (Transport, Bytes), met: Box<Met>, guard: Option<Guard>) -> Self {
+    fn new(
+        (downstream, ahead): (Transport, Bytes),
+        met: Box<Met>,
+        guard: Option<Box<Guard>>,
+    ) -> Self {
         let (mut met, mut guard) = (met, guard);
         match &mut guard {
             Some(guard) => guard.hold(&ahead),
@@ -317,6 +336,7 @@ impl Pair {
             downstream,
             met,
             guard,
+            passed: None,
         }
     }
 
@@ -349,6 +369,9 @@ impl Pair {
         received: &mut u64,
         sent: &mut u64,
     ) -> Poll<Outcome> {
+        if let Some(error) = self.met.broken.take() {
+            return broke(Side::Upstream, error);
+        }
         let Met {
             upstream, up, down, ..
         } = &mut *self.met;
@@ -357,6 +380,7 @@ impl Pair {
             match guard.poll(cx, &mut self.downstream) {
                 Poll::Pending => {}
                 Poll::Ready(Ok(Some(first))) => {
+                    self.passed = guard.passed(&first);
                     up.pending = joined(std::mem::take(&mut up.pending), first);
                     self.guard = None;
                 }

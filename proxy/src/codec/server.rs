@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hyper::header::HeaderValue;
 use hyper::{Request, StatusCode};
 
-use super::connection_table::ConnectionTable;
+use super::connection_table::{ConnectionTable, Governed};
 use super::date::Dates;
 use super::handler::Handler;
 use super::handshake::Pending;
@@ -20,7 +20,7 @@ use super::socket::Counted;
 use super::timeouts::Timeouts;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::task::Supervisor;
-use crate::snapshot::{Direction, ListenerKey, Service};
+use crate::snapshot::{Direction, Listener, ListenerKey, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 
 /// What one worker serves connections with.
@@ -137,12 +137,21 @@ impl<A: Handler> Server<A> {
     /// Drains the connections that the security policy of their listener forbids by now.
     pub fn enforce_policies(&self) {
         self.connection_table.enforce(|governed| {
-            let listener = self.handler.listener(&governed.listener, governed.local);
+            let listener = self.governing(governed);
             listener.is_some_and(|listener| match governed.in_tls {
                 true => !listener.service.admits().tls,
                 false => !listener.service.admits().plain_text,
             })
         });
+    }
+
+    /// The listener whose policy applies to a connection now. That of a captured one is the listener that it would come to
+    /// today: the one for all ports may have served it when its port had none.
+    fn governing(&self, governed: &Governed) -> Option<Arc<Listener>> {
+        let (key, local) = (&*governed.listener, governed.local);
+        let of_port = (!key.has_socket()).then(|| ListenerKey::captured(key.intake, local));
+        let of_port = of_port.and_then(|of_port| self.handler.listener(&of_port, local));
+        of_port.or_else(|| self.handler.listener(key, local))
     }
 
     /// Whose traffic a listener takes; `None` when it is not known here.

@@ -27,7 +27,7 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub async fn run(
     early: &Early,
     context: RequestContext<'_>,
-    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    (request, cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     if let Some(fault) = &early.fault

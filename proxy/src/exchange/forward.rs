@@ -31,7 +31,7 @@ use crate::telemetry::ResponseFlags;
 /// Sends the request to a destination of the route and returns its response, or a local reply.
 pub async fn run(
     context: RequestContext<'_>,
-    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    (request, cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     match &mut prepare(&context, (request, cleaned), &mut record) {

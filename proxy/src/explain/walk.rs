@@ -389,6 +389,9 @@ fn refused(
             .to_owned()
     } else if *refusal == LocalReply::BAD_CONNECTION_HEADER {
         "the Connection header names a header that it must not name, or too many".to_owned()
+    } else if *refusal == LocalReply::MISDIRECTED {
+        let host = &answer.request.host;
+        format!("the server of {host} asks for other client certificates than that of the SNI")
     } else if request.method() == Method::CONNECT {
         "CONNECT is not served".to_owned()
     } else if let Some(found) = virtual_host {

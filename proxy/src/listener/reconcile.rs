@@ -48,8 +48,9 @@ enum Listener {
     Open(Vec<Acceptor>),
 }
 
-/// Keeps the listeners that `wanted` names open, and their connections within security policies, until a drain begins, then closes them all. Their clients are told from
-/// [`Stage::Announcing`] on. Inbound listeners close before the others, at [`Stage::DrainingInbound`].
+/// Keeps the listeners that `wanted` names open, and their connections within security policies, until a drain begins, then
+/// closes them all. Their clients are told from [`Stage::Announcing`] on. Inbound listeners close before the others, at
+/// [`Stage::DrainingInbound`].
 ///
 /// When it returns, what the kernel had queued is accepted and the sockets are closed.
 pub async fn run<A: Handler>(

@@ -65,4 +65,8 @@ fn host_names_a_pod_where_the_rest_is_a_name_of_the_service() {
     ] {
         assert_eq!(pod_of_host(host, "a.test"), expected, "{host}");
     }
+    // the namespace has the name of the service
+    for (host, expected) in [("a.a", None), ("web-0.a.a", Some("web-0"))] {
+        assert_eq!(pod_of_host(host, "a.a.test"), expected, "{host}");
+    }
 }

@@ -134,6 +134,82 @@ async fn drain_reaches_the_connections_of_its_listener() {
     assert!(one.draining().is_some());
 }
 
+/// Lets a policy forbid plain text, or nothing.
+fn enforce(connection_table: &ConnectionTable, is_strict: bool) {
+    connection_table.enforce(|governed| is_strict && !governed.in_tls);
+}
+
+/// A connection of the first listener that waits, under the policy of the second one.
+fn governed(connection_table: &Rc<ConnectionTable>, woken: &Arc<Woken>) -> ConnectionHandle {
+    let member = connection_table.join(listener(1));
+    let local = SocketAddr::from(([127, 0, 0, 1], 2));
+    member.govern(&listener(2), local);
+    wake_at(&member, woken, Tick::NEVER);
+    member
+}
+
+const USUAL: Duration = Duration::from_secs(60);
+const FORBIDDEN: Duration = Duration::from_secs(5);
+
+#[tokio::test(start_paused = true)]
+async fn policy_drains_what_it_forbids_until_it_is_taken_back() {
+    let connection_table = Rc::new(ConnectionTable::new());
+    let woken = Arc::default();
+    let member = governed(&connection_table, &woken);
+    pass(&connection_table, 7).await;
+    enforce(&connection_table, false);
+    assert_eq!((woken.take(), member.draining()), (0, None));
+    enforce(&connection_table, true);
+    assert_eq!((woken.take(), member.draining()), (1, Some(Tick(7))));
+    assert_eq!(member.drain_time(USUAL, FORBIDDEN), FORBIDDEN);
+    assert_eq!(member.forbidden_from(FORBIDDEN), Tick(7).after(FORBIDDEN));
+    pass(&connection_table, 1).await;
+    enforce(&connection_table, true);
+    assert_eq!((woken.take(), member.draining()), (0, Some(Tick(7))));
+    enforce(&connection_table, false);
+    assert_eq!((woken.take(), member.draining()), (1, None));
+    assert!(!member.is_announced());
+    assert_eq!(member.drain_time(USUAL, FORBIDDEN), USUAL);
+    assert_eq!(member.forbidden_from(FORBIDDEN), Tick::NEVER);
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_that_enters_tls_is_not_forbidden_as_plain_text() {
+    let connection_table = Rc::new(ConnectionTable::new());
+    let woken = Arc::default();
+    let member = governed(&connection_table, &woken);
+    enforce(&connection_table, true);
+    assert!(member.draining().is_some());
+    woken.take();
+    member.enter_tls();
+    assert_eq!((woken.take(), member.draining()), (1, None));
+    enforce(&connection_table, true);
+    assert_eq!((woken.take(), member.draining()), (0, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn policy_that_is_taken_back_leaves_the_drain_of_the_listener() {
+    let connection_table = Rc::new(ConnectionTable::new());
+    let woken = Arc::default();
+    let (before, while_forbidden) = (Tick(2), Tick(4));
+    let first = governed(&connection_table, &woken);
+    pass(&connection_table, before.0).await;
+    connection_table.drain(&listener(1));
+    connection_table.reopen(&listener(1));
+    let second = governed(&connection_table, &woken);
+    enforce(&connection_table, true);
+    connection_table.announce(&listener(1));
+    enforce(&connection_table, false);
+    assert_eq!(first.draining(), Some(before));
+    assert_eq!((second.is_announced(), second.draining()), (true, None));
+    enforce(&connection_table, true);
+    pass(&connection_table, while_forbidden.0 - before.0).await;
+    connection_table.drain(&listener(1));
+    enforce(&connection_table, false);
+    assert_eq!(first.draining(), Some(before));
+    assert_eq!(second.draining(), Some(while_forbidden));
+}
+
 #[test]
 fn timer_of_a_connection_stays_small() {
     // with the two counts of its `Rc`

@@ -113,7 +113,7 @@ pub(super) struct Past {
     /// Whether it had requests.
     pub(super) is_reused: bool,
     /// Bytes of empty lines since its last request.
-    pub(super) skipped: usize,
+    pub(super) skipped: u32,
 }
 
 impl<'a, A: Handler> Driver<'a, A> {
@@ -129,7 +129,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             server,
             connection,
             socket,
-            inbox: Inbox::new(Decoder::after(past.skipped, limits)),
+            inbox: Inbox::new(Decoder::after(past.skipped as usize, limits)),
             outbox: Outbox::default(),
             phase: Phase::Head,
             answer: Box::pin(None),
@@ -143,7 +143,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     pub(super) fn past(&self) -> Past {
         Past {
             is_reused: true,
-            skipped: self.inbox.skipped(),
+            skipped: u32::try_from(self.inbox.skipped()).unwrap_or(u32::MAX),
         }
     }
 

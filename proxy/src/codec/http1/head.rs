@@ -135,7 +135,7 @@ impl Lines {
             version,
         } = self.request.take().ok_or(Refusal::Header)?;
         (self.start, self.method) = (0, Progress::Ahead);
-        let uri = uri(bytes.slice(target))?;
+        let uri = uri(&bytes, target)?;
         let newer = version == Version::HTTP_11;
         let body = match said.length {
             _ if said.chunked => BodyKind::Chunked,
@@ -171,9 +171,10 @@ impl Lines {
 }
 
 /// The URI of a target; what no URI has, but clients send, is escaped.
-fn uri(target: Bytes) -> Result<Uri, Refusal> {
-    let parsed = Uri::from_maybe_shared(target.clone());
-    let parsed = parsed.or_else(|_| Uri::from_maybe_shared(fields::escaped_target(&target)));
+fn uri(bytes: &Bytes, target: Range<usize>) -> Result<Uri, Refusal> {
+    let parsed = Uri::from_maybe_shared(bytes.slice(target.clone()));
+    let escaped = || fields::escaped_target(&bytes[target]);
+    let parsed = parsed.or_else(|_| Uri::from_maybe_shared(escaped()));
     parsed.map_err(|_| Refusal::Header)
 }
 

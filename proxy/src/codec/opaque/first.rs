@@ -15,8 +15,8 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
-use super::Met;
 use super::guard::{Guard, Tell};
+use super::{Failure, Met};
 use crate::codec::accepted::AcceptedConnection;
 use crate::codec::handler::Handler;
 use crate::exchange::tcp::DownstreamTcp;
@@ -65,7 +65,11 @@ impl<A: Handler> AcceptedConnection<A> {
                     Poll::Pending => break,
                 }
             }
-            if met.poll_spoken(cx).is_ready() {
+            let has_spoken = met.poll_spoken(cx).is_ready();
+            if met.broken.is_some() {
+                return Poll::Ready(FirstSpeaker::None);
+            }
+            if has_spoken {
                 // more may be known by now
                 let until = until();
                 if until <= Instant::now() {
@@ -86,7 +90,7 @@ impl<A: Handler> AcceptedConnection<A> {
         .await
     }
 
-    /// Notes that the client has begun the mesh's TLS.
+    /// Notes that the client speaks the mesh's TLS.
     pub fn saw_mesh_tls(&self) {
         let clients = &self.server.known_clients;
         clients.saw_mesh_tls(self.client(), self.member.now());
@@ -112,15 +116,21 @@ impl<A: Handler> AcceptedConnection<A> {
     ) {
         met.record
             .decided(self.tls.take(), server_name.map(Arc::from));
-        self.pass(met, guard.map(Guard::new)).await;
+        let guard = guard.map(|passes| Box::new(Guard::new(passes)));
+        self.pass(met, guard).await;
     }
 }
 
 impl Met {
-    /// Ready once the endpoint has spoken, or ended. Meanwhile the endpoint gets what is for it before the client's bytes.
+    /// Ready once the endpoint has spoken, ended or broken the connection. Meanwhile the endpoint gets what is for it before the
+    /// client's bytes.
     fn poll_spoken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Poll::Ready(Err(_)) = self.up.poll_pending(cx, &mut self.upstream, &mut 0) {
-            // what follows finds the error again
+        if self.broken.is_some() {
+            return Poll::Ready(());
+        }
+        let written = self.up.poll_pending(cx, &mut self.upstream, &mut 0);
+        if let Poll::Ready(Err(Failure::Read(error) | Failure::Write(error))) = written {
+            self.broken = Some(error);
             return Poll::Ready(());
         }
         if !self.down.pending.is_empty() || self.down.ended {
@@ -128,10 +138,12 @@ impl Met {
         }
         let mut space = [0; HELD_BYTES_MAX];
         let mut space = ReadBuf::new(&mut space);
-        let read = ready!(Pin::new(&mut self.upstream).poll_read(cx, &mut space));
-        if read.is_ok() {
-            self.down.pending = Bytes::copy_from_slice(space.filled());
-            self.down.ended = space.filled().is_empty();
+        match ready!(Pin::new(&mut self.upstream).poll_read(cx, &mut space)) {
+            Ok(()) => {
+                self.down.pending = Bytes::copy_from_slice(space.filled());
+                self.down.ended = space.filled().is_empty();
+            }
+            Err(error) => self.broken = Some(error),
         }
         Poll::Ready(())
     }

@@ -16,6 +16,15 @@ pub type Tell<T> = fn(&[u8]) -> Option<T>;
 pub(super) struct Guard {
     passes: Tell<bool>,
     held: BytesMut,
+    /// Whether the client had sent something before.
+    has_spoken: bool,
+}
+
+/// Plain text of a client that was let pass.
+#[derive(Debug)]
+pub(super) struct Passed {
+    /// Whether the client had sent nothing before the guard was set up.
+    pub(super) is_first: bool,
 }
 
 impl Guard {
@@ -23,12 +32,21 @@ impl Guard {
         Self {
             passes,
             held: BytesMut::new(),
+            has_spoken: false,
         }
     }
 
     /// Holds back what was read of the client so far.
     pub(super) fn hold(&mut self, ahead: &[u8]) {
+        self.has_spoken |= !ahead.is_empty();
         self.held.extend_from_slice(ahead);
+    }
+
+    /// What bytes that were let pass say of the client: nothing where there are none, or where they are TLS of the endpoint.
+    pub(super) fn passed(&self, bytes: &[u8]) -> Option<Passed> {
+        let is_plain = !matches!(bytes, [] | [0x16, 3, ..]);
+        let is_first = !self.has_spoken;
+        is_plain.then_some(Passed { is_first })
     }
 
     /// The bytes that may pass; `None` if the endpoint must not get them.

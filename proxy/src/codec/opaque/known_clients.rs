@@ -20,6 +20,8 @@ const HELD_FOR_MESH: Duration = Duration::from_secs(2);
 struct Known {
     mesh_tls: Tick,
     plain_text: Tick,
+    /// The same as `plain_text`, but only guessed: a client let the endpoint speak first.
+    silence: Tick,
 }
 
 /// Protocols of the clients of a worker, on ports that take both the mesh's TLS and plain text.
@@ -38,6 +40,12 @@ impl KnownClients {
         self.note(client, |known| known.mesh_tls = now.after(Self::TIME));
     }
 
+    /// Notes that a client of this address began the mesh's TLS after the endpoint had spoken: its silence was no plain text.
+    pub(super) fn saw_late_mesh_tls(&self, client: IpAddr, now: Tick) {
+        self.saw_mesh_tls(client, now);
+        self.note(client, |known| known.silence = Tick::default());
+    }
+
     /// Notes that a client of this address spoke plain text.
     pub(super) fn saw_plain_text(&self, client: IpAddr, now: Tick) {
         self.note(client, |known| known.plain_text = now.after(Self::TIME));
@@ -47,7 +55,7 @@ impl KnownClients {
     pub(super) fn saw_silence(&self, client: IpAddr, now: Tick) {
         self.note(client, |known| {
             if known.mesh_tls <= now {
-                known.plain_text = now.after(Self::TIME);
+                known.silence = now.after(Self::TIME);
             }
         });
     }
@@ -63,7 +71,8 @@ impl KnownClients {
     /// Time that the first bytes of an endpoint are held back from a client of this address.
     pub(super) fn held(&self, client: IpAddr, now: Tick) -> Duration {
         let known = self.0.borrow().get(&client).copied().unwrap_or_default();
-        match (now < known.mesh_tls, now < known.plain_text) {
+        let plain_text = known.plain_text.max(known.silence);
+        match (now < known.mesh_tls, now < plain_text) {
             (false, true) => Duration::ZERO,
             (true, false) => HELD_FOR_MESH,
             _ => HELD,
@@ -91,6 +100,11 @@ mod tests {
         assert_eq!(held(2), HELD_FOR_MESH);
         assert_eq!(held(3), Duration::ZERO);
         assert_eq!(held(4), HELD);
+        // a silence that was the mesh's TLS is none of plain text, unless other clients of the address spoke that
+        clients.saw_late_mesh_tls(address(3), now);
+        assert_eq!(held(3), HELD_FOR_MESH);
+        clients.saw_late_mesh_tls(address(1), now);
+        assert_eq!(held(1), HELD);
         let later = now.after(KnownClients::TIME);
         assert_eq!(clients.held(address(1), later), HELD);
     }

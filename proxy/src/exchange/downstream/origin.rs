@@ -42,9 +42,9 @@ pub struct Trust {
 impl Origin {
     /// The origin of a request that passed this many trusted proxies.
     ///
-    /// With none, nothing of the head is looked at, but the scheme by a sidecar, which passes `x-forwarded-proto` on. The client's address is then the entry `trusted_hops` + 1 from the
-    /// right of what `x-forwarded-for` becomes here; a list that is too short, or holds something else there, leaves
-    /// the peer's.
+    /// With none, nothing of the head is looked at, but the scheme by a sidecar, which passes `x-forwarded-proto` on. With
+    /// some, the client's address is the entry `trusted_hops` + 1 from the right of what `x-forwarded-for` becomes here; a
+    /// list that is too short, or holds something else there, leaves the peer's.
     pub fn of(
         connection: &Connection,
         (trusted_hops, is_sidecar): (usize, bool),
@@ -59,10 +59,10 @@ impl Origin {
         {
             origin.scheme = scheme;
         }
-        if trusted_hops > 0 {
-            if let Some(client) = entry_from_the_right(headers, trusted_hops) {
-                origin.client = SocketAddr::new(client, 0);
-            }
+        if trusted_hops > 0
+            && let Some(client) = entry_from_the_right(headers, trusted_hops)
+        {
+            origin.client = SocketAddr::new(client, 0);
         }
         origin
     }

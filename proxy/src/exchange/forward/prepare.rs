@@ -62,9 +62,10 @@ pub(in crate::exchange) struct Refused<'a> {
 /// Draws a destination, picks an endpoint and makes the request that goes there. The request is used up if that succeeds.
 pub(in crate::exchange) fn prepare<'a>(
     context: &RequestContext<'a>,
-    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
     record: &mut Record,
 ) -> Result<Prepared<'a>, Refused<'a>> {
+    let cleaned = &mut cleaned;
     let route = context.found.route();
     let keeps_responses = route.filters.leaves_response_headers();
     let snapshot = (!keeps_responses).then(|| Box::new(RequestSnapshot::of(request)));

@@ -69,6 +69,12 @@ impl<'a> Cleaned<'a> {
         }
     }
 
+    /// The same with all fields among the headers.
+    pub fn shown(mut self, headers: &mut HeaderMap) -> Self {
+        self.show(headers);
+        self
+    }
+
     /// The fields that are still to be added to a request that is sent: all of them, or none where they were shown and only
     /// the number of the attempt was missing.
     pub fn complete(&mut self, headers: &mut HeaderMap) -> Option<Added<'a>> {

@@ -49,7 +49,8 @@ pub(super) async fn detect<A: Handler>(
             return None;
         }
         found => {
-            if mesh.is_some() {
+            // one that has sent nothing yet is counted once it does
+            if mesh.is_some() && !connection.first_bytes().is_empty() {
                 connection.count_plaintext();
             }
             if found == FirstBytes::Http && detected.http.is_some() {
@@ -81,14 +82,20 @@ async fn either_first<A: Handler>(
     if first != FirstSpeaker::Client(FirstBytes::Tls) {
         if matches!(first, FirstSpeaker::Client(_)) {
             connection.saw_plain_text();
+            connection.count_plaintext();
         }
-        connection.count_plaintext();
         return connection.carry(met, None, Some(is_for_endpoint)).await;
     }
     let due = connection.handshake_due();
     let hello = match hello(&mut connection, due).await {
         Ok(hello) => hello,
-        Err(reason) => return refuse(connection, reason),
+        Err(reason) => {
+            // the listener has counted the connection with that to the workload
+            if let Some(reason) = reason {
+                connection.count(reason);
+            }
+            return;
+        }
     };
     if !is_of_mesh(&hello) {
         return connection.carry(met, hello.server_name, None).await;
@@ -111,12 +118,6 @@ fn is_for_endpoint(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-fn refuse<A: Handler>(connection: Box<AcceptedConnection<A>>, reason: Option<Counter>) {
-    if let Some(reason) = reason {
-        connection.refuse(reason);
-    }
-}
-
 /// Ends TLS between workloads here.
 async fn shake_hands<A: Handler>(
     connection: Box<AcceptedConnection<A>>,
@@ -128,7 +129,6 @@ async fn shake_hands<A: Handler>(
         connection.refuse(Counter::TlsNoServerCertificate);
         return None;
     };
-    connection.saw_mesh_tls();
     let terms = Terms {
         config: Arc::clone(tls.config(hello.alpn())),
         server_name: hello.server_name.as_deref().map(Arc::from),
@@ -136,7 +136,10 @@ async fn shake_hands<A: Handler>(
         version: hello.version,
         due,
     };
-    connection.terminate(terms).await
+    let inside = connection.terminate(terms).await?;
+    // a first message alone proves nothing
+    inside.saw_mesh_tls();
+    Some(inside)
 }
 
 /// Waits for what tells the protocol. A client that may wait for the server to speak first gets a limited time for it.
@@ -187,7 +190,9 @@ async fn tls<A: Handler>(
     let hello = match hello(&mut connection, due).await {
         Ok(hello) => hello,
         Err(reason) => {
-            refuse(connection, reason);
+            if let Some(reason) = reason {
+                connection.refuse(reason);
+            }
             return None;
         }
     };

@@ -1,11 +1,12 @@
 //! Ports that carry bytes, in plain text or inside the mesh's TLS (PERMISSIVE): the side that speaks first tells.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use rustls::{ClientConnection, StreamOwned};
+use socket2::SockRef;
 
 use super::mutual_tls::{identity, resources};
 use super::{Greeter, read_line};
@@ -50,8 +51,9 @@ impl Server {
             .server(&["spiffe://cluster.local/ns/default/sa/client"]);
         let mut visitor = Visitor::new(self.at, &self.ca).with(&pair);
         visitor.alpn = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let stream = Raw::connect(self.at).stream();
-        (visitor.session("web.test"), stream)
+        // before it connects: what takes long here must not make its first message late
+        let session = visitor.session("web.test");
+        (session, Raw::connect(self.at).stream())
     }
 
     fn counted(&self, reason: &str) -> f64 {
@@ -143,6 +145,24 @@ fn tls_of_the_mesh_after_the_greeting_ends_the_connection() {
     assert_eq!(rest, b"", "the workload got none of it");
     let _ = stream.read_to_end(&mut rest);
     assert_eq!(rest, b"");
+}
+
+#[test]
+fn reset_by_the_workload_before_either_side_speaks_is_passed_on() {
+    let (app, accepted) = listening();
+    let server = Server::start(app, "TCP", &[]);
+    std::thread::spawn(move || {
+        for workload in accepted {
+            let reset_on_close = Some(Duration::ZERO);
+            SockRef::from(&workload).set_linger(reset_on_close).unwrap();
+        }
+    });
+    // one so early that the proxy has not noticed the connection is a failure to connect
+    crate::support::eventually("the client is reset", || {
+        let mut client = Raw::connect(server.at).stream();
+        let end = client.read(&mut [0]);
+        end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
+    });
 }
 
 /// Delay of the first message of a client that TCP had to send again.

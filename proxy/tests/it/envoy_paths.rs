@@ -122,6 +122,7 @@ fn config(edge: SocketAddr, origin: SocketAddr) -> String {
 }
 
 /// Starts Envoy in a directory; `None`, after the reason, where that cannot be done.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 fn start(directory: &std::path::Path, edge: SocketAddr, origin: SocketAddr) -> Option<Envoy> {
     let file = directory.join("envoy.yaml");
     std::fs::write(&file, config(edge, origin)).unwrap();

@@ -19,11 +19,11 @@ pub struct Etcd {
     data: TempDir,
 }
 
-/// When etcd ends by itself, the shell does, and its output with it: nobody waits for what never comes.
+/// When etcd ends by itself, the shell does, and its output with it, so that no test waits for ever.
 const RUN: &str = "\"$@\" 0</dev/null & server=$!; exec 3<&0; (cat <&3 >/dev/null; kill -9 $server) 2>/dev/null & wait $server";
 const ANY: &str = "http://127.0.0.1:0";
 
-/// A URL on a port that is free, and that no connection takes for its own end while nobody listens there: those have
+/// A URL on a port that is free, and that no connection takes for its own end while etcd does not listen there: those have
 /// ports from 32768 on.
 pub fn free_url() -> String {
     loop {

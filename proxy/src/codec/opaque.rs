@@ -151,7 +151,8 @@ pub struct Met {
     upstream: Upstream,
     up: Direction,
     down: Direction,
-    /// How the endpoint broke the connection before anything was carried. The kernel tells it once, then only the end.
+    /// Error with which the endpoint broke the connection before anything was carried. The kernel tells it once, then
+    /// only the end.
     broken: Option<io::Error>,
     record: Record,
     /// When a byte moved last.
@@ -167,7 +168,7 @@ struct Pair {
     met: Box<Met>,
     /// Holds back what the client sends first. Boxed, since it soon goes and the connection may stay for long.
     guard: Option<Box<Guard>>,
-    /// What the guard let pass, until that is noted.
+    /// Bytes that the guard let pass, until that is noted.
     passed: Option<Passed>,
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// Objects that a resource may have. A list that is longer is taken for one without an end.
 const OBJECTS_MAX: usize = if cfg!(test) { 2_000 } else { 200_000 };
 
-/// How long a list may take.
+/// Longest time of a list.
 const LIST_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// A list that comes in.

@@ -22,10 +22,10 @@ const SEEDS: u64 = 32;
 const BURSTS: usize = 12;
 const BURST_MAX: usize = 8;
 
-/// How many seeds are played at once: they mostly wait.
+/// Seeds that are played at once: they mostly wait.
 const PLAYED_AT_ONCE: u64 = 8;
 
-/// How long it may take until a burst is found.
+/// Longest time until a burst is found.
 const FOUND_MAX: Duration = Duration::from_secs(30);
 
 /// Directories, those that are read first. Their names are like those of files, too.
@@ -41,7 +41,7 @@ const DIRECTORIES: [&str; 7] = [
 
 const FILES: [&str; 5] = ["a.yaml", "b.yaml", "c.json", "d.yaml", ".tmp"];
 
-/// What files have, by name.
+/// Contents of files by name.
 type State = BTreeMap<Arc<str>, String>;
 
 struct World {

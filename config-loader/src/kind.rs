@@ -3,52 +3,61 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A kind of resource that a data plane reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// security.istio.io
-    AuthorizationPolicy,
-    /// flomesh.io
-    Cluster,
-    /// discovery.mesh.gloo.solo.io
-    Destination,
-    /// networking.istio.io
-    DestinationRule,
-    /// discovery.k8s.io
-    EndpointSlice,
-    /// networking.istio.io
-    Gateway,
-    /// flomesh.io
-    GlobalTrafficPolicy,
-    /// networking.karmada.io
-    MultiClusterService,
-    /// core
-    Namespace,
-    /// core
-    Node,
-    /// security.istio.io
-    PeerAuthentication,
-    /// core
-    Pod,
-    /// security.istio.io
-    RequestAuthentication,
-    /// core
-    Secret,
-    /// core
-    Service,
-    /// networking.istio.io
-    ServiceEntry,
-    /// flomesh.io
-    ServiceExport,
-    /// flomesh.io
-    ServiceImport,
-    /// networking.istio.io
-    Sidecar,
-    /// networking.istio.io
-    VirtualService,
-    /// networking.istio.io
-    WorkloadEntry,
+/// The table of kinds: API group, kind, field of a [`ResourceSet`](crate::ResourceSet), module of the checked type. The macro
+/// `$generate` makes a register of the rows.
+///
+/// `marked`: labels and annotations are part of what the checked type says. `reduced`: in addition, its objects drop them.
+macro_rules! kinds {
+    ($generate:ident) => {
+        $generate! {
+            "security.istio.io" AuthorizationPolicy authorization_policies istio;
+            "flomesh.io" Cluster clusters flomesh;
+            "discovery.mesh.gloo.solo.io" Destination destinations gloo;
+            "networking.istio.io" DestinationRule destination_rules istio;
+            "discovery.k8s.io" EndpointSlice endpoint_slices core marked;
+            "networking.istio.io" Gateway gateways istio;
+            "flomesh.io" GlobalTrafficPolicy global_traffic_policies flomesh;
+            "networking.karmada.io" MultiClusterService multi_cluster_services karmada;
+            "core" Namespace namespaces core reduced;
+            "core" Node nodes core reduced;
+            "security.istio.io" PeerAuthentication peer_authentications istio;
+            "core" Pod pods core reduced;
+            "security.istio.io" RequestAuthentication request_authentications istio;
+            "core" Secret secrets core;
+            "core" Service services core;
+            "networking.istio.io" ServiceEntry service_entries istio;
+            "flomesh.io" ServiceExport service_exports flomesh;
+            "flomesh.io" ServiceImport service_imports flomesh;
+            "networking.istio.io" Sidecar sidecars istio;
+            "networking.istio.io" VirtualService virtual_services istio;
+            "networking.istio.io" WorkloadEntry workload_entries istio;
+        }
+    };
 }
+pub(crate) use kinds;
+
+macro_rules! kind_enum {
+    ($($group:literal $kind:ident $field:ident $module:ident $($marks:ident)?;)*) => {
+        /// A kind of resource that a data plane reads.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Kind {
+            $(#[doc = $group] $kind,)*
+        }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: [Kind; [$(stringify!($kind)),*].len()] = [$(Kind::$kind),*];
+
+            /// The kind's name, as `kind:` has it.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => stringify!($kind),)*
+                }
+            }
+        }
+    };
+}
+kinds!(kind_enum);
 
 impl Kind {
     /// Whether objects of this kind restrict which clusters serve which, or which clients are served: without such an
@@ -64,58 +73,6 @@ impl Kind {
     /// server, or from files with what it says, and most of their fields are for others.
     pub fn is_state(self) -> bool {
         matches!(self, Kind::Namespace | Kind::Node | Kind::Pod)
-    }
-
-    /// Every kind.
-    pub const ALL: [Kind; 21] = [
-        Kind::AuthorizationPolicy,
-        Kind::Cluster,
-        Kind::Destination,
-        Kind::DestinationRule,
-        Kind::EndpointSlice,
-        Kind::Gateway,
-        Kind::GlobalTrafficPolicy,
-        Kind::MultiClusterService,
-        Kind::Namespace,
-        Kind::Node,
-        Kind::PeerAuthentication,
-        Kind::Pod,
-        Kind::RequestAuthentication,
-        Kind::Secret,
-        Kind::Service,
-        Kind::ServiceEntry,
-        Kind::ServiceExport,
-        Kind::ServiceImport,
-        Kind::Sidecar,
-        Kind::VirtualService,
-        Kind::WorkloadEntry,
-    ];
-
-    /// The kind's name, as `kind:` has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::AuthorizationPolicy => "AuthorizationPolicy",
-            Kind::Cluster => "Cluster",
-            Kind::Destination => "Destination",
-            Kind::DestinationRule => "DestinationRule",
-            Kind::EndpointSlice => "EndpointSlice",
-            Kind::Gateway => "Gateway",
-            Kind::GlobalTrafficPolicy => "GlobalTrafficPolicy",
-            Kind::MultiClusterService => "MultiClusterService",
-            Kind::Namespace => "Namespace",
-            Kind::Node => "Node",
-            Kind::PeerAuthentication => "PeerAuthentication",
-            Kind::Pod => "Pod",
-            Kind::RequestAuthentication => "RequestAuthentication",
-            Kind::Secret => "Secret",
-            Kind::Service => "Service",
-            Kind::ServiceEntry => "ServiceEntry",
-            Kind::ServiceExport => "ServiceExport",
-            Kind::ServiceImport => "ServiceImport",
-            Kind::Sidecar => "Sidecar",
-            Kind::VirtualService => "VirtualService",
-            Kind::WorkloadEntry => "WorkloadEntry",
-        }
     }
 
     /// The kind of that name.

@@ -450,8 +450,14 @@ pub fn check_object(text: &str) -> Vec<Diagnostic> {
 pub fn check_text(file: &Arc<str>, text: &str) -> Vec<Diagnostic> {
     let reading = read_file(file, text, None, ReadOptions::default());
     let documents = reading.documents.iter();
-    let found = documents.flat_map(|document| document.reading.diagnostics.iter().cloned());
-    reading.failure.iter().cloned().chain(found).collect()
+    let found = documents.flat_map(|document| document.reading.diagnostics().iter().cloned());
+    reading
+        .failure
+        .iter()
+        .map(|failure| &**failure)
+        .cloned()
+        .chain(found)
+        .collect()
 }
 
 /// The texts of files and of all files in directories, by name, and what cannot be read.

@@ -13,6 +13,7 @@ mod object;
 pub mod port_protocol;
 mod set;
 mod shared_map;
+mod shared_text;
 mod spec;
 mod values;
 
@@ -20,6 +21,7 @@ pub use health_check::{HealthCheck, HealthChecked, Probe};
 pub use object::{Age, Object, Order, Provenance};
 pub use set::{Objects, ResourceSet};
 pub use shared_map::SharedMap;
+pub(crate) use shared_text::shared_text;
 pub use spec::{AnyObject, Spec};
 pub use values::{ExportTo, Percent};
 

@@ -23,7 +23,7 @@ pub use update::{Delta, Quarantined, Update};
 
 use crate::ReadOptions;
 use crate::diagnostic::codes::common::CM020;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::kind::ObjectRef;
 use crate::kinds;
 use crate::load::{DocumentObject, FileReading, read_file};
@@ -50,37 +50,24 @@ struct Position {
     slot: usize,
 }
 
-/// Where the versions of one object stand, in order: mostly in one place, which a tree would take much memory for.
-#[derive(Debug, Default)]
-struct Positions(Vec<Position>);
-
-impl Positions {
-    fn insert(&mut self, position: Position) {
-        if let Err(at) = self.0.binary_search(&position) {
-            self.0.reserve_exact(1);
-            self.0.insert(at, position);
-        }
-    }
-
-    fn remove(&mut self, position: &Position) {
-        if let Ok(at) = self.0.binary_search(position) {
-            self.0.remove(at);
-        }
-    }
-}
+/// Positions of the versions of one object.
+type Positions = BTreeSet<Position>;
 
 /// Objects to decide about, each with the file whose change is the reason.
 type Affected = BTreeMap<ObjectRef, Arc<str>>;
 
 /// All files, and the objects in effect.
+///
+/// Nearly every object stands once and is in effect as it stands. Of such an object nothing is kept but the object itself,
+/// which knows its file and document, so that 10,000 pods take little memory.
 #[derive(Debug, Default)]
 pub struct Store {
-    files: BTreeMap<Arc<str>, FileReading>,
+    files: HashMap<Arc<str>, FileReading>,
     /// The files that something is wrong with.
     with_findings: BTreeSet<Arc<str>>,
-    /// Where each object stands; more than one place is an error in all but the first.
-    holders: HashMap<ObjectRef, Positions>,
-    in_force: HashMap<ObjectRef, Arc<dyn AnyObject>>,
+    /// Positions of all other objects: those with several positions, which is an error in all but the first, those with
+    /// none that are still in effect, and those that are rejected at their position.
+    positions: HashMap<ObjectRef, Positions>,
     repeated: BTreeSet<ObjectRef>,
     /// Objects that are refused where they stand, or that vanished while their file is broken.
     quarantined: BTreeSet<ObjectRef>,
@@ -143,23 +130,25 @@ impl Store {
                     .map_or_else(Vec::new, |old| old.documents.clone());
                 Some(FileReading {
                     documents,
-                    failure: Some(*failure),
+                    failure: Some(failure),
                 })
             }
             Change::Text(text) => Some(read_file(file, &text, old.as_ref(), self.options)),
         };
+        let new_failed = new.as_ref().is_some_and(|new| new.failure.is_some());
         let was_failed = old.as_ref().is_some_and(|old| old.failure.is_some());
-        let is_failed = new.as_ref().is_some_and(|new| new.failure.is_some());
         // The cost is what changed: documents that are the same, in the same place, need no second look.
-        let keep = was_failed == is_failed;
+        let keep = was_failed == new_failed;
         let none = FileReading::default();
         let (before, after) = (old.as_ref().unwrap_or(&none), new.as_ref().unwrap_or(&none));
-        for (id, position) in positions(file, before, keep.then_some(after)) {
-            self.unregister(&id, &position);
-            affected.insert(id, Arc::clone(file));
-        }
-        for (id, position) in positions(file, after, keep.then_some(before)) {
-            self.holders.entry(id.clone()).or_default().insert(position);
+        let gone = positions(file, before, keep.then_some(after));
+        let came = positions(file, after, keep.then_some(before));
+        for (id, position) in gone {
+            // without an entry it is the only position
+            self.positions
+                .entry(id.clone())
+                .or_default()
+                .remove(&position);
             affected.insert(id, Arc::clone(file));
         }
         match new.as_ref().is_some_and(FileReading::has_findings) {
@@ -169,14 +158,61 @@ impl Store {
         if let Some(new) = new {
             self.files.insert(Arc::clone(file), new);
         }
+        for (id, position) in came {
+            let mut all = self.positions(&id, &self.set);
+            all.insert(position);
+            self.positions.insert(id.clone(), all);
+            affected.insert(id, Arc::clone(file));
+        }
     }
 
-    fn unregister(&mut self, id: &ObjectRef, position: &Position) {
-        if let Some(holders) = self.holders.get_mut(id) {
-            holders.remove(position);
-            if holders.0.is_empty() {
-                self.holders.remove(id);
+    /// The positions of an object.
+    fn positions(&self, id: &ObjectRef, set: &ResourceSet) -> Positions {
+        let listed = self.positions.get(id).cloned();
+        listed.unwrap_or_else(|| {
+            let object = in_effect(set, id);
+            let position = object.and_then(|object| self.position_of(&object));
+            position.into_iter().collect()
+        })
+    }
+
+    /// The position of an object that stands where it was read.
+    fn position_of(&self, object: &Arc<dyn AnyObject>) -> Option<Position> {
+        let (file, order) = (&object.provenance().file, object.order());
+        let document = order.document as usize;
+        let slots = &self
+            .files
+            .get(file)?
+            .documents
+            .get(document)?
+            .reading
+            .slots();
+        // A list may have items that are no objects, so that a slot has at most the number of its item.
+        let last = slots.len().min(order.item as usize + 1);
+        let is_it =
+            |slot: &DocumentObject| slot.good().is_some_and(|good| Arc::ptr_eq(good, object));
+        let slot = slots[..last].iter().rposition(is_it)?;
+        Some(Position {
+            file: Arc::clone(file),
+            document,
+            slot,
+        })
+    }
+
+    /// Drops the positions of an object that says itself where it stands.
+    fn compact(&mut self, id: &ObjectRef, in_effect: Option<&Arc<dyn AnyObject>>) {
+        let Some(listed) = self.positions.get(id) else {
+            return;
+        };
+        let is_implied = match in_effect {
+            None => listed.is_empty(),
+            Some(object) => {
+                let own = self.position_of(object);
+                listed.len() == 1 && listed.first() == own.as_ref()
             }
+        };
+        if is_implied {
+            self.positions.remove(id);
         }
     }
 
@@ -186,22 +222,22 @@ impl Store {
             .get(&position.file)?
             .documents
             .get(position.document)?;
-        document.reading.slots.get(position.slot)
+        document.reading.slots().get(position.slot)
     }
 
     /// Decides which version of an object is in effect, after a change of `file`, in which it stood or stands.
     fn decide(&mut self, id: ObjectRef, file: &Arc<str>, set: &mut ResourceSet, delta: &mut Delta) {
-        let before = self.in_force.get(&id).cloned();
-        let holders = self.holders.get(&id);
-        let mut slots = self.slots(&id).into_iter();
+        let before = in_effect(set, &id);
+        let positions = self.positions(&id, set);
+        let count = positions.len();
+        let mut slots = self.slots(&positions, before.as_ref()).into_iter();
         let mut keeper = None;
         let mut refused = None;
         let (after, quarantined) = match slots.next() {
             Some((
                 position,
                 DocumentObject {
-                    object: Some(object),
-                    ..
+                    object: Ok(object), ..
                 },
             )) => {
                 let forbidden =
@@ -213,7 +249,7 @@ impl Store {
                 }
             }
             Some(_) => {
-                let other = || slots.find_map(|(_, slot)| slot.object.clone());
+                let other = || slots.find_map(|(_, slot)| slot.good().cloned());
                 (before.clone().or_else(other), true)
             }
             None => {
@@ -226,7 +262,6 @@ impl Store {
                 )
             }
         };
-        let count = holders.map_or(0, |holders| holders.0.len());
         remember(&mut self.repeated, &id, count > 1);
         remember(&mut self.quarantined, &id, quarantined);
         match refused {
@@ -243,52 +278,31 @@ impl Store {
             remember(Arc::make_mut(&mut set.withheld), &id, withheld);
             delta.withheld.push(id.clone());
         }
-        match &after {
-            Some(object) => {
-                if before.is_none_or(|before| !Arc::ptr_eq(&before, object)) {
-                    self.in_force.insert(id.clone(), Arc::clone(object));
-                    self.put(&id, set);
-                }
-            }
-            None => {
-                self.in_force.remove(&id);
-                self.put(&id, set);
-            }
+        let is_same = match (&before, &after) {
+            (Some(before), Some(after)) => Arc::ptr_eq(before, after),
+            (before, after) => before.is_none() && after.is_none(),
+        };
+        if !is_same {
+            put(&id, after.as_ref(), set);
         }
+        self.compact(&id, after.as_ref());
     }
 
-    /// Where an object stands, in the order in which its versions count: those of the file that the one in effect is
+    /// The slots at these positions, in the order in which the versions count: those of the file that the one in effect is
     /// from, then by file and document. An object that is repeated by mistake does not replace it.
-    fn slots(&self, id: &ObjectRef) -> Vec<(&Position, &DocumentObject)> {
-        let holders = self.holders.get(id).into_iter();
-        let holders = holders.flat_map(|holders| &holders.0);
-        let slots = holders.filter_map(|position| Some((position, self.slot(position)?)));
+    fn slots<'a>(
+        &'a self,
+        positions: &'a Positions,
+        in_effect: Option<&Arc<dyn AnyObject>>,
+    ) -> Vec<(&'a Position, &'a DocumentObject)> {
+        let slots = positions.iter();
+        let slots = slots.filter_map(|position| Some((position, self.slot(position)?)));
         let mut slots: Vec<_> = slots.collect();
-        if let ([_, _, ..], Some(before)) = (&*slots, self.in_force.get(id)) {
+        if let ([_, _, ..], Some(before)) = (&*slots, in_effect) {
             let file = &before.provenance().file;
             slots.sort_by_key(|(position, _)| position.file != *file);
         }
         slots
-    }
-
-    /// Puts what is in effect under a name into the set. Of several API groups one rules.
-    fn put(&self, id: &ObjectRef, set: &mut ResourceSet) {
-        if id.group.is_empty() {
-            match self.in_force.get(id) {
-                Some(object) => Arc::clone(object).put(set),
-                None => set.remove(id),
-            }
-            return;
-        }
-        set.remove(id);
-        let groups = kinds::groups(id.kind).into_iter();
-        let mut objects = groups.filter_map(|group| self.in_force.get(&id.clone().in_group(group)));
-        if let Some(object) = objects.next() {
-            Arc::clone(object).put(set);
-        }
-        for other in objects {
-            Arc::clone(other).put_beside(set);
-        }
     }
 
     /// The broken file in which an object that stands nowhere may still stand: where it was read, where it stood
@@ -323,7 +337,7 @@ impl Store {
                 || file
                     .documents
                     .iter()
-                    .any(|document| document.reading.unreadable)
+                    .any(|document| document.reading.is_unreadable())
         })
     }
 
@@ -339,10 +353,11 @@ impl Store {
         for file in files.filter_map(|file| self.files.get(file)) {
             match &file.failure {
                 // What was found in a text that is no more would only confuse.
-                Some(failure) => found.push(failure.clone()),
+                Some(failure) => found.push(Diagnostic::clone(failure)),
                 None => {
                     let readings = file.documents.iter().map(|document| &document.reading);
-                    found.extend(readings.flat_map(|reading| reading.diagnostics.iter().cloned()));
+                    found
+                        .extend(readings.flat_map(|reading| reading.diagnostics().iter().cloned()));
                 }
             }
         }
@@ -354,24 +369,25 @@ impl Store {
 
     /// The findings about an object that stands in several places.
     fn repetitions(&self, id: &ObjectRef) -> Vec<Diagnostic> {
-        let mut slots = self.slots(id).into_iter().map(|(_, slot)| slot);
-        let Some(first) = slots.next() else {
+        let positions = self.positions(id, &self.set);
+        let slots = self.slots(&positions, in_effect(&self.set, id).as_ref());
+        let mut locations = slots
+            .into_iter()
+            .map(|(position, slot)| slot.at.location(&position.file));
+        let Some(first) = locations.next() else {
             return Vec::new();
         };
-        let repeat = |slot: &DocumentObject| {
-            let message = format!(
-                "{id} is already defined at {}:{}",
-                first.location.file, first.location.line
-            );
+        let repeat = |location: Location| {
+            let message = format!("{id} is already defined at {}:{}", first.file, first.line);
             let mut found = Diagnostic::at(Severity::Error, CM020, Span::NONE, message);
             found.object = Some(id.clone());
-            found.location = slot.location.clone();
+            found.location = location;
             found.field = "metadata.name".to_owned();
             found.help("the other definition is used: rename or remove this one");
-            found.related(first.location.clone(), "defined here");
+            found.related(first.clone(), "defined here");
             found
         };
-        slots.map(repeat).collect()
+        locations.map(repeat).collect()
     }
 
     /// Objects whose text is not what is in effect, with the reasons.
@@ -386,20 +402,18 @@ impl Store {
     pub(crate) fn rejected_files(&self) -> BTreeSet<Arc<str>> {
         let quarantined = self.quarantined.iter();
         let files = quarantined.flat_map(|id| {
-            let holders = self.holders.get(id).into_iter();
-            let holders = holders.flat_map(|holders| &holders.0);
-            let kept = self.kept.get(id).into_iter();
-            holders.map(|position| &position.file).chain(kept)
+            let positions = self.positions(id, &self.set).into_iter();
+            let kept = self.kept.get(id).cloned();
+            positions.map(|position| position.file).chain(kept)
         });
-        files.cloned().collect()
+        files.collect()
     }
 
     fn quarantine(&self, id: &ObjectRef) -> Quarantined {
-        let in_force = self.in_force.get(id);
-        let holder = self.holders.get(id).and_then(|holders| holders.0.first());
-        let file = holder
-            .map(|position| &position.file)
-            .or_else(|| self.kept.get(id));
+        let in_force = in_effect(&self.set, id);
+        let position = self.positions(id, &self.set).pop_first();
+        let file = position.as_ref().map(|position| &position.file);
+        let file = file.or_else(|| self.kept.get(id));
         let Some(reading) = file.and_then(|file| self.files.get(file)) else {
             return Quarantined {
                 object: id.clone(),
@@ -407,13 +421,13 @@ impl Store {
                 diagnostics: Vec::new(),
             };
         };
-        let diagnostics = match (&reading.failure, holder) {
-            (Some(failure), _) => vec![failure.clone()],
+        let diagnostics = match (&reading.failure, &position) {
+            (Some(failure), _) => vec![Diagnostic::clone(failure)],
             (None, Some(position)) => {
                 let found = reading
                     .documents
                     .get(position.document)
-                    .map(|document| &document.reading.diagnostics);
+                    .map(|document| document.reading.diagnostics());
                 let is_reason = |found: &&Diagnostic| {
                     found.severity == Severity::Error
                         && found.object.as_ref().is_none_or(|object| object == id)
@@ -425,9 +439,9 @@ impl Store {
                 let broken = reading
                     .documents
                     .iter()
-                    .filter(|document| document.reading.unreadable);
+                    .filter(|document| document.reading.is_unreadable());
                 broken
-                    .flat_map(|document| document.reading.diagnostics.iter().cloned())
+                    .flat_map(|document| document.reading.diagnostics().iter().cloned())
                     .collect()
             }
         };
@@ -439,6 +453,32 @@ impl Store {
     }
 }
 
+/// The object in effect under a full name.
+fn in_effect(set: &ResourceSet, id: &ObjectRef) -> Option<Arc<dyn AnyObject>> {
+    let mut named = set.named(id.kind, &id.to_name()).into_iter();
+    named.find(|object| object.id().group == id.group)
+}
+
+/// Puts what is in effect under a full name into the set. Of several API groups one rules.
+fn put(id: &ObjectRef, object: Option<&Arc<dyn AnyObject>>, set: &mut ResourceSet) {
+    if id.group.is_empty() {
+        match object {
+            Some(object) => Arc::clone(object).put(set),
+            None => set.remove(id),
+        }
+        return;
+    }
+    let mut all = set.named(id.kind, &id.to_name());
+    all.retain(|other| other.id().group != id.group);
+    all.extend(object.cloned());
+    let groups = kinds::groups(id.kind);
+    all.sort_by_key(|object| groups.iter().position(|group| *group == object.id().group));
+    set.remove(id);
+    let mut all = all.into_iter();
+    all.next().into_iter().for_each(|first| first.put(set));
+    all.for_each(|other| other.put_beside(set));
+}
+
 /// Where objects stand in a file, leaving out the documents that `other` has in the same places.
 fn positions(
     file: &Arc<str>,
@@ -448,12 +488,12 @@ fn positions(
     let mut positions = Vec::new();
     for (document, read) in reading.documents.iter().enumerate() {
         let same = other.and_then(|other| other.documents.get(document));
-        if same.is_some_and(|same| Arc::ptr_eq(&same.reading, &read.reading)) {
+        if same.is_some_and(|same| same.reading.is_same(&read.reading)) {
             continue;
         }
-        for (slot, found) in read.reading.slots.iter().enumerate() {
+        for (slot, found) in read.reading.slots().iter().enumerate() {
             positions.push((
-                found.id.clone(),
+                found.id().clone(),
                 Position {
                     file: Arc::clone(file),
                     document,

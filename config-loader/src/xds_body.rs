@@ -65,10 +65,10 @@ pub fn to_json(type_url: &str, value: &[u8]) -> Result<Decoded, BodyError> {
 pub fn from_json(kind: Kind, spec: &Value) -> Result<(String, Vec<u8>), BodyError> {
     let (name, bytes) = match type_name_of(kind) {
         Some(name) => {
-            let descriptor = message_of(name).expect("every kind's message is in the schema");
+            let descriptor = message_of(&name).expect("every kind's message is in the schema");
             (name, encode::message(&descriptor, spec)?)
         }
-        None => (STRUCT, encode::structure(spec)?),
+        None => (STRUCT.to_owned(), encode::structure(spec)?),
     };
     if bytes.len() > BODY_BYTES_MAX {
         return Err(BodyError::too_large(bytes.len()));

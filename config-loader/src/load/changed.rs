@@ -1,18 +1,20 @@
 //! A document of which only some items of a long list changed since it was read last.
 
+use std::sync::Arc;
+
 use super::document::{Reading, Source, locator, read, sole_object, whole_fingerprint};
 use super::layout::Layout;
 use super::long_list;
 use crate::parse::Chunk;
+use crate::resource::AnyObject;
 
 /// Reads a document of which only some items changed since it was read last. The result is that of
 /// [`read_document`](super::document::read_document); none if it must be asked for.
 pub(super) fn read_changed(
     source: &Source<'_>,
     chunk: Chunk<'_>,
-    (known, layout): (&Reading, &Layout),
+    (known, layout): (&Arc<dyn AnyObject>, &Layout),
 ) -> Option<(Reading, Layout)> {
-    let known = sole_object(known)?;
     let short = layout.shorten(chunk.text)?;
     let lines = short.lines();
     let text = &*short.text;
@@ -27,6 +29,6 @@ pub(super) fn read_changed(
     if items != layout.items() {
         return None;
     }
-    reading.slots[0].object = Some(whole);
+    reading.slots[0].object = Ok(whole);
     Some((reading, layout))
 }

@@ -76,9 +76,7 @@ pub(super) fn sole_object(reading: &Reading) -> Option<&Arc<dyn AnyObject>> {
     let [slot] = &*reading.slots else {
         return None;
     };
-    slot.object
-        .as_ref()
-        .filter(|_| reading.diagnostics.is_empty())
+    slot.good().filter(|_| reading.diagnostics.is_empty())
 }
 
 pub(super) fn locator<'a>(file: &'a Arc<str>, chunk: Chunk<'a>, lines: &'a Lines) -> Locator<'a> {
@@ -119,7 +117,6 @@ pub(super) fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Optio
     } = document;
     place_all(&mut malformed, Some(&root), &locator);
     reading.diagnostics.append(&mut malformed);
-    reading.slots.shrink_to_fit();
     (reading, Some(root))
 }
 
@@ -284,7 +281,7 @@ impl Document<'_> {
         let (slot, mut diagnostics) = draft.finish(row.read, self.fingerprint(node));
         if let Some(unsupported) = unsupported::of_read(row.kind) {
             let mut found = unsupported_kind(unsupported, claim);
-            found.object = slot.as_ref().map(|slot| slot.id.clone());
+            found.object = slot.as_ref().map(|slot| slot.id().clone());
             self.report(node, found);
         }
         self.reading.diagnostics.append(&mut diagnostics);

@@ -49,14 +49,63 @@ struct Head {
     metadata: Field<ObjectMeta>,
 }
 
-/// An object that stands in a document.
+/// Slot of a document: an object that stands in it.
 #[derive(Clone, Debug)]
 pub(crate) struct DocumentObject {
-    pub(crate) id: ObjectRef,
-    /// Where its name is written.
-    pub(crate) location: Location,
+    /// The object; its name alone if it is rejected.
+    pub(crate) object: Result<Arc<dyn AnyObject>, Box<ObjectRef>>,
+    /// Location of its name.
+    pub(crate) at: Place,
+}
+
+/// Line, column and length of a location, without its file and its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    line: u32,
+    column: u32,
+    len: u32,
+}
+
+impl Place {
+    fn of(location: &Location) -> Place {
+        let Location {
+            line, column, len, ..
+        } = *location;
+        Place { line, column, len }
+    }
+
+    /// The place in a document that begins `lines` further down.
+    pub(crate) fn moved(self, from: u32, to: u32) -> Place {
+        let line = self.line + to - from.min(self.line);
+        Place { line, ..self }
+    }
+
+    /// The location in `file`, without the line of text.
+    pub(crate) fn location(self, file: &Arc<str>) -> Location {
+        let Place { line, column, len } = self;
+        Location {
+            file: Arc::clone(file),
+            line,
+            column,
+            len,
+            ..Location::default()
+        }
+    }
+}
+
+impl DocumentObject {
+    /// The object's name.
+    pub(crate) fn id(&self) -> &ObjectRef {
+        match &self.object {
+            Ok(object) => object.id(),
+            Err(id) => id,
+        }
+    }
+
     /// The object, if it is good.
-    pub(crate) object: Option<Arc<dyn AnyObject>>,
+    pub(crate) fn good(&self) -> Option<&Arc<dyn AnyObject>> {
+        self.object.as_ref().ok()
+    }
 }
 
 /// An object that is being read.
@@ -194,11 +243,10 @@ impl<'a> Draft<'a> {
     }
 
     fn slot(&self, object: Option<Arc<dyn AnyObject>>) -> Option<DocumentObject> {
-        let location = self.locator.location(self.metadata.name_span);
-        self.id.clone().map(|id| DocumentObject {
-            id,
-            location,
-            object,
+        let id = self.id.as_ref()?;
+        Some(DocumentObject {
+            object: object.ok_or_else(|| Box::new(id.clone())),
+            at: Place::of(&self.locator.location(self.metadata.name_span)),
         })
     }
 

@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice;
 use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
 use super::changed::read_changed;
-use super::document::{Reading, Source, read_document};
+use super::document::{Reading, Source, read_document, sole_object};
 use super::draft::DocumentObject;
 use super::layout::Layout;
 use crate::ReadOptions;
 use crate::diagnostic::{Diagnostic, Location};
 use crate::parse::{self, Chunk};
-use crate::resource::{Order, Provenance};
+use crate::resource::{AnyObject, Order, Provenance};
 
 /// What one file yielded.
 #[derive(Clone, Debug, Default)]
@@ -21,14 +22,15 @@ pub(crate) struct FileReading {
     /// Its documents, in order.
     pub(crate) documents: Vec<Document>,
     /// Why the file could not be read at last; its documents are those of the last time that it could.
-    pub(crate) failure: Option<Diagnostic>,
+    pub(crate) failure: Option<Box<Diagnostic>>,
 }
 
 impl FileReading {
     /// Whether something is wrong with the file.
     pub(crate) fn has_findings(&self) -> bool {
         let mut documents = self.documents.iter();
-        self.failure.is_some() || documents.any(|document| !document.reading.diagnostics.is_empty())
+        self.failure.is_some()
+            || documents.any(|document| !document.reading.diagnostics().is_empty())
     }
 }
 
@@ -37,9 +39,74 @@ impl FileReading {
 pub(crate) struct Document {
     key: (u64, usize),
     first_line: u32,
-    pub(crate) reading: Arc<Reading>,
+    pub(crate) reading: KeptReading,
     /// Where its rules stand, if it can be read again without all of them.
     layout: Option<Arc<Layout>>,
+}
+
+/// Reading of a document as it is kept. A good object without findings, as nearly all are, needs nothing but its slot.
+#[derive(Clone, Debug)]
+pub(crate) enum KeptReading {
+    Good(DocumentObject),
+    Other(Arc<Reading>),
+}
+
+impl KeptReading {
+    fn new(mut reading: Reading) -> KeptReading {
+        let is_good = !reading.unreadable && sole_object(&reading).is_some();
+        match reading.slots.pop() {
+            Some(slot) if is_good => KeptReading::Good(slot),
+            slot => {
+                reading.slots.extend(slot);
+                reading.slots.shrink_to_fit();
+                KeptReading::Other(Arc::new(reading))
+            }
+        }
+    }
+
+    /// The objects that stand in the document, good or not.
+    pub(crate) fn slots(&self) -> &[DocumentObject] {
+        match self {
+            KeptReading::Good(slot) => slice::from_ref(slot),
+            KeptReading::Other(reading) => &reading.slots,
+        }
+    }
+
+    /// The findings.
+    pub(crate) fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            KeptReading::Good(_) => &[],
+            KeptReading::Other(reading) => &reading.diagnostics,
+        }
+    }
+
+    /// Whether the objects of the document could not be determined.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        match self {
+            KeptReading::Good(_) => false,
+            KeptReading::Other(reading) => reading.unreadable,
+        }
+    }
+
+    /// Whether both are one and the same reading.
+    pub(crate) fn is_same(&self, other: &KeptReading) -> bool {
+        match (self, other) {
+            (KeptReading::Good(one), KeptReading::Good(other)) => {
+                one.at == other.at
+                    && matches!((one.good(), other.good()), (Some(one), Some(other)) if Arc::ptr_eq(one, other))
+            }
+            (KeptReading::Other(one), KeptReading::Other(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
+    /// The object of a document that holds nothing else, and of which there is nothing to say.
+    fn sole_object(&self) -> Option<&Arc<dyn AnyObject>> {
+        match self {
+            KeptReading::Good(slot) => slot.good(),
+            KeptReading::Other(_) => None,
+        }
+    }
 }
 
 /// Reads a file. Documents whose text is that of one in `previous` are not parsed again.
@@ -99,14 +166,14 @@ fn read_safely(
     source: &Source<'_>,
     chunk: Chunk<'_>,
     known: &[Document],
-) -> (Arc<Reading>, Option<Arc<Layout>>) {
+) -> (KeptReading, Option<Arc<Layout>>) {
     let in_source = known.iter().skip(source.index as usize).take(1);
     let elsewhere = known.iter().enumerate();
     let elsewhere =
         elsewhere.filter_map(|(at, document)| (at != source.index as usize).then_some(document));
-    let mut candidates = in_source
-        .chain(elsewhere)
-        .filter_map(|document| Some((&*document.reading, document.layout.as_deref()?)));
+    let mut candidates = in_source.chain(elsewhere).filter_map(|document| {
+        Some((document.reading.sole_object()?, document.layout.as_deref()?))
+    });
     let read = || {
         let changed = candidates.find_map(|known| read_changed(source, chunk, known));
         match changed {
@@ -116,7 +183,7 @@ fn read_safely(
     };
     let (reading, layout) = catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| (Reading::fault(source.file, chunk), None));
-    (Arc::new(reading), layout.map(Arc::new))
+    (KeptReading::new(reading), layout.map(Arc::new))
 }
 
 /// Where each text stood.
@@ -129,10 +196,26 @@ fn places(known: &[Document]) -> HashMap<(u64, usize), Vec<usize>> {
 }
 
 /// The reading of a document that did not change, though it may stand elsewhere now.
-fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) -> Arc<Reading> {
+fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) -> KeptReading {
     if document.first_line == chunk.first_line && old_index == index as usize {
-        return Arc::clone(&document.reading);
+        return document.reading.clone();
     }
+    let slots = document.reading.slots().iter().map(|slot| DocumentObject {
+        at: slot.at.moved(document.first_line, chunk.first_line),
+        object: slot.object.clone().map(|object| {
+            let provenance = Provenance {
+                file: Arc::clone(&object.provenance().file),
+                line: object.provenance().line + chunk.first_line - document.first_line,
+                document_line: chunk.first_line,
+            };
+            let item = object.order().item;
+            let order = Order {
+                document: index,
+                item,
+            };
+            object.moved(provenance, order)
+        }),
+    });
     let shift = |location: &Location| {
         let line = location.line + chunk.first_line - document.first_line.min(location.line);
         Location {
@@ -140,25 +223,7 @@ fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) ->
             ..location.clone()
         }
     };
-    let slots = document.reading.slots.iter().map(|slot| DocumentObject {
-        id: slot.id.clone(),
-        location: shift(&slot.location),
-        object: slot.object.as_ref().map(|object| {
-            let provenance = Provenance {
-                file: Arc::clone(&object.provenance().file),
-                line: object.provenance().line + chunk.first_line - document.first_line,
-                document_line: chunk.first_line,
-            };
-            object.moved(
-                provenance,
-                Order {
-                    document: index,
-                    item: object.order().item,
-                },
-            )
-        }),
-    });
-    let diagnostics = document.reading.diagnostics.iter().map(|found| {
+    let diagnostics = document.reading.diagnostics().iter().map(|found| {
         let mut found = found.clone();
         found.location = shift(&found.location);
         for (location, _) in &mut found.related {
@@ -166,9 +231,9 @@ fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) ->
         }
         found
     });
-    Arc::new(Reading {
+    KeptReading::new(Reading {
         slots: slots.collect(),
         diagnostics: diagnostics.collect(),
-        unreadable: document.reading.unreadable,
+        unreadable: document.reading.is_unreadable(),
     })
 }

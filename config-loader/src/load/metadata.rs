@@ -8,6 +8,7 @@ use crate::diagnostic::{Diagnostic, Locator};
 use crate::kind::{Kind, ObjectRef};
 use crate::parse::Node;
 use crate::raw::{Field, Map, ObjectMeta};
+use crate::resource::shared_text;
 use crate::span::Span;
 use crate::validate::{Annotations, Check, scalar};
 
@@ -99,7 +100,7 @@ fn name(meta: &ObjectMeta, metadata_key: Span, check: &mut Check<'_>) -> Option<
 
 fn namespace(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
     match field.get().map(String::as_str) {
-        None | Some("") => Arc::from(DEFAULT_NAMESPACE),
+        None | Some("") => shared_text(DEFAULT_NAMESPACE),
         Some(namespace) => {
             if !scalar::is_dns_label(namespace)
                 || namespace.bytes().any(|byte| byte.is_ascii_uppercase())
@@ -112,7 +113,7 @@ fn namespace(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
                     )
                     .help("use lower-case letters, digits and `-`");
             }
-            Arc::from(namespace)
+            shared_text(namespace)
         }
     }
 }

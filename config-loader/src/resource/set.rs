@@ -1,20 +1,15 @@
 //! All objects that are in effect, at one revision.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::core::{EndpointSlice, Namespace, Node, Pod, Secret, Service};
-use super::flomesh::{Cluster, GlobalTrafficPolicy, ServiceExport, ServiceImport};
-use super::gloo::Destination;
-use super::istio::{
-    AuthorizationPolicy, DestinationRule, Gateway, PeerAuthentication, RequestAuthentication,
-    ServiceEntry, Sidecar, VirtualService, WorkloadEntry,
-};
-use super::karmada::MultiClusterService;
 use super::object::Object;
 use super::shared_map::{self, SharedMap};
-use crate::kind::{Kind, Name, ObjectRef};
+use super::spec::{AnyObject, Spec};
+use super::{core, flomesh, gloo, istio, karmada};
+use crate::kind::{Kind, Name, ObjectRef, kinds};
 
 /// The objects of one kind, by name. A clone shares them until one of the two changes.
 ///
@@ -108,55 +103,75 @@ impl<T> FromIterator<(Name, Arc<Object<T>>)> for Objects<T> {
     }
 }
 
-/// All objects that are in effect, at one revision. Immutable once handed out.
-#[derive(Clone, Debug, Default)]
-pub struct ResourceSet {
-    /// Grows with every change.
-    pub revision: u64,
-    /// VirtualService objects.
-    pub virtual_services: Objects<VirtualService>,
-    /// DestinationRule objects.
-    pub destination_rules: Objects<DestinationRule>,
-    /// Gateway objects.
-    pub gateways: Objects<Gateway>,
-    /// PeerAuthentication objects.
-    pub peer_authentications: Objects<PeerAuthentication>,
-    /// AuthorizationPolicy objects, which are not enforced yet.
-    pub authorization_policies: Objects<AuthorizationPolicy>,
-    /// RequestAuthentication objects, which are not enforced yet.
-    pub request_authentications: Objects<RequestAuthentication>,
-    /// Sidecar objects.
-    pub sidecars: Objects<Sidecar>,
-    /// ServiceEntry objects.
-    pub service_entries: Objects<ServiceEntry>,
-    /// WorkloadEntry objects.
-    pub workload_entries: Objects<WorkloadEntry>,
-    /// Cluster objects.
-    pub clusters: Objects<Cluster>,
-    /// GlobalTrafficPolicy objects.
-    pub global_traffic_policies: Objects<GlobalTrafficPolicy>,
-    /// ServiceImport objects.
-    pub service_imports: Objects<ServiceImport>,
-    /// ServiceExport objects.
-    pub service_exports: Objects<ServiceExport>,
-    /// MultiClusterService objects.
-    pub multi_cluster_services: Objects<MultiClusterService>,
-    /// Destination objects.
-    pub destinations: Objects<Destination>,
-    /// Service objects.
-    pub services: Objects<Service>,
-    /// EndpointSlice objects.
-    pub endpoint_slices: Objects<EndpointSlice>,
-    /// Pod objects.
-    pub pods: Objects<Pod>,
-    /// Node objects.
-    pub nodes: Objects<Node>,
-    /// Namespace objects.
-    pub namespaces: Objects<Namespace>,
-    /// Secret objects.
-    pub secrets: Objects<Secret>,
-    /// Rejected objects that restrict what is allowed ([`Kind::restricts`]) and of which there never was a good version.
-    pub withheld: Arc<BTreeSet<ObjectRef>>,
+macro_rules! resource_set {
+    ($($group:literal $kind:ident $field:ident $module:ident $($marks:ident)?;)*) => {
+        /// All objects that are in effect, at one revision. Immutable once handed out.
+        #[derive(Clone, Debug, Default)]
+        pub struct ResourceSet {
+            /// Grows with every change.
+            pub revision: u64,
+            $(
+                #[doc = concat!(stringify!($kind), " objects (", $group, ").")]
+                pub $field: Objects<$module::$kind>,
+            )*
+            /// Rejected objects that restrict what is allowed ([`Kind::restricts`]) and of which there never was a good
+            /// version.
+            pub withheld: Arc<BTreeSet<ObjectRef>>,
+        }
+
+        impl ResourceSet {
+            /// The objects of a kind.
+            fn of_kind(&self, kind: Kind) -> &dyn KindObjects {
+                match kind {
+                    $(Kind::$kind => &self.$field,)*
+                }
+            }
+
+            fn of_kind_mut(&mut self, kind: Kind) -> &mut dyn KindObjects {
+                match kind {
+                    $(Kind::$kind => &mut self.$field,)*
+                }
+            }
+        }
+    };
+}
+kinds!(resource_set);
+
+/// The objects of one kind, whichever it is.
+trait KindObjects: Any {
+    fn count(&self) -> usize;
+    fn remove_named(&mut self, name: &Name);
+    /// The objects of a name, the one that rules first.
+    fn named(&self, name: &Name) -> Vec<Arc<dyn AnyObject>>;
+    fn is_same(&self, other: &dyn Any) -> bool;
+    fn each(&self, visit: &mut dyn FnMut(&dyn AnyObject));
+}
+
+impl<T: Spec> KindObjects for Objects<T> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn remove_named(&mut self, name: &Name) {
+        self.remove(name);
+    }
+
+    fn named(&self, name: &Name) -> Vec<Arc<dyn AnyObject>> {
+        let first = self.get(name).into_iter();
+        let all = first.chain(self.beside(name));
+        all.map(|object| Arc::clone(object) as Arc<dyn AnyObject>)
+            .collect()
+    }
+
+    fn is_same(&self, other: &dyn Any) -> bool {
+        other
+            .downcast_ref::<Self>()
+            .is_some_and(|other| self.same(other))
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(&dyn AnyObject)) {
+        self.values().for_each(|object| visit(&**object));
+    }
 }
 
 impl ResourceSet {
@@ -168,92 +183,29 @@ impl ResourceSet {
 
     /// Takes an object out.
     pub fn remove(&mut self, object: &ObjectRef) {
-        let name = object.to_name();
-        match object.kind {
-            Kind::AuthorizationPolicy => self.authorization_policies.remove(&name),
-            Kind::Cluster => self.clusters.remove(&name),
-            Kind::Destination => self.destinations.remove(&name),
-            Kind::DestinationRule => self.destination_rules.remove(&name),
-            Kind::EndpointSlice => self.endpoint_slices.remove(&name),
-            Kind::Gateway => self.gateways.remove(&name),
-            Kind::GlobalTrafficPolicy => self.global_traffic_policies.remove(&name),
-            Kind::MultiClusterService => self.multi_cluster_services.remove(&name),
-            Kind::Namespace => self.namespaces.remove(&name),
-            Kind::Node => self.nodes.remove(&name),
-            Kind::PeerAuthentication => self.peer_authentications.remove(&name),
-            Kind::Pod => self.pods.remove(&name),
-            Kind::RequestAuthentication => self.request_authentications.remove(&name),
-            Kind::Secret => self.secrets.remove(&name),
-            Kind::Service => self.services.remove(&name),
-            Kind::ServiceEntry => self.service_entries.remove(&name),
-            Kind::ServiceExport => self.service_exports.remove(&name),
-            Kind::ServiceImport => self.service_imports.remove(&name),
-            Kind::Sidecar => self.sidecars.remove(&name),
-            Kind::VirtualService => self.virtual_services.remove(&name),
-            Kind::WorkloadEntry => self.workload_entries.remove(&name),
-        }
+        self.of_kind_mut(object.kind)
+            .remove_named(&object.to_name());
+    }
+
+    /// The objects of a name in all API groups of a kind, the one that rules first.
+    pub(crate) fn named(&self, kind: Kind, name: &Name) -> Vec<Arc<dyn AnyObject>> {
+        self.of_kind(kind).named(name)
+    }
+
+    /// Visits the objects of a kind, without those that stand beside others, in the order of their names.
+    pub fn each(&self, kind: Kind, mut visit: impl FnMut(&dyn AnyObject)) {
+        self.of_kind(kind).each(&mut visit);
     }
 
     /// How many objects of a kind there are.
     pub fn count(&self, kind: Kind) -> usize {
-        match kind {
-            Kind::AuthorizationPolicy => self.authorization_policies.len(),
-            Kind::Cluster => self.clusters.len(),
-            Kind::Destination => self.destinations.len(),
-            Kind::DestinationRule => self.destination_rules.len(),
-            Kind::EndpointSlice => self.endpoint_slices.len(),
-            Kind::Gateway => self.gateways.len(),
-            Kind::GlobalTrafficPolicy => self.global_traffic_policies.len(),
-            Kind::MultiClusterService => self.multi_cluster_services.len(),
-            Kind::Namespace => self.namespaces.len(),
-            Kind::Node => self.nodes.len(),
-            Kind::PeerAuthentication => self.peer_authentications.len(),
-            Kind::Pod => self.pods.len(),
-            Kind::RequestAuthentication => self.request_authentications.len(),
-            Kind::Secret => self.secrets.len(),
-            Kind::Service => self.services.len(),
-            Kind::ServiceEntry => self.service_entries.len(),
-            Kind::ServiceExport => self.service_exports.len(),
-            Kind::ServiceImport => self.service_imports.len(),
-            Kind::Sidecar => self.sidecars.len(),
-            Kind::VirtualService => self.virtual_services.len(),
-            Kind::WorkloadEntry => self.workload_entries.len(),
-        }
+        self.of_kind(kind).count()
     }
 
     /// Whether this and `other` have the same objects of a kind, in the same versions.
     pub fn is_same(&self, other: &ResourceSet, kind: Kind) -> bool {
-        match kind {
-            Kind::AuthorizationPolicy => self
-                .authorization_policies
-                .same(&other.authorization_policies),
-            Kind::Cluster => self.clusters.same(&other.clusters),
-            Kind::Destination => self.destinations.same(&other.destinations),
-            Kind::DestinationRule => self.destination_rules.same(&other.destination_rules),
-            Kind::EndpointSlice => self.endpoint_slices.same(&other.endpoint_slices),
-            Kind::Gateway => self.gateways.same(&other.gateways),
-            Kind::GlobalTrafficPolicy => self
-                .global_traffic_policies
-                .same(&other.global_traffic_policies),
-            Kind::MultiClusterService => self
-                .multi_cluster_services
-                .same(&other.multi_cluster_services),
-            Kind::Namespace => self.namespaces.same(&other.namespaces),
-            Kind::Node => self.nodes.same(&other.nodes),
-            Kind::PeerAuthentication => self.peer_authentications.same(&other.peer_authentications),
-            Kind::Pod => self.pods.same(&other.pods),
-            Kind::RequestAuthentication => self
-                .request_authentications
-                .same(&other.request_authentications),
-            Kind::Secret => self.secrets.same(&other.secrets),
-            Kind::Service => self.services.same(&other.services),
-            Kind::ServiceEntry => self.service_entries.same(&other.service_entries),
-            Kind::ServiceExport => self.service_exports.same(&other.service_exports),
-            Kind::ServiceImport => self.service_imports.same(&other.service_imports),
-            Kind::Sidecar => self.sidecars.same(&other.sidecars),
-            Kind::VirtualService => self.virtual_services.same(&other.virtual_services),
-            Kind::WorkloadEntry => self.workload_entries.same(&other.workload_entries),
-        }
+        let other: &dyn Any = other.of_kind(kind);
+        self.of_kind(kind).is_same(other)
     }
 
     /// How many objects there are.

@@ -402,6 +402,7 @@ proptest! {
             let before = in_force(&store);
             let change = items.as_ref().map_or(Change::Gone, |items| Change::Text(text(items)));
             store.apply(vec![(name, change)]);
+            check_positions(&store);
             match items {
                 Some(items) => { files.insert(file, items); }
                 None => { files.remove(&file); }
@@ -423,6 +424,26 @@ proptest! {
         prop_assert!(store.quarantined().is_empty());
         let found = |store: &Store| store.diagnostics().into_iter().map(|found| found.message).collect::<Vec<_>>();
         prop_assert_eq!(found(&store), found(&fresh));
+    }
+}
+
+/// Checks that the positions of all objects are those that the files have, and that none is listed without need.
+fn check_positions(store: &Store) {
+    let mut written: BTreeMap<ObjectRef, Positions> = BTreeMap::new();
+    for (file, reading) in &store.files {
+        for (id, position) in positions(file, reading, None) {
+            written.entry(id).or_default().insert(position);
+        }
+    }
+    for (id, wanted) in &written {
+        assert_eq!(store.positions(id, &store.set), *wanted, "{id}");
+    }
+    for (id, listed) in &store.positions {
+        assert_eq!(written.get(id).unwrap_or(&Positions::new()), listed, "{id}");
+        let object = in_effect(&store.set, id);
+        let own = object.as_ref().and_then(|object| store.position_of(object));
+        let is_needed = !listed.iter().eq(&own) || (listed.is_empty() && object.is_some());
+        assert!(is_needed, "{id} says itself where it stands");
     }
 }
 

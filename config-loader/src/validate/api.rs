@@ -11,6 +11,7 @@ use crate::diagnostic::{Code, Diagnostic, suggest};
 use crate::raw::{self, Field};
 use crate::resource::core::{Protocol, SessionAffinity};
 use crate::resource::flomesh::{ClusterKey, ServiceAccount};
+use crate::resource::shared_text;
 use crate::span::Span;
 
 /// The longest affinity of a session: one day.
@@ -163,7 +164,7 @@ pub(crate) fn text(field: &Field<String>) -> Arc<str> {
 /// The text of a field; none if there is none or an empty one.
 pub(crate) fn some_text(field: &Field<String>) -> Option<Arc<str>> {
     let text = field.get().filter(|text| !text.is_empty())?;
-    Some(Arc::from(text.as_str()))
+    Some(shared_text(text))
 }
 
 /// Whether `text` is a lower-case DNS label, as Kubernetes has them.

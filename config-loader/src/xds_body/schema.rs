@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use prost_reflect::{DescriptorPool, MessageDescriptor};
 
 use crate::kind::Kind;
+use crate::kinds::{group, rows};
 
 /// The message of kinds that have none of their own.
 pub(super) const STRUCT: &str = "google.protobuf.Struct";
@@ -27,30 +28,15 @@ const SAME_PACKAGES: [(&str, &str); 3] = [
 ];
 
 /// The message of a kind: the one that Istio serves it as.
-pub(super) fn type_name_of(kind: Kind) -> Option<&'static str> {
-    match kind {
-        Kind::AuthorizationPolicy => Some("istio.security.v1beta1.AuthorizationPolicy"),
-        Kind::DestinationRule => Some("istio.networking.v1alpha3.DestinationRule"),
-        Kind::Gateway => Some("istio.networking.v1alpha3.Gateway"),
-        Kind::PeerAuthentication => Some("istio.security.v1beta1.PeerAuthentication"),
-        Kind::RequestAuthentication => Some("istio.security.v1beta1.RequestAuthentication"),
-        Kind::ServiceEntry => Some("istio.networking.v1alpha3.ServiceEntry"),
-        Kind::Sidecar => Some("istio.networking.v1alpha3.Sidecar"),
-        Kind::VirtualService => Some("istio.networking.v1alpha3.VirtualService"),
-        Kind::WorkloadEntry => Some("istio.networking.v1alpha3.WorkloadEntry"),
-        Kind::Cluster
-        | Kind::Destination
-        | Kind::EndpointSlice
-        | Kind::GlobalTrafficPolicy
-        | Kind::MultiClusterService
-        | Kind::Namespace
-        | Kind::Node
-        | Kind::Pod
-        | Kind::Secret
-        | Kind::Service
-        | Kind::ServiceExport
-        | Kind::ServiceImport => None,
-    }
+pub(super) fn type_name_of(kind: Kind) -> Option<String> {
+    let row = rows().find(|row| row.kind == kind)?;
+    let group = row.api_versions.first().map(|version| group(version));
+    let package = match group? {
+        "networking.istio.io" => NETWORKING,
+        "security.istio.io" => SECURITY,
+        _ => return None,
+    };
+    Some(format!("{package}.{kind}"))
 }
 
 /// The message of a kind, by its full name; none for other messages.
@@ -58,10 +44,9 @@ pub(super) fn message_of(name: &str) -> Option<MessageDescriptor> {
     let (package, message) = name.rsplit_once('.')?;
     let same = SAME_PACKAGES.iter().find(|(other, _)| *other == package);
     let package = same.map_or(package, |(_, ours)| ours);
-    let kind = Kind::from_name(message)?;
-    let name = type_name_of(kind)?;
+    let name = type_name_of(Kind::from_name(message)?)?;
     (name.strip_suffix(message)? == format!("{package}."))
-        .then(|| POOL.get_message_by_name(name))
+        .then(|| POOL.get_message_by_name(&name))
         .flatten()
 }
 

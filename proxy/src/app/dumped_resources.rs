@@ -1,7 +1,6 @@
 //! What `/config_dump` lists of the resources.
 
-use config_loader::ResourceSet;
-use config_loader::resource::{Object, Spec};
+use config_loader::{Kind, ResourceSet};
 use serde_json::{Map, Value};
 
 use crate::admin::DumpedResources;
@@ -15,36 +14,21 @@ pub(super) fn of(set: &ResourceSet) -> DumpedResources {
     }
 }
 
-/// Every object, with its location.
+/// Every object with its location, by kind and name. The state of a Kubernetes cluster, such as pods, is left out.
 fn objects(set: &ResourceSet) -> Vec<String> {
-    fn located<T: Spec>(set: &ResourceSet) -> impl Iterator<Item = String> {
-        T::objects(set).values().map(|object| location(object))
+    let mut located = Vec::with_capacity(set.len());
+    for kind in Kind::ALL.into_iter().filter(|kind| !kind.is_state()) {
+        set.each(kind, |object| {
+            let written = object.provenance();
+            located.push(format!(
+                "{} ({}:{})",
+                object.id(),
+                written.file,
+                written.line
+            ));
+        });
     }
-    use config_loader::resource::{core, flomesh, gloo, istio, karmada};
-    located::<istio::Gateway>(set)
-        .chain(located::<istio::VirtualService>(set))
-        .chain(located::<istio::DestinationRule>(set))
-        .chain(located::<istio::ServiceEntry>(set))
-        .chain(located::<istio::WorkloadEntry>(set))
-        .chain(located::<istio::Sidecar>(set))
-        .chain(located::<istio::PeerAuthentication>(set))
-        .chain(located::<istio::AuthorizationPolicy>(set))
-        .chain(located::<istio::RequestAuthentication>(set))
-        .chain(located::<core::Service>(set))
-        .chain(located::<core::EndpointSlice>(set))
-        .chain(located::<core::Secret>(set))
-        .chain(located::<flomesh::Cluster>(set))
-        .chain(located::<flomesh::ServiceImport>(set))
-        .chain(located::<flomesh::ServiceExport>(set))
-        .chain(located::<flomesh::GlobalTrafficPolicy>(set))
-        .chain(located::<gloo::Destination>(set))
-        .chain(located::<karmada::MultiClusterService>(set))
-        .collect()
-}
-
-fn location<T>(object: &Object<T>) -> String {
-    let written = &object.provenance;
-    format!("{} ({}:{})", object.id, written.file, written.line)
+    located
 }
 
 /// Names and keys of Secrets; the values are left out.

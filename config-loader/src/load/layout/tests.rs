@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use super::super::changed::read_changed;
-use super::super::document::{Reading, Source, read_document};
+use super::super::document::{Reading, Source, read_document, sole_object};
 use super::Layout;
 use crate::ReadOptions;
 use crate::parse::Chunk;
@@ -38,7 +38,7 @@ fn full(text: &str) -> (Reading, Option<Layout>) {
 }
 
 fn short(text: &str, known: &(Reading, Option<Layout>)) -> Option<(Reading, Layout)> {
-    let known = (&known.0, known.1.as_ref()?);
+    let known = (sole_object(&known.0)?, known.1.as_ref()?);
     let file = Arc::from("a.yaml");
     read_changed(&source(&file), chunk(text), known)
 }
@@ -53,7 +53,7 @@ fn places(layout: &Layout) -> Layout {
 
 /// The only object of a document.
 fn object<T: Spec>(reading: &Reading) -> Arc<Object<T>> {
-    let object: Arc<dyn Any + Send + Sync> = reading.slots[0].object.clone().unwrap();
+    let object: Arc<dyn Any + Send + Sync> = reading.slots[0].good().unwrap().clone();
     object.downcast().unwrap()
 }
 

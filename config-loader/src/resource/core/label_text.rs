@@ -1,10 +1,13 @@
 //! Labels in one text: a cluster has tens of thousands of pods, and a map of each one's labels takes ten times the memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::resource::shared_text;
 
 /// Labels of an object, sorted by key, in one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LabelText(Box<str>);
+pub struct LabelText(Arc<str>);
 
 impl LabelText {
     /// The labels of a map of which `is_kept` takes the key.
@@ -17,7 +20,7 @@ impl LabelText {
         let text: String = kept
             .flat_map(|(key, value)| [key, "=", value, "\n"])
             .collect();
-        LabelText(text.into())
+        LabelText(shared_text(&text))
     }
 
     /// The labels, sorted by key.

@@ -19,7 +19,11 @@ pub struct Namespace {
 
 impl Namespace {
     /// With what its labels say.
-    pub(crate) fn marked(self, labels: &BTreeMap<String, String>) -> Namespace {
+    pub(crate) fn marked(
+        self,
+        labels: &BTreeMap<String, String>,
+        _: &BTreeMap<String, String>,
+    ) -> Namespace {
         Namespace {
             labels: LabelText::of(labels, |key| key != EndpointSlice::SOURCE_CLUSTER),
             source_cluster: source_cluster(labels),

@@ -31,7 +31,11 @@ impl Node {
     }
 
     /// With what its labels say.
-    pub(crate) fn marked(self, labels: &BTreeMap<String, String>) -> Node {
+    pub(crate) fn marked(
+        self,
+        labels: &BTreeMap<String, String>,
+        _: &BTreeMap<String, String>,
+    ) -> Node {
         Node {
             labels: LabelText::of(labels, Node::reads),
             source_cluster: source_cluster(labels),

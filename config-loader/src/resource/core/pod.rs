@@ -36,7 +36,11 @@ pub struct Pod {
 
 impl Pod {
     /// With what its labels say.
-    pub(crate) fn marked(self, labels: &BTreeMap<String, String>) -> Pod {
+    pub(crate) fn marked(
+        self,
+        labels: &BTreeMap<String, String>,
+        _: &BTreeMap<String, String>,
+    ) -> Pod {
         Pod {
             labels: LabelText::of(labels, |key| key != EndpointSlice::SOURCE_CLUSTER),
             source_cluster: source_cluster(labels),

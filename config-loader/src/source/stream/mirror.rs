@@ -4,10 +4,11 @@
 //! missing in between, and objects of which the version is known cost nothing. A version that differs from the one before only
 //! in what nothing reads, as a status, is no change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use kube::runtime::watcher::Event;
+use twox_hash::XxHash64;
 
 /// An object as a watch delivers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,8 @@ pub(in crate::source) enum Became<O> {
 /// What is known of an object.
 #[derive(Debug)]
 struct Known {
-    version: String,
+    /// A hash of its version.
+    version: u64,
     /// As that of its item; none if it was saved by an earlier process.
     content: Option<u64>,
 }
@@ -42,7 +44,7 @@ struct Known {
 /// The objects of a resource, by the names of their documents, each with its version.
 #[derive(Debug)]
 pub(in crate::source) struct Mirror<O> {
-    known: BTreeMap<Arc<str>, Known>,
+    known: HashMap<Arc<str>, Known>,
     listed: Option<Vec<Item<O>>>,
     /// Objects that the list has in a form that cannot be read: what is known of them stays.
     kept: Vec<Arc<str>>,
@@ -53,7 +55,7 @@ pub(in crate::source) struct Mirror<O> {
 impl<O> Default for Mirror<O> {
     fn default() -> Mirror<O> {
         Mirror {
-            known: BTreeMap::new(),
+            known: HashMap::new(),
             listed: None,
             kept: Vec::new(),
             saved: Vec::new(),
@@ -100,7 +102,7 @@ impl<O> Mirror<O> {
         let saved = std::mem::take(&mut self.saved);
         let names = saved.iter().map(|(name, _)| Arc::clone(name));
         let unknown = || Known {
-            version: String::new(),
+            version: 0,
             content: None,
         };
         self.known.extend(names.map(|name| (name, unknown())));
@@ -121,7 +123,9 @@ impl<O> Mirror<O> {
     pub(in crate::source) fn forget(&mut self) -> Vec<Arc<str>> {
         self.listed = None;
         self.saved = Vec::new();
-        std::mem::take(&mut self.known).into_keys().collect()
+        let mut names: Vec<_> = std::mem::take(&mut self.known).into_keys().collect();
+        names.sort_unstable();
+        names
     }
 
     fn replace(&mut self) -> Vec<Became<O>> {
@@ -142,16 +146,16 @@ impl<O> Mirror<O> {
             return self.remove(&item.name);
         };
         let content = Some(item.content);
+        let version = XxHash64::oneshot(0, item.version.as_bytes());
         match self.known.get_mut(&item.name) {
-            Some(known) if known.version == item.version => return None,
+            Some(known) if known.version == version && known.content.is_some() => return None,
             Some(known) => {
-                known.version = item.version;
+                known.version = version;
                 if std::mem::replace(&mut known.content, content) == content {
                     return None;
                 }
             }
             None => {
-                let version = item.version;
                 let name = Arc::clone(&item.name);
                 self.known.insert(name, Known { version, content });
             }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use crate::raw::core as raw;
 use crate::resource::core::{Namespace, Node, Pod};
+use crate::resource::shared_text;
 use crate::validate::{Check, api, scalar};
 
 /// Reads a Pod.
@@ -12,7 +13,8 @@ pub fn pod(raw: &raw::Pod, _check: &mut Check<'_>) -> Pod {
     let spec = raw.spec.get().unwrap_or(&nothing);
     let status = raw.status.get();
     Pod {
-        account: api::some_text(&spec.service_account_name).unwrap_or_else(|| "default".into()),
+        account: api::some_text(&spec.service_account_name)
+            .unwrap_or_else(|| shared_text("default")),
         node: api::some_text(&spec.node_name),
         addresses: status.map_or_else(Box::default, addresses),
         is_ready: status.is_none_or(is_ready),

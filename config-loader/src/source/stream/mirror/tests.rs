@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 fn item(name: &str, version: u32) -> Item<u32> {

@@ -14,8 +14,9 @@ use crate::parse::FILE_BYTES_MAX;
 use crate::proxy_state::ProxyState;
 use crate::resource::ResourceSet;
 use crate::source::{
-    self, ControlSettings, FileEvent, FileSource, Follow, Look, Received, ServerContext,
-    ServersFollowing, Source, SourceAges, SourceErrors, SourceRevision, WatchSettings,
+    self, ControlSettings, FileEvent, FileSource, Follow, Look, ObjectText, ReadObject, Received,
+    ServerContext, ServersFollowing, Source, SourceAges, SourceErrors, SourceRevision,
+    WatchSettings,
 };
 use crate::store::{Change, Delta, Quarantined, Store, Update};
 use crate::validate::references::References;
@@ -201,7 +202,7 @@ pub fn watch_for(
     }
     if let Some(servers) = &sources.control {
         let context = ServerContext {
-            check: check_object,
+            read: read_object(settings.read),
             states: sources.states.clone(),
             errors: sources.errors.clone(),
             ages: sources.ages.clone(),
@@ -314,7 +315,6 @@ struct Loader {
 impl Loader {
     fn new(options: ReadOptions) -> Loader {
         Loader {
-            store: Store::with_options(options),
             options,
             ..Loader::default()
         }
@@ -325,7 +325,7 @@ impl Loader {
         let newest = look.events.iter();
         let newest = newest.filter(|(file, _)| look.last_good.contains_key(file));
         let newest: Vec<_> = newest.cloned().collect();
-        let mut delta = self.store.apply(to_changes(look.events));
+        let mut delta = self.apply(look.events);
         self.fall_back(newest, look.last_good, &mut delta);
         self.problems.insert(look.source, look.problems);
         let awaits_other = match look.waits_for {
@@ -354,9 +354,37 @@ impl Loader {
         newest.retain(|(file, _)| rejected.contains(file));
         last_good.retain(|file, _| rejected.contains(file));
         let last_good = last_good.into_iter();
-        let last_good = last_good.map(|(file, text)| (file, Change::Text(text)));
-        delta.extend(self.store.apply(last_good.collect()));
-        delta.extend(self.store.apply(to_changes(newest)));
+        let last_good = last_good.map(|(file, text)| (file, FileEvent::Bytes(text.into_bytes())));
+        delta.extend(self.apply(last_good.collect()));
+        delta.extend(self.apply(newest));
+    }
+
+    /// Reads what changed, and hands it to the store as one change.
+    fn apply(&mut self, events: Vec<(Arc<str>, FileEvent)>) -> Delta {
+        let changes = events.into_iter().map(|(file, event)| {
+            let change = self.change(&file, event);
+            (file, change)
+        });
+        let changes = changes.collect();
+        self.store.apply(changes)
+    }
+
+    fn change(&self, file: &Arc<str>, event: FileEvent) -> Change {
+        if let FileEvent::Object(ObjectText {
+            reading: Some(reading),
+            ..
+        }) = event
+        {
+            return Change::Read(Arc::unwrap_or_clone(reading));
+        }
+        match text_of_event(file, event) {
+            Ok(None) => Change::Gone,
+            Ok(Some(text)) => {
+                let known = self.store.reading(file);
+                Change::Read(read_file(file, &text, known, self.options))
+            }
+            Err(failure) => Change::Unreadable(failure),
+        }
     }
 
     /// Notes how far sources are. Returns whether any contains something else than before.
@@ -419,24 +447,14 @@ fn empty(name: &Arc<str>) -> Diagnostic {
     found
 }
 
-fn to_changes(events: Vec<(Arc<str>, FileEvent)>) -> Vec<(Arc<str>, Change)> {
-    let events = events.into_iter();
-    let changes = events.map(|(file, event)| {
-        let change = to_change(&file, event);
-        (file, change)
-    });
-    changes.collect()
-}
-
-fn to_change(file: &Arc<str>, event: FileEvent) -> Change {
+/// The text that a file has now; none if it is gone.
+fn text_of_event(file: &Arc<str>, event: FileEvent) -> Result<Option<String>, Box<Diagnostic>> {
     match event {
-        FileEvent::Gone => Change::Gone,
-        FileEvent::TooLarge(bytes) => Change::Unreadable(Box::new(too_large(file, bytes))),
-        FileEvent::Unreadable(failure) => Change::Unreadable(failure),
-        FileEvent::Bytes(bytes) => match text_of(file, &bytes) {
-            Ok(text) => Change::Text(text.to_owned()),
-            Err(failure) => Change::Unreadable(failure),
-        },
+        FileEvent::Gone => Ok(None),
+        FileEvent::TooLarge(bytes) => Err(Box::new(too_large(file, bytes))),
+        FileEvent::Unreadable(failure) => Err(failure),
+        FileEvent::Object(object) => Ok(Some(object.text)),
+        FileEvent::Bytes(bytes) => text_of(file, &bytes).map(|text| Some(text.to_owned())),
     }
 }
 
@@ -449,15 +467,12 @@ pub fn check_object(text: &str) -> Vec<Diagnostic> {
 /// What is wrong with the objects of a file, each by itself.
 pub fn check_text(file: &Arc<str>, text: &str) -> Vec<Diagnostic> {
     let reading = read_file(file, text, None, ReadOptions::default());
-    let documents = reading.documents.iter();
-    let found = documents.flat_map(|document| document.reading.diagnostics().iter().cloned());
-    reading
-        .failure
-        .iter()
-        .map(|failure| &**failure)
-        .cloned()
-        .chain(found)
-        .collect()
+    reading.diagnostics().cloned().collect()
+}
+
+/// Reads an object by itself, as strictly as `options` say.
+fn read_object(options: ReadOptions) -> ReadObject {
+    Arc::new(move |file, text| read_file(file, text, None, options))
 }
 
 /// The texts of files and of all files in directories, by name, and what cannot be read.
@@ -465,10 +480,9 @@ pub fn read_texts(paths: &[PathBuf]) -> (Vec<(Arc<str>, String)>, Vec<Diagnostic
     let look = FileSource::new(paths, FILE_BYTES_MAX).look();
     let mut problems = look.problems;
     let texts = look.events.into_iter().filter_map(|(file, event)| {
-        match to_change(&file, event) {
-            Change::Text(text) => return Some((file, text)),
-            Change::Unreadable(failure) => problems.push(*failure),
-            Change::Gone => {}
+        match text_of_event(&file, event) {
+            Ok(text) => return Some((file, text?)),
+            Err(failure) => problems.push(*failure),
         }
         None
     });

@@ -22,7 +22,7 @@ pub(crate) use file::FileSource;
 pub use kubernetes::{ApiServer, ApiServerTimes, KubernetesSettings};
 #[cfg(test)]
 pub(crate) use kubernetes::{Clients as KubernetesClients, Connected as KubernetesClient};
-pub(crate) use look::{FileEvent, Look, Source};
+pub(crate) use look::{FileEvent, Look, ObjectText, Source};
 pub use revision::{FILES, Received, SourceRevision};
 pub(crate) use servers::ServerContext;
 #[cfg(test)]
@@ -34,4 +34,5 @@ pub use servers::{
 pub(crate) use servers::{Following as ServersFollowing, spawn as follow_servers};
 pub use watch::WatchSettings;
 pub(crate) use watch::{Follow, Stop, revision as revision_of_files, spawn};
+pub(crate) use xds::ReadObject;
 pub use xds::{XdsNode, XdsServer, XdsSettings};

@@ -21,12 +21,11 @@ use std::sync::Arc;
 
 pub use update::{Delta, Quarantined, Update};
 
-use crate::ReadOptions;
 use crate::diagnostic::codes::common::CM020;
 use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::kind::ObjectRef;
 use crate::kinds;
-use crate::load::{DocumentObject, FileReading, read_file};
+use crate::load::{DocumentObject, FileReading};
 use crate::resource::{AnyObject, ResourceSet};
 use crate::span::Span;
 use crate::validate::immutable;
@@ -36,8 +35,8 @@ use crate::validate::immutable;
 pub(crate) enum Change {
     /// It does not exist any more.
     Gone,
-    /// It has this text.
-    Text(String),
+    /// It was read.
+    Read(FileReading),
     /// It exists and cannot be read.
     Unreadable(Box<Diagnostic>),
 }
@@ -48,6 +47,20 @@ struct Position {
     file: Arc<str>,
     document: usize,
     slot: usize,
+}
+
+#[cfg(test)]
+impl Change {
+    /// A text, read as a change of the store.
+    pub(crate) fn text(store: &Store, file: &str, text: &str) -> Change {
+        let file = Arc::from(file);
+        Change::Read(crate::load::read_file(
+            &file,
+            text,
+            store.reading(&file),
+            Default::default(),
+        ))
+    }
 }
 
 /// Positions of the versions of one object.
@@ -76,7 +89,6 @@ pub struct Store {
     /// Of those, the ones that are refused for what they change, with the reason.
     refused: BTreeMap<ObjectRef, Diagnostic>,
     set: Arc<ResourceSet>,
-    options: ReadOptions,
 }
 
 impl Store {
@@ -85,17 +97,14 @@ impl Store {
         Store::default()
     }
 
-    /// An empty store that reads as strictly as `options` say.
-    pub fn with_options(options: ReadOptions) -> Store {
-        Store {
-            options,
-            ..Store::default()
-        }
-    }
-
     /// The objects in effect.
     pub fn set(&self) -> &Arc<ResourceSet> {
         &self.set
+    }
+
+    /// The last reading of a file, of which unchanged documents need not be read again.
+    pub(crate) fn reading(&self, file: &str) -> Option<&FileReading> {
+        self.files.get(file)
     }
 
     /// Applies what became of files, as one change.
@@ -133,7 +142,7 @@ impl Store {
                     failure: Some(failure),
                 })
             }
-            Change::Text(text) => Some(read_file(file, &text, old.as_ref(), self.options)),
+            Change::Read(reading) => Some(reading),
         };
         let new_failed = new.as_ref().is_some_and(|new| new.failure.is_some());
         let was_failed = old.as_ref().is_some_and(|old| old.failure.is_some());

@@ -95,6 +95,7 @@ impl Followed {
     fn read(&self, event: FileEvent) -> Result<super::ParsedFile, Vec<Diagnostic>> {
         match event {
             FileEvent::Bytes(bytes) => parse_bytes(&self.name, &bytes),
+            FileEvent::Object(object) => parse_bytes(&self.name, object.text.as_bytes()),
             FileEvent::TooLarge(bytes) => Err(vec![too_large(&self.name, bytes)]),
             FileEvent::Unreadable(failure) if failure.code != SRC001 => Err(vec![*failure]),
             FileEvent::Gone | FileEvent::Unreadable(_) => {

@@ -12,7 +12,7 @@ use super::document::{Reading, Source, read_document, sole_object};
 use super::draft::DocumentObject;
 use super::layout::Layout;
 use crate::ReadOptions;
-use crate::diagnostic::{Diagnostic, Location};
+use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::parse::{self, Chunk};
 use crate::resource::{AnyObject, Order, Provenance};
 
@@ -26,11 +26,22 @@ pub(crate) struct FileReading {
 }
 
 impl FileReading {
+    /// The findings that are errors.
+    pub(crate) fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics()
+            .filter(|found| found.severity == Severity::Error)
+    }
+
+    /// The findings.
+    pub(crate) fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
+        let documents = self.documents.iter();
+        let found = documents.flat_map(|document| document.reading.diagnostics());
+        self.failure.as_deref().into_iter().chain(found)
+    }
+
     /// Whether something is wrong with the file.
     pub(crate) fn has_findings(&self) -> bool {
-        let mut documents = self.documents.iter();
-        self.failure.is_some()
-            || documents.any(|document| !document.reading.diagnostics().is_empty())
+        self.diagnostics().next().is_some()
     }
 }
 

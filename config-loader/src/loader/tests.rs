@@ -159,11 +159,13 @@ fn removing_the_preferred_object_uses_the_other_group() {
             .collect();
         ruling.join(" ")
     };
-    store.apply(vec![(Arc::clone(&file), Change::Text(both))]);
+    let change = Change::text(&store, &file, &both);
+    store.apply(vec![(Arc::clone(&file), change)]);
     assert_eq!(balancing(&store), "Locality");
     assert_eq!(store.set().global_traffic_policies.all_beside().count(), 1);
     let one = policy("flomesh.io", "lbType: ActiveActive");
-    store.apply(vec![(Arc::clone(&file), Change::Text(one))]);
+    let change = Change::text(&store, &file, &one);
+    store.apply(vec![(Arc::clone(&file), change)]);
     assert_eq!(balancing(&store), "ActiveActive");
     assert_eq!(store.set().global_traffic_policies.all_beside().count(), 0);
     store.apply(vec![(file, Change::Gone)]);

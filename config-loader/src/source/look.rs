@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::revision::SourceRevision;
 use crate::diagnostic::Diagnostic;
+use crate::load::FileReading;
 
 /// Where what is read comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +18,29 @@ pub(crate) enum Source {
     Servers,
 }
 
+/// Text of an object of a server, with its reading where the object was read to answer the server.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectText {
+    pub(crate) text: String,
+    pub(crate) reading: Option<Arc<FileReading>>,
+}
+
+impl From<String> for ObjectText {
+    fn from(text: String) -> ObjectText {
+        ObjectText {
+            text,
+            reading: None,
+        }
+    }
+}
+
+/// The reading of an object follows from its text.
+impl PartialEq for ObjectText {
+    fn eq(&self, other: &ObjectText) -> bool {
+        self.text == other.text
+    }
+}
+
 /// What became of one file.
 #[derive(Clone, Debug)]
 pub(crate) enum FileEvent {
@@ -24,6 +48,8 @@ pub(crate) enum FileEvent {
     Gone,
     /// It has these bytes.
     Bytes(Vec<u8>),
+    /// It is an object of a server, which was read.
+    Object(ObjectText),
     /// It has so many bytes, which is more than is read.
     TooLarge(u64),
     /// It is there, or may be, and cannot be read.

@@ -22,7 +22,7 @@ use super::stream::collect::collect;
 use super::stream::report::{MESSAGES_MAX, Message, Origin, States};
 use super::stream::saving::Saving;
 use super::watch::Follow;
-use super::xds::{self, CheckObject, XdsServer, XdsSettings};
+use super::xds::{self, ReadObject, XdsServer, XdsSettings};
 
 /// Which servers are followed (`--control`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,8 +99,8 @@ impl Drop for Following {
 /// What servers are followed with, beside their settings.
 #[derive(Clone)]
 pub(crate) struct ServerContext {
-    /// Finds what is wrong with one object by itself.
-    pub(crate) check: CheckObject,
+    /// Reads an object.
+    pub(crate) read: ReadObject,
     /// The states of the proxy, for servers that take reports.
     pub(crate) states: Option<States>,
     /// Counts what fails.
@@ -146,7 +146,7 @@ pub(crate) async fn follow(
     stopped: impl Future<Output = ()>,
 ) {
     let ServerContext {
-        check,
+        read,
         states,
         errors,
         ages,
@@ -160,7 +160,7 @@ pub(crate) async fn follow(
     let kubernetes = (settings.kubernetes, clients);
     let streams = (&sender, states.as_ref(), &ages);
     kubernetes::spawn(kubernetes, &files, streams, &mut tasks);
-    let xds = (settings.xds, check);
+    let xds = (settings.xds, read);
     xds::spawn(xds, (first_xds, &files), streams, &mut tasks);
     drop(sender);
     let saving = (!files.is_empty()).then(|| Arc::new(Saving::new(files)));

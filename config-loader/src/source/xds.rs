@@ -15,7 +15,7 @@ mod stall;
 mod types;
 
 pub use settings::{XdsNode, XdsServer, XdsSettings};
-pub(crate) use types::CheckObject;
+pub(crate) use types::ReadObject;
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use super::stream::signs::Signs;
 /// all. Servers that take reports are told the `states` of the proxy; `ages` tells when servers
 /// were heard last.
 pub(super) fn spawn(
-    (settings, check): (XdsSettings, CheckObject),
+    (settings, read): (XdsSettings, ReadObject),
     (first, files): (usize, &[StateFile]),
     (reports, states, ages): (&mpsc::Sender<Message>, Option<&States>, &SourceAges),
     tasks: &mut JoinSet<()>,
@@ -45,7 +45,7 @@ pub(super) fn spawn(
             signs: Signs::default(),
         };
         ages.follow(server.name(), &reporter.signs);
-        let types = types::Types::new(server.name(), &settings, check);
+        let types = types::Types::new(server.name(), &settings, Arc::clone(&read));
         let file = files.get(first + at).cloned();
         let server = server::Server::new(
             Arc::clone(&settings),

@@ -37,7 +37,8 @@ fn id(name: u8) -> ObjectRef {
 }
 
 fn write(store: &mut Store, file: &str, items: &[Item]) -> Delta {
-    store.apply(vec![(Arc::from(file), Change::Text(text(items)))])
+    let change = Change::text(store, file, &text(items));
+    store.apply(vec![(Arc::from(file), change)])
 }
 
 /// What is in effect: object, content, file and line.
@@ -228,7 +229,9 @@ fn a_file_that_cannot_be_read_keeps_its_objects() {
 #[test]
 fn first_of_two_objects_with_one_name_is_used() {
     let mut store = Store::new();
-    let file = |name: &str, items: &[Item]| (Arc::from(name), Change::Text(text(items)));
+    let unread = Store::new();
+    let file =
+        |name: &str, items: &[Item]| (Arc::from(name), Change::text(&unread, name, &text(items)));
     store.apply(vec![
         file("b", &[Item::Good(1, 1)]),
         file("a", &[Item::Good(2, 1), Item::Good(1, 2)]),
@@ -328,16 +331,18 @@ fn unreadable_document_keeps_last_good_version() {
     ];
     for (before, from, to) in rows {
         let mut store = Store::new();
-        let change = |text: &str| vec![(Arc::from("a"), Change::Text(text.to_owned()))];
-        store.apply(change(before));
+        let apply = |store: &mut Store, text: &str| {
+            let change = Change::text(store, "a", text);
+            store.apply(vec![(Arc::from("a"), change)]);
+        };
+        apply(&mut store, before);
         assert_eq!(exposed(&store).0, Some("CrossCluster"), "{before}");
         let after = before.replace(from, to);
         assert_ne!(&after, before);
-        store.apply(change(&after));
+        apply(&mut store, &after);
         assert_eq!(exposed(&store).0, Some("CrossCluster"), "{after}");
-        store.apply(change(
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n",
-        ));
+        let other = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
+        apply(&mut store, other);
         assert_eq!(
             exposed(&store).0,
             None,
@@ -361,7 +366,10 @@ fn an_object_can_move_between_files_in_one_change() {
     write(&mut store, "a", &[Item::Good(1, 1)]);
     let changes = vec![
         (Arc::from("a"), Change::Gone),
-        (Arc::from("b"), Change::Text(text(&[Item::Good(1, 1)]))),
+        (
+            Arc::from("b"),
+            Change::text(&store, "b", &text(&[Item::Good(1, 1)])),
+        ),
     ];
     assert_eq!(
         store.apply(changes),
@@ -400,7 +408,8 @@ proptest! {
         for (file, items) in steps {
             let name: Arc<str> = Arc::from(file.to_string());
             let before = in_force(&store);
-            let change = items.as_ref().map_or(Change::Gone, |items| Change::Text(text(items)));
+            let read = |items: &Vec<Item>| Change::text(&store, &name, &text(items));
+            let change = items.as_ref().map_or(Change::Gone, read);
             store.apply(vec![(name, change)]);
             check_positions(&store);
             match items {
@@ -416,10 +425,17 @@ proptest! {
         for items in files.values_mut() {
             items.retain(|item| matches!(item, Item::Good(name, _) if seen.insert(*name)));
         }
-        let change = |(file, items): (&u8, &Vec<Item>)| (Arc::from(file.to_string()), Change::Text(text(items)));
-        store.apply(files.iter().map(change).collect());
+        let read = |store: &Store| -> Vec<(Arc<str>, Change)> {
+            let read = |(file, items): (&u8, &Vec<Item>)| {
+                let file = file.to_string();
+                let change = Change::text(store, &file, &text(items));
+                (file.into(), change)
+            };
+            files.iter().map(read).collect()
+        };
+        store.apply(read(&store));
         let mut fresh = Store::new();
-        fresh.apply(files.iter().map(change).collect());
+        fresh.apply(read(&fresh));
         prop_assert_eq!(in_force(&store), in_force(&fresh));
         prop_assert!(store.quarantined().is_empty());
         let found = |store: &Store| store.diagnostics().into_iter().map(|found| found.message).collect::<Vec<_>>();
@@ -463,7 +479,8 @@ fn exposure(store: &mut Store, file: &str, written: &str) -> Delta {
             )
         }
     };
-    store.apply(vec![(Arc::from(file), Change::Text(text))])
+    let change = Change::text(store, file, &text);
+    store.apply(vec![(Arc::from(file), change)])
 }
 
 /// The type in effect, and the finding about another one.

@@ -101,7 +101,7 @@ impl Following {
         };
         let ages = SourceAges::default();
         let context = ServerContext {
-            check: crate::check_object,
+            read: super::read_object(ReadOptions::default()),
             states: None,
             errors: SourceErrors::default(),
             ages: ages.clone(),

@@ -152,7 +152,7 @@ fn follow(
     };
     let clients = KubernetesClients::Given([KubernetesClient::to(service)].into());
     let context = ServerContext {
-        check: crate::check_object,
+        read: super::read_object(ReadOptions::default()),
         states: None,
         errors: followed.lock().unwrap().errors.clone(),
         ages: SourceAges::default(),

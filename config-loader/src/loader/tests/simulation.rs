@@ -348,7 +348,7 @@ fn start(
     };
     let clients = KubernetesClients::Given(servers.iter().map(Api::client).collect());
     let context = ServerContext {
-        check: crate::check_object,
+        read: super::read_object(ReadOptions::default()),
         states: None,
         errors: SourceErrors::default(),
         ages: SourceAges::default(),

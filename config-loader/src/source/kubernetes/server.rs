@@ -413,7 +413,7 @@ impl Server {
         let mut changes = Vec::new();
         for known in self.known.values() {
             let saved = lock(known).restore().into_iter();
-            changes.extend(saved.map(|(name, text)| (name, Some(text))));
+            changes.extend(saved.map(|(name, text)| (name, Some(text.into()))));
         }
         let key = None;
         self.report(Report::Restored(Restored { key, at, changes }))
@@ -458,7 +458,9 @@ impl Server {
             return;
         };
         let changes = lock(known).restore().into_iter();
-        let changes = changes.map(|(name, text)| (name, Some(text))).collect();
+        let changes = changes
+            .map(|(name, text)| (name, Some(text.into())))
+            .collect();
         self.report(Report::Watching(vec![Key::clone(&key)])).await;
         let key = Some(key);
         self.report(Report::Restored(Restored { key, at, changes }))

@@ -28,6 +28,7 @@ use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
 use crate::source::content;
 use crate::source::errors::SourceError;
+use crate::source::stream::mirror::version;
 use crate::source::stream::mirror::{Became, Item, Mirror};
 use crate::source::stream::pauses;
 use crate::source::stream::report::{Change, Key, Message, Report, Restored};
@@ -392,7 +393,9 @@ impl Watch {
     /// Takes what was saved for a list.
     async fn restore(&self, at: SystemTime) {
         let saved = lock(&self.known).restore().into_iter();
-        let changes = saved.map(|(name, text)| (name, Some(text))).collect();
+        let changes = saved
+            .map(|(name, text)| (name, Some(text.into())))
+            .collect();
         let key = Some(self.key());
         self.report(Report::Restored(Restored { key, at, changes }))
             .await;
@@ -401,7 +404,13 @@ impl Watch {
     fn item(&self, object: DynamicObject) -> Item<DynamicObject> {
         Item {
             name: document::name(&self.server, &self.resource, &object),
-            version: object.metadata.resource_version.clone().unwrap_or_default(),
+            version: version(
+                object
+                    .metadata
+                    .resource_version
+                    .as_deref()
+                    .unwrap_or_default(),
+            ),
             // What cannot be written has no text either.
             content: serde_json::to_value(&object)
                 .map_or(0, |object| content::of(self.resource.kind, &object)),
@@ -441,7 +450,7 @@ impl Watch {
     fn text(&self, name: Arc<str>, resource: &Resource, object: DynamicObject) -> Change {
         let text = document::text(&self.server, resource, object);
         // What cannot be written cannot be read either: the reader says so.
-        (name, Some(text.unwrap_or_default()))
+        (name, Some(text.unwrap_or_default().into()))
     }
 
     /// What takes effect that slices and pods waited for.

@@ -8,6 +8,7 @@ use kube::Client;
 
 use super::{ControlSettings, Following, ServerContext, spawn};
 use crate::diagnostic::Diagnostic;
+use crate::load::FileReading;
 use crate::source::ages::SourceAges;
 use crate::source::errors::SourceErrors;
 use crate::source::kubernetes::{self, ApiServer};
@@ -43,7 +44,7 @@ pub fn follow_objects(
     on_change: impl FnMut(ObjectChanges) + Send + 'static,
 ) -> io::Result<FollowedObjects> {
     let context = ServerContext {
-        check: |_| Vec::new(),
+        read: Arc::new(|_, _| FileReading::default()),
         states: None,
         errors: SourceErrors::default(),
         ages: SourceAges::default(),
@@ -91,6 +92,7 @@ impl<F: FnMut(ObjectChanges)> Follow for HandOn<F> {
     fn look(&mut self, look: Look) {
         let text = |event| match event {
             FileEvent::Bytes(bytes) => Some(bytes),
+            FileEvent::Object(object) => Some(object.text.into_bytes()),
             // What is too large to be read is as good as gone.
             FileEvent::Gone | FileEvent::TooLarge(_) | FileEvent::Unreadable(_) => None,
         };

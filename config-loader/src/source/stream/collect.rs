@@ -16,7 +16,7 @@ use super::revisions::Revisions;
 use super::saving::Saving;
 use crate::parse::FILE_BYTES_MAX;
 use crate::source::errors::SourceErrors;
-use crate::source::look::{FileEvent, Look, Source};
+use crate::source::look::{FileEvent, Look, ObjectText, Source};
 use crate::source::watch::Follow;
 
 /// Changes go on when nothing more has come for so long.
@@ -99,7 +99,7 @@ struct Gathered {
     revisions: Revisions,
     is_alone: bool,
     /// The newest text of each document; none if it is gone.
-    changes: BTreeMap<Arc<str>, Option<String>>,
+    changes: BTreeMap<Arc<str>, Option<ObjectText>>,
     /// What was saved of documents that change.
     last_good: BTreeMap<Arc<str>, String>,
     /// When the first and the last of what waits came.
@@ -180,14 +180,15 @@ impl Gathered {
             false => BTreeMap::new(),
         };
         let differs =
-            |new: &Option<String>, old: &str| new.as_deref().is_some_and(|new| new != old);
+            |new: &Option<ObjectText>, old: &str| new.as_ref().is_some_and(|new| new.text != old);
         last_good.retain(|name, old| changes.get(name).is_some_and(|new| differs(new, old)));
-        let event = |text: Option<String>| match text {
+        let event = |object: Option<ObjectText>| match object {
             None => FileEvent::Gone,
-            Some(text) if text.len() as u64 > FILE_BYTES_MAX => {
-                FileEvent::TooLarge(text.len() as u64)
+            Some(object) if object.text.len() as u64 > FILE_BYTES_MAX => {
+                FileEvent::TooLarge(object.text.len() as u64)
             }
-            Some(text) => FileEvent::Bytes(text.into_bytes()),
+            Some(object) if object.reading.is_none() => FileEvent::Bytes(object.text.into_bytes()),
+            Some(object) => FileEvent::Object(object),
         };
         Some(Look {
             source: Source::Servers,

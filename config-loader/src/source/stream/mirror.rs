@@ -4,7 +4,7 @@
 //! missing in between, and objects of which the version is known cost nothing. A version that differs from the one before only
 //! in what nothing reads, as a status, is no change.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::runtime::watcher::Event;
@@ -15,12 +15,17 @@ use twox_hash::XxHash64;
 pub(in crate::source) struct Item<O> {
     /// The name of its document.
     pub(in crate::source) name: Arc<str>,
-    /// Its `resourceVersion`, of which only the server knows the order.
-    pub(in crate::source) version: String,
+    /// A hash of its version.
+    pub(in crate::source) version: u64,
     /// A hash of all of it that has an effect. Versions with the same one count as the same.
     pub(in crate::source) content: u64,
     /// The object; none if it does not count any more, though it is still there.
     pub(in crate::source) object: Option<O>,
+}
+
+/// The version of an item whose server calls it so: only the server knows the order of its versions.
+pub(in crate::source) fn version(name: &str) -> u64 {
+    XxHash64::oneshot(0, name.as_bytes())
 }
 
 /// What became of an object.
@@ -39,12 +44,16 @@ struct Known {
     version: u64,
     /// As that of its item; none if it was saved by an earlier process.
     content: Option<u64>,
+    /// The number of the last list that has it.
+    list: u32,
 }
 
 /// The objects of a resource, by the names of their documents, each with its version.
 #[derive(Debug)]
 pub(in crate::source) struct Mirror<O> {
     known: HashMap<Arc<str>, Known>,
+    /// The number of the last list.
+    list: u32,
     listed: Option<Vec<Item<O>>>,
     /// Objects that the list has in a form that cannot be read: what is known of them stays.
     kept: Vec<Arc<str>>,
@@ -56,6 +65,7 @@ impl<O> Default for Mirror<O> {
     fn default() -> Mirror<O> {
         Mirror {
             known: HashMap::new(),
+            list: 0,
             listed: None,
             kept: Vec::new(),
             saved: Vec::new(),
@@ -104,6 +114,7 @@ impl<O> Mirror<O> {
         let unknown = || Known {
             version: 0,
             content: None,
+            list: 0,
         };
         self.known.extend(names.map(|name| (name, unknown())));
         saved
@@ -131,34 +142,51 @@ impl<O> Mirror<O> {
     fn replace(&mut self) -> Vec<Became<O>> {
         let listed = self.listed.take().unwrap_or_default();
         self.saved = Vec::new();
-        let mut gone: BTreeSet<_> = self.known.keys().cloned().collect();
-        let listed_names = listed.iter().map(|item| &item.name);
-        for name in listed_names.chain(&std::mem::take(&mut self.kept)) {
-            gone.remove(name);
+        self.list = self.list.wrapping_add(1);
+        for name in std::mem::take(&mut self.kept) {
+            if let Some(known) = self.known.get_mut(&name) {
+                known.list = self.list;
+            }
         }
+        let set: Vec<_> = listed
+            .into_iter()
+            .filter_map(|item| self.set(item))
+            .collect();
+        let gone = self
+            .known
+            .iter()
+            .filter(|(_, known)| known.list != self.list);
+        let mut gone: Vec<_> = gone.map(|(name, _)| Arc::clone(name)).collect();
+        gone.sort_unstable();
         let mut changes: Vec<_> = gone.iter().filter_map(|name| self.remove(name)).collect();
-        changes.extend(listed.into_iter().filter_map(|item| self.set(item)));
+        changes.extend(set);
         changes
+    }
+
+    /// Whether an object is known in this version.
+    pub(in crate::source) fn has(&self, name: &Arc<str>, version: u64) -> bool {
+        let known = self.known.get(name);
+        known.is_some_and(|known| known.content.is_some() && known.version == version)
     }
 
     fn set(&mut self, item: Item<O>) -> Option<Became<O>> {
         let Some(object) = item.object else {
             return self.remove(&item.name);
         };
-        let content = Some(item.content);
-        let version = XxHash64::oneshot(0, item.version.as_bytes());
+        let now = Known {
+            version: item.version,
+            content: Some(item.content),
+            list: self.list,
+        };
         match self.known.get_mut(&item.name) {
-            Some(known) if known.version == version && known.content.is_some() => return None,
             Some(known) => {
-                known.version = version;
-                if std::mem::replace(&mut known.content, content) == content {
+                let before = std::mem::replace(known, now);
+                let is_same = before.version == known.version && before.content.is_some();
+                if is_same || before.content == known.content {
                     return None;
                 }
             }
-            None => {
-                let name = Arc::clone(&item.name);
-                self.known.insert(name, Known { version, content });
-            }
+            None => _ = self.known.insert(Arc::clone(&item.name), now),
         }
         Some(Became::Set(item.name, object))
     }

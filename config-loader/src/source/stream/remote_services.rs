@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::report::Change;
+use crate::source::look::ObjectText;
 
 /// The Services of all servers, by namespace and name.
 #[derive(Debug, Default)]
 pub(in crate::source) struct RemoteServices {
-    holders: BTreeMap<String, BTreeMap<usize, (Arc<str>, String)>>,
+    holders: BTreeMap<String, BTreeMap<usize, (Arc<str>, ObjectText)>>,
 }
 
 impl RemoteServices {
@@ -59,7 +60,7 @@ mod tests {
     fn nearest_server_says_what_a_service_is() {
         let mut services = RemoteServices::default();
         let name = |number: usize| Arc::<str>::from(format!("k{number}"));
-        let text = |number: usize, text: &str| (name(number), Some(text.to_owned()));
+        let text = |number: usize, text: &str| (name(number), Some(text.to_owned().into()));
         let gone = |number: usize| (name(number), None);
         for (number, change, expected) in [
             (1, text(1, "a"), vec![text(1, "a")]),

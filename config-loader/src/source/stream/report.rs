@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use crate::diagnostic::Diagnostic;
 use crate::proxy_state::ProxyState;
 use crate::source::errors::SourceError;
+use crate::source::look::ObjectText;
 
 /// A server whose objects are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub(in crate::source) const MESSAGES_MAX: usize = 256;
 pub(in crate::source) type States = watch::Receiver<Option<Arc<ProxyState>>>;
 
 /// One change: what a document is called, and its text; none if the object is gone.
-pub(in crate::source) type Change = (Arc<str>, Option<String>);
+pub(in crate::source) type Change = (Arc<str>, Option<ObjectText>);
 
 /// A resource of a server, as `virtualservices.networking.istio.io`, with the namespace where only one is watched.
 pub(in crate::source) type Key = Arc<str>;

@@ -69,7 +69,11 @@ impl Saving {
     pub(in crate::source) fn note(&self, number: usize, changes: &[Change]) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(server) = servers.get_mut(number) {
-            server.told.extend(changes.iter().cloned());
+            let changes = changes.iter();
+            server.told.extend(changes.map(|(name, object)| {
+                let text = object.as_ref().map(|object| object.text.clone());
+                (Arc::clone(name), text)
+            }));
         }
     }
 
@@ -186,7 +190,7 @@ mod tests {
     use super::*;
 
     fn set(name: &str, text: &str) -> Change {
-        (name.into(), Some(text.to_owned()))
+        (name.into(), Some(text.to_owned().into()))
     }
 
     fn saved(file: &StateFile) -> Vec<String> {

@@ -214,7 +214,9 @@ fn absorb(state: &mut State, look: Look) {
             FileEvent::Unreadable(_) => {
                 state.insert(file, String::new());
             }
-            FileEvent::Gone | FileEvent::TooLarge(_) => _ = state.remove(&file),
+            FileEvent::Gone | FileEvent::Object(_) | FileEvent::TooLarge(_) => {
+                _ = state.remove(&file)
+            }
         }
     }
 }

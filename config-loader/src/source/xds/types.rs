@@ -3,39 +3,45 @@
 //! A response is taken in as far as it can be: what cannot be read leaves its last version in effect, and the answer names it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::Hasher;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use kube::runtime::watcher::Event;
 use prost::Message;
-use twox_hash::XxHash64;
+use twox_hash::xxhash3_128;
 
 use super::errors::{Errors, NAMED_MAX, NAMELESS};
 use super::problems;
 use super::protocol::{Answer, Received, ReceivedResource, Subscription};
 use super::settings::XdsSettings;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
+use crate::load::FileReading;
 use crate::source::content;
+use crate::source::look::ObjectText;
 use crate::source::stream::mirror::{Became, Item, Mirror};
 use crate::source::stream::report::{Change, Key, Restored};
-use crate::source::stream::text;
+use crate::source::stream::{mirror, text};
 use crate::xds::{
-    MCP_RESOURCE, McpResource, Node, Resource, ResourceType, object_of, resource_types,
+    MCP_RESOURCE, McpResource, Node, Resource as NamedResource, ResourceType, object_of,
+    resource_types,
 };
+
+/// Resources of a type that are remembered beside those of the last whole response.
+const SEEN_MAX: usize = 50_000;
 
 /// The type URL of the wrapper that names a resource.
 const NAMED_RESOURCE: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 
-/// Checks the text of one object by itself.
-pub(crate) type CheckObject = fn(&str) -> Vec<Diagnostic>;
+/// Reads the text of one object by itself.
+pub(crate) type ReadObject = Arc<dyn Fn(&Arc<str>, &str) -> FileReading + Send + Sync>;
 
 /// The types of a server. They outlive connections.
 pub(super) struct Types {
     server: String,
     types: Vec<TypeState>,
-    check: CheckObject,
+    read: ReadObject,
     namespaces: Vec<String>,
     secrets_namespace: String,
 }
@@ -43,14 +49,16 @@ pub(super) struct Types {
 struct TypeState {
     of: ResourceType,
     key: Key,
-    known: Mirror<String>,
+    known: Mirror<ObjectText>,
+    /// The resources of the last responses by the hash of what was received: one that comes again is not even decoded.
+    seen: HashMap<u128, Resource>,
     /// The resources that are known, by their names in the protocol, with the versions that were accepted. That of a rejected one
     /// is empty: a server sends it again on the next stream, or says that it is gone.
-    versions: HashMap<String, String>,
+    versions: HashMap<Arc<str>, Arc<str>>,
     /// What is wrong with resources that cannot be read, by name.
     unreadable: BTreeMap<String, String>,
     /// Fields that are not known, by the name of the resource.
-    unknown: BTreeMap<String, String>,
+    unknown: BTreeMap<Arc<str>, Arc<str>>,
     /// The version of the type that was accepted last.
     accepted: String,
     /// Whether the next response has all resources, whatever the protocol.
@@ -78,16 +86,30 @@ pub(super) struct Taken {
     pub(super) revision: Option<u64>,
 }
 
-/// A resource that was read.
-struct Read {
-    name: String,
-    version: String,
+/// A resource that can be read.
+#[derive(Clone)]
+struct Resource {
+    name: Arc<str>,
+    version: Arc<str>,
     document: Arc<str>,
-    text: String,
+    /// A hash of its text, used as its version: a server may change an object without a new version.
+    hash: u64,
     /// A hash of all of it that has an effect.
     content: u64,
-    unknown: Vec<String>,
+    /// Fields that are not known.
+    unknown: Option<Arc<str>>,
     is_wanted: bool,
+    /// Why the object is rejected; none if it is not.
+    rejection: Option<Arc<str>>,
+}
+
+/// A resource of a response.
+struct Read {
+    resource: Resource,
+    /// The text of its object; none if it is the one that is known.
+    text: Option<ObjectText>,
+    /// A hash of what was received.
+    received: u128,
 }
 
 /// A resource that cannot be read.
@@ -109,11 +131,12 @@ struct Content {
 
 impl Types {
     /// All types that are read.
-    pub(super) fn new(server: String, settings: &XdsSettings, check: CheckObject) -> Types {
+    pub(super) fn new(server: String, settings: &XdsSettings, read: ReadObject) -> Types {
         let types = resource_types().map(|of| TypeState {
             key: of.name.as_str().into(),
             of,
             known: Mirror::default(),
+            seen: HashMap::new(),
             versions: HashMap::new(),
             unreadable: BTreeMap::new(),
             unknown: BTreeMap::new(),
@@ -128,7 +151,7 @@ impl Types {
             types: types
                 .filter(|state| has_secrets || state.of.kind() != Kind::Secret)
                 .collect(),
-            check,
+            read,
             namespaces: settings.namespaces.clone(),
             secrets_namespace: settings.secrets_namespace.clone(),
         }
@@ -154,7 +177,7 @@ impl Types {
                     type_url: state.of.url.clone(),
                     node: node.take(),
                     accepted: state.accepted.clone(),
-                    versions: state.versions.clone(),
+                    versions: state.versions(),
                 }
             })
             .collect()
@@ -174,7 +197,7 @@ impl Types {
         };
         let resources = received.resources.into_iter();
         let (read, unreadable): (Vec<_>, Vec<_>) = resources
-            .map(|resource| self.read(&state.of, resource))
+            .map(|resource| self.resource(state, resource))
             .partition(Result::is_ok);
         let read: Vec<Read> = read.into_iter().filter_map(Result::ok).collect();
         let unreadable: Vec<Unreadable> = unreadable.into_iter().filter_map(Result::err).collect();
@@ -186,7 +209,6 @@ impl Types {
             })
             .collect();
         let is_whole = received.is_whole || state.expects_whole;
-        let check = self.check;
         let mut others = self.types.iter().enumerate();
         let is_current = others.all(|(other, state)| other == at || state.is_current);
         let state = &mut self.types[at];
@@ -206,11 +228,11 @@ impl Types {
             kept,
         };
         let saved = whole.then(|| state.known.take_saved());
-        let changes = state.apply(content, check, &mut errors);
+        let changes = state.apply(content, &mut errors);
         let named = unreadable.into_iter().filter_map(|failed| failed.name);
         state
             .versions
-            .extend(named.map(|name| (name, String::new())));
+            .extend(named.map(|name| (name.into(), "".into())));
         if errors.is_empty() {
             state.accepted.clone_from(&received.version);
         }
@@ -242,7 +264,26 @@ impl Types {
         document(&self.server, of, name)
     }
 
-    fn read(&self, of: &ResourceType, resource: ReceivedResource) -> Result<Read, Unreadable> {
+    /// A resource of a response, decoded and read if it was not before.
+    fn resource(&self, state: &TypeState, received: ReceivedResource) -> Result<Read, Unreadable> {
+        let hash = hash_of(&received);
+        let before = state.seen.get(&hash).filter(|seen| state.has(seen));
+        match before {
+            Some(before) => Ok(Read {
+                resource: before.clone(),
+                text: None,
+                received: hash,
+            }),
+            None => self.read(&state.of, received, hash),
+        }
+    }
+
+    fn read(
+        &self,
+        of: &ResourceType,
+        resource: ReceivedResource,
+        received: u128,
+    ) -> Result<Read, Unreadable> {
         let ReceivedResource {
             mut name,
             mut version,
@@ -253,7 +294,7 @@ impl Types {
             reason,
         };
         if body.type_url == NAMED_RESOURCE {
-            let wrapped = Resource::decode(&*body.value);
+            let wrapped = NamedResource::decode(&*body.value);
             let wrapped = wrapped.map_err(|error| failed(&name, error.to_string()))?;
             name = name.or(Some(wrapped.name));
             version = wrapped.version;
@@ -271,20 +312,30 @@ impl Types {
         let (object, unknown) = object_of(of, &resource).map_err(|reason| failed(&name, reason))?;
         let content = content::of(of.kind(), &object);
         let text = text::of_object(object).map_err(|error| failed(&name, error.to_string()))?;
-        let name = name.unwrap_or_default();
+        let name: Arc<str> = name.unwrap_or_default().into();
         if version.is_empty() {
             version = metadata
                 .map(|metadata| metadata.version.clone())
                 .unwrap_or_default();
         }
+        let document = self.document(of, &name);
+        let reading = (self.read)(&document, &text);
         Ok(Read {
-            document: self.document(of, &name),
-            is_wanted: self.is_wanted(of, &name),
-            name,
-            version,
-            content,
-            text,
-            unknown,
+            resource: Resource {
+                is_wanted: self.is_wanted(of, &name),
+                hash: mirror::version(&text),
+                rejection: rejection(&reading).map(Arc::from),
+                unknown: (!unknown.is_empty()).then(|| unknown.join(", ").into()),
+                document,
+                name,
+                version: version.into(),
+                content,
+            },
+            text: Some(ObjectText {
+                text,
+                reading: Some(Arc::new(reading)),
+            }),
+            received,
         })
     }
 
@@ -319,7 +370,9 @@ impl Types {
         Restored {
             key: None,
             at,
-            changes: saved.map(|(name, text)| (name, Some(text))).collect(),
+            changes: saved
+                .map(|(name, text)| (name, Some(text.into())))
+                .collect(),
         }
     }
 
@@ -340,7 +393,9 @@ impl Types {
             Restored {
                 key: Some(Arc::clone(&state.key)),
                 at,
-                changes: saved.map(|(name, text)| (name, Some(text))).collect(),
+                changes: saved
+                    .map(|(name, text)| (name, Some(text.into())))
+                    .collect(),
             }
         });
         restored
@@ -367,8 +422,21 @@ impl TypeState {
         }
     }
 
+    /// Whether a resource is known, or would not be, as it is.
+    fn has(&self, resource: &Resource) -> bool {
+        !resource.is_wanted || self.known.has(&resource.document, resource.hash)
+    }
+
+    /// The resources that were accepted, with their versions.
+    fn versions(&self) -> HashMap<String, String> {
+        let versions = self.versions.iter();
+        versions
+            .map(|(name, version)| (name.to_string(), version.to_string()))
+            .collect()
+    }
+
     /// Takes in what was read. Returns what changes; what is rejected goes to `errors`.
-    fn apply(&mut self, content: Content, check: CheckObject, errors: &mut Errors) -> Vec<Change> {
+    fn apply(&mut self, content: Content, errors: &mut Errors) -> Vec<Change> {
         let Content {
             read,
             removed,
@@ -382,27 +450,38 @@ impl TypeState {
             self.known.apply(Event::Init);
             kept.iter().for_each(|name| self.known.keep(name));
         }
-        for read in read {
-            let rejection = rejection(&read, check);
-            self.unreadable.remove(&read.name);
-            let version = match rejection {
+        if is_whole || self.seen.len() > SEEN_MAX {
+            self.seen.clear();
+        }
+        for Read {
+            resource,
+            text,
+            received,
+        } in read
+        {
+            let Resource { name, version, .. } = &resource;
+            self.unreadable.remove(&**name);
+            let version = match &resource.rejection {
                 Some(rejection) => {
-                    errors.add(Some(&read.name), &rejection);
-                    String::new()
+                    errors.add(Some(name), rejection);
+                    "".into()
                 }
-                None => read.version,
+                None => Arc::clone(version),
             };
-            self.versions.insert(read.name.clone(), version);
-            match read.unknown.is_empty() {
-                true => _ = self.unknown.remove(&read.name),
-                false => _ = self.unknown.insert(read.name, read.unknown.join(", ")),
+            self.versions.insert(Arc::clone(name), version);
+            match &resource.unknown {
+                None => _ = self.unknown.remove(name),
+                Some(unknown) => _ = self.unknown.insert(Arc::clone(name), Arc::clone(unknown)),
             }
             let item = Item {
-                version: hash(&read.text),
-                content: read.content,
-                name: read.document,
-                object: Some(read.text).filter(|_| read.is_wanted),
+                version: resource.hash,
+                content: resource.content,
+                name: Arc::clone(&resource.document),
+                object: resource
+                    .is_wanted
+                    .then(|| text.unwrap_or_else(|| String::new().into())),
             };
+            self.seen.insert(received, resource);
             let event = match is_whole {
                 true => Event::InitApply(item),
                 false => Event::Apply(item),
@@ -413,12 +492,12 @@ impl TypeState {
             changes.extend(self.known.apply(Event::InitDone));
         }
         for (name, document) in removed {
-            self.versions.remove(&name);
-            self.unknown.remove(&name);
+            self.versions.remove(&*name);
+            self.unknown.remove(&*name);
             self.unreadable.remove(&name);
             changes.extend(self.known.apply(Event::Delete(Item {
                 name: document,
-                version: String::new(),
+                version: 0,
                 content: 0,
                 object: None,
             })));
@@ -431,18 +510,18 @@ impl TypeState {
     }
 
     fn troubles(&self, server: &str) -> [(Key, Option<Diagnostic>); 2] {
-        let named = |all: &BTreeMap<String, String>| -> Vec<String> {
+        fn named<K: Display, V: Display>(key: &str, all: &BTreeMap<K, V>) -> Vec<String> {
             let first = all.iter().take(NAMED_MAX);
             let mut named: Vec<String> = first
-                .map(|(name, what)| format!("{} {name}: {what}", self.key))
+                .map(|(name, what)| format!("{key} {name}: {what}"))
                 .collect();
             if all.len() > NAMED_MAX {
                 named.push(format!("and {} more", all.len() - NAMED_MAX));
             }
             named
-        };
-        let unreadable = named(&self.unreadable);
-        let unknown = named(&self.unknown);
+        }
+        let unreadable = named(&self.key, &self.unreadable);
+        let unknown = named(&self.key, &self.unknown);
         [
             (
                 Arc::clone(&self.key),
@@ -457,9 +536,8 @@ impl TypeState {
 }
 
 /// Why an object is rejected by itself; none if it is not.
-fn rejection(read: &Read, check: CheckObject) -> Option<String> {
-    let found = check(&read.text).into_iter();
-    let mut errors = found.filter(|found| found.severity == Severity::Error);
+fn rejection(reading: &FileReading) -> Option<String> {
+    let mut errors = reading.errors();
     let first = errors.next()?;
     let code = &first.code;
     Some(match errors.count() {
@@ -482,11 +560,16 @@ fn key_of<'a>(server: &str, document: &'a str) -> Option<&'a str> {
     path.rsplit('/').nth(1)
 }
 
-/// The hash of a text, used as its version: a server may change an object without a new version.
-fn hash(text: &str) -> String {
-    let mut hasher = XxHash64::with_seed(0);
-    hasher.write(text.as_bytes());
-    format!("{:016x}", hasher.finish())
+/// A hash of what was received of a resource.
+fn hash_of(received: &ReceivedResource) -> u128 {
+    let mut hasher = xxhash3_128::Hasher::new();
+    let name = received.name.as_deref().unwrap_or_default();
+    for part in [name, &received.version, &received.body.type_url] {
+        hasher.write(&part.len().to_le_bytes());
+        hasher.write(part.as_bytes());
+    }
+    hasher.write(&received.body.value);
+    hasher.finish_128()
 }
 
 #[cfg(test)]

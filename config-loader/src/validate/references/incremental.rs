@@ -130,15 +130,16 @@ proptest! {
         };
         let fleet = fleet(default_domain, at_gateway.then_some("b"));
         let options = ReadOptions { first_ejection_is_capped: true, ..ReadOptions::default() };
-        let mut store = Store::with_options(options);
+        let mut store = Store::new();
         let mut following = References::default();
         for (number, text) in changes {
             let texts = FILES[number];
+            let file = format!("{number}.yaml");
             let change = match texts.get(text) {
-                Some(text) => Change::Text((*text).to_owned()),
+                Some(text) => Change::text(&store, &file, text),
                 None => Change::Gone,
             };
-            store.apply(vec![(format!("{number}.yaml").into(), change)]);
+            store.apply(vec![(file.into(), change)]);
             prop_assert!(store.refusals().is_empty());
             let found = following.check(store.set(), options, &fleet);
             let fresh = References::default().check(store.set(), options, &fleet);
@@ -149,11 +150,11 @@ proptest! {
 
 #[test]
 fn all_texts_are_good() {
-    for (number, texts) in FILES.iter().enumerate() {
+    for texts in FILES {
         for text in *texts {
             let mut store = Store::new();
-            let change = Change::Text((*text).to_owned());
-            store.apply(vec![(format!("{number}.yaml").into(), change)]);
+            let change = Change::text(&store, "a.yaml", text);
+            store.apply(vec![("a.yaml".into(), change)]);
             assert_eq!(store.set().len(), 1, "{text}: {:?}", store.diagnostics());
         }
     }

@@ -11,7 +11,7 @@ fn gathered(servers: &[&str]) -> Gathered {
 }
 
 fn set(name: &str, text: &str) -> Report {
-    Report::Changes(vec![(name.into(), Some(text.to_owned()))])
+    Report::Changes(vec![(name.into(), Some(text.to_owned().into()))])
 }
 
 fn gone(name: &str) -> Report {

@@ -7,7 +7,7 @@ use super::*;
 fn item(name: &str, version: u32) -> Item<u32> {
     Item {
         name: name.into(),
-        version: version.to_string(),
+        version: version.into(),
         content: version.into(),
         object: Some(version),
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::super::protocol::{Received, ReceivedResource, Subscription};
 use super::super::settings::XdsSettings;
-use super::tests::{REJECTED_HOST, check};
+use super::tests::{REJECTED_HOST, read};
 use super::{Node, Types};
 use crate::xds::{resource_of, resource_type};
 
@@ -196,7 +196,7 @@ impl Client {
             match text {
                 None => _ = self.known[at].remove(&name),
                 Some(text) => {
-                    let object: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    let object: serde_json::Value = serde_json::from_str(&text.text).unwrap();
                     let host = object["spec"]["hosts"][0].as_str().unwrap();
                     self.known[at].insert(name, host.to_owned());
                 }
@@ -210,7 +210,7 @@ impl Client {
 fn every_state_was_one_of_the_server_and_the_last_is_its_last() {
     for seed in 0..SEEDS {
         let mut server = Server::new(seed);
-        let types = Types::new("xds://s:1".to_owned(), &XdsSettings::default(), check);
+        let types = Types::new("xds://s:1".to_owned(), &XdsSettings::default(), read());
         let mut client = Client {
             types,
             known: vec![State::new(); TYPES.len()],

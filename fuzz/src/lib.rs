@@ -7,6 +7,7 @@
 pub mod certificates;
 pub mod client_hello;
 pub mod compile;
+pub mod grpc_web;
 pub mod hpack;
 pub mod http1_head;
 pub mod http1_response;

@@ -10,6 +10,7 @@ mod counted;
 pub mod downstream;
 pub mod early;
 pub mod forward;
+mod grpc_web;
 pub mod message;
 pub mod record;
 pub mod select;
@@ -29,6 +30,7 @@ pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
 use crate::fields;
+use crate::filter::grpc_web::Text;
 use crate::filter::{Action, Scheme};
 use crate::telemetry::Counter;
 use downstream::connection::DownstreamProtocol;
@@ -78,7 +80,7 @@ pub fn run(
         }
         let found = match &found {
             Err(refusal) => {
-                let response = refuse(record, refusal);
+                let response = refuse(record, refusal, &snapshot, request);
                 return finish_head(worker, connection, response);
             }
             Ok(found) => found,
@@ -96,7 +98,10 @@ pub fn run(
             false => cleaned,
         };
         let filters = &found.route().filters;
-        let response = if let Some(response) = answer(&context, request) {
+        let response = if let Some(text) = grpc_web::translate(found, request, &mut record) {
+            // boxed: only ports of gRPC-Web have it
+            Box::pin(translated(text, context, (request, cleaned), record)).await
+        } else if let Some(response) = answer(&context, request) {
             finish(&context, request, response, record)
         } else if let Some(early) = &filters.early {
             // boxed: few rules have one, and all others would carry it
@@ -114,6 +119,22 @@ pub fn run(
         };
         finish_head(worker, connection, response)
     }
+}
+
+/// Responds to a request of gRPC-Web that was translated into one of gRPC.
+async fn translated(
+    text: Text,
+    context: RequestContext<'_>,
+    (request, cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
+    record: Box<Record>,
+) -> Response<ReplyBody> {
+    let filters = &context.found.route().filters;
+    let response = match (answer(&context, request), &filters.early) {
+        (Some(response), _) => finish(&context, request, response, record),
+        (None, Some(early)) => early::run(early, context, (request, cleaned), record).await,
+        (None, None) => forward::run(context, (request, cleaned), record).await,
+    };
+    grpc_web::respond(response, text).await
 }
 
 /// Cleans the head of a request and begins its record.
@@ -145,10 +166,16 @@ fn find<'a>(
 }
 
 /// Replies to a request that no rule takes.
-fn refuse(mut record: Box<Record>, refusal: &LocalReply) -> Response<ReplyBody> {
-    let response = record.reply(refusal);
+fn refuse(
+    mut record: Box<Record>,
+    refusal: &LocalReply,
+    snapshot: &SnapshotRef,
+    request: &mut Request<DownstreamBody>,
+) -> Response<ReplyBody> {
+    let response = record.reply(refusal).map(ReplyBody::from);
+    let response = grpc_web::refuse(response, snapshot, record.connection(), request);
     record.finish(Ending::Complete);
-    response.map(ReplyBody::from)
+    response
 }
 
 /// The response that the route makes itself, if it does.

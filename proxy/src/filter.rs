@@ -9,6 +9,7 @@ pub mod chain;
 pub mod cors;
 pub mod direct_response;
 pub mod fault;
+pub mod grpc_web;
 pub mod headers;
 pub mod hop_by_hop;
 pub mod mirror;

@@ -22,7 +22,8 @@ fn word(text: &str) -> &str {
     }
 }
 
-const GRPC_WEB: &str = "grpc-web";
+/// The word for gRPC-Web.
+pub const GRPC_WEB: &str = "grpc-web";
 
 /// Whether such a word represents something over HTTP/2. As in Istio, gRPC-Web does: what translates it into gRPC
 /// speaks both.

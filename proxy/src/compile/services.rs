@@ -156,7 +156,7 @@ impl Services {
                     carries: Carries::Http,
                     ..port.clone()
                 }),
-                Carries::Tls => Some(port.clone()),
+                Carries::GrpcWeb | Carries::Tls => Some(port.clone()),
             });
             Arc::new(Service {
                 ports: ports.collect(),

@@ -116,7 +116,7 @@ fn aborted(
     let mut response = record.reply(&LocalReply::fault(abort.status));
     local_reply::drop_forbidden_body(&mut response);
     if let Some(status) = abort.grpc
-        && record.is_grpc()
+        && record.replies_grpc()
     {
         let headers = response.headers_mut();
         headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(status)));

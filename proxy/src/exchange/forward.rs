@@ -107,6 +107,11 @@ fn failure_reply(
     {
         reply.details = target.no_endpoint_reply().details;
     }
+    if let Some(details) = record.base64_fault()
+        && error.kind() == Kind::DownstreamBody
+    {
+        reply = LocalReply::bad_base64(details);
+    }
     let timed_out = matches!(error.kind(), Kind::RequestTimeout | Kind::AttemptTimeout);
     if prepared.response.alt_response && timed_out {
         reply.status = StatusCode::NO_CONTENT;

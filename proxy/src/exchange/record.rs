@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use self::log::{End, LogFields};
 use crate::error::Kind;
 use crate::exchange::body::progress::Progress;
+use crate::exchange::downstream::body::Base64Fault;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
 use crate::exchange::message::grpc_messages::Messages;
@@ -73,6 +74,9 @@ pub struct Record {
     attempt_code: u16,
     details: &'static str,
     grpc: bool,
+    /// Whether its client speaks gRPC-Web, which gets local replies as clients of plain HTTP do; with the fault of its
+    /// base64.
+    web: Option<Base64Fault>,
     /// Whether the method is HEAD.
     head: bool,
     grpc_status: Option<u8>,
@@ -115,6 +119,7 @@ impl Record {
             attempt_code: 0,
             details: "downstream_remote_disconnect",
             grpc: timeout::is_grpc(request.headers()),
+            web: None,
             head: request.method() == Method::HEAD,
             grpc_status: None,
             received_bytes: 0,
@@ -124,6 +129,11 @@ impl Record {
             tunnel: false,
             ended: false,
         })
+    }
+
+    /// The connection that the request came on.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// When the request's head was in.
@@ -142,9 +152,25 @@ impl Record {
         time
     }
 
-    /// Whether the client speaks gRPC.
+    /// Whether the request is of gRPC, or of gRPC-Web and translated.
     pub fn is_grpc(&self) -> bool {
         self.grpc
+    }
+
+    /// Whether local replies to the request are those of gRPC.
+    pub fn replies_grpc(&self) -> bool {
+        self.grpc && self.web.is_none()
+    }
+
+    /// Notes that the request was of gRPC-Web, and is of gRPC now.
+    pub fn translated(&mut self, fault: Base64Fault) {
+        self.grpc = true;
+        self.web = Some(fault);
+    }
+
+    /// Why the client's base64 could not be decoded, if so.
+    pub fn base64_fault(&self) -> Option<&'static str> {
+        self.web.as_ref()?.get()
     }
 
     /// Notes the cluster that the request is for.
@@ -249,7 +275,7 @@ impl Record {
     /// Makes a local reply and notes it.
     pub fn reply(&mut self, local: &LocalReply) -> Response<Bytes> {
         self.connection.answered_here.set(true);
-        let mut response = local.response(self.grpc);
+        let mut response = local.response(self.replies_grpc());
         if self.head {
             local_reply::headers_only(&mut response);
         }

@@ -18,6 +18,8 @@ pub struct VirtualHost {
     pub table: Table,
     /// What each rule of the table does, by rule number.
     pub routes: Box<[Route]>,
+    /// Whether requests of gRPC-Web are translated into gRPC.
+    pub is_grpc_web: bool,
     /// Hash over everything that the routes follow from.
     pub fingerprint: u64,
 }

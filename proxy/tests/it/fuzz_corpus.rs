@@ -22,6 +22,11 @@ fn compile_target_passes_on_its_corpus() {
 }
 
 #[test]
+fn grpc_web_target_passes_on_its_corpus() {
+    run_corpus("grpc_web", targets::grpc_web::run);
+}
+
+#[test]
 fn hpack_target_passes_on_its_corpus() {
     run_corpus("hpack", targets::hpack::run);
 }

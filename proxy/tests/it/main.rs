@@ -45,6 +45,7 @@ mod faults;
 mod forwarding;
 mod fuzz_corpus;
 mod grpc;
+mod grpc_web;
 mod header_values;
 mod health;
 mod health_checks;

@@ -25,14 +25,14 @@ use crate::support::raw::{Raw, Reply};
 use crate::support::{DEADLINE, eventually};
 
 /// A sidecar of a workload `app: web`, and the sockets that captured connections go to.
-struct Sidecar {
+pub struct Sidecar {
     proxy: Proxy,
     outbound: SocketAddr,
     inbound: SocketAddr,
 }
 
 impl Sidecar {
-    fn start(arguments: &[&str], resources: impl IntoIterator<Item = String>) -> Self {
+    pub fn start(arguments: &[&str], resources: impl IntoIterator<Item = String>) -> Self {
         let (outbound, inbound) = (free_address(), free_address());
         let proxy = Start::new()
             .args([
@@ -59,12 +59,12 @@ impl Sidecar {
     }
 
     /// A connection of the workload to `dialed`.
-    fn leaves(&self, dialed: &str) -> Raw {
+    pub fn leaves(&self, dialed: &str) -> Raw {
         captured(self.outbound, dialed)
     }
 
     /// A connection to the workload that was made to `dialed`.
-    fn arrives(&self, dialed: &str) -> Raw {
+    pub fn arrives(&self, dialed: &str) -> Raw {
         captured(self.inbound, dialed)
     }
 }
@@ -83,7 +83,7 @@ fn get(connection: &mut Raw, host: &str) -> Reply {
 }
 
 /// A Service `name` in the namespace `default` with one port, served at `endpoint`.
-fn service(name: &str, ip: &str, port: (&str, u16), endpoint: SocketAddr) -> String {
+pub fn service(name: &str, ip: &str, port: (&str, u16), endpoint: SocketAddr) -> String {
     let (port_name, number) = port;
     let (target_ip, target) = (endpoint.ip(), endpoint.port());
     documents([

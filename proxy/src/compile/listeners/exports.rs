@@ -62,6 +62,8 @@ pub(in crate::compile) fn compile(
         name: NAME.into(),
         table: Table::compile(rules),
         routes: routes.into_boxed_slice(),
+        // the other cluster has translated its requests
+        is_grpc_web: false,
         fingerprint,
     }))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use config_loader::catalog::hostname;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
-    GatewayRef, HttpAction, HttpDestination, Server, VirtualService,
+    GatewayRef, HttpAction, HttpDestination, Protocol, Server, VirtualService,
 };
 use config_loader::{Name, ResourceSet};
 
@@ -44,6 +44,8 @@ pub(in crate::compile) struct HostParts<'a> {
     pub redirect: Option<Provenance>,
     /// Whether such a server has the host itself.
     pub is_of_server: bool,
+    /// Whether a server that speaks gRPC-Web has it.
+    pub is_grpc_web: bool,
 }
 
 /// Every host of a listener with its rules: those of the first server come first, and of one server those of the VirtualServices
@@ -86,7 +88,7 @@ pub(in crate::compile) fn hosts<'a>(
             for host in served.into_iter().chain(further) {
                 let parts = hosts.entry(host).or_default();
                 parts.attach(object, (&bound.reference, number == 0));
-                parts.redirect_by(bound);
+                parts.served_by(bound);
             }
         }
     }
@@ -94,7 +96,7 @@ pub(in crate::compile) fn hosts<'a>(
         for host in &bound.server.hosts {
             let name = host.host.to_ascii_lowercase();
             let parts = hosts.entry(name.into()).or_default();
-            parts.redirect_by(bound);
+            parts.served_by(bound);
             parts.is_of_server = true;
         }
     }
@@ -151,8 +153,9 @@ impl<'a> HostParts<'a> {
         }
     }
 
-    /// Notes that a server with `httpsRedirect` serves this host.
-    fn redirect_by(&mut self, bound: &Bound<'_>) {
+    /// Notes that a server serves this host: with `httpsRedirect`, or as gRPC-Web.
+    fn served_by(&mut self, bound: &Bound<'_>) {
+        self.is_grpc_web |= bound.server.protocol == Protocol::GrpcWeb;
         if bound.server.https_redirect && self.redirect.is_none() {
             let provenance = provenance_of(bound.gateway.as_ref(), bound.server.line.0);
             self.redirect = Some(provenance);
@@ -300,6 +303,7 @@ impl HostCompiler<'_> {
             name,
             table: Table::compile(rules),
             routes: routes.into_boxed_slice(),
+            is_grpc_web: parts.is_grpc_web,
             fingerprint,
         })
     }
@@ -340,7 +344,7 @@ impl HostCompiler<'_> {
     /// routes know them by number.
     fn fingerprint(&self, name: &str, parts: &HostParts<'_>, clusters: &Clusters<'_>) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (name, self.key, &parts.redirect).hash(&mut hasher);
+        (name, self.key, &parts.redirect, parts.is_grpc_web).hash(&mut hasher);
         for attached in &parts.attached {
             for gateway in &attached.gateways {
                 gateway.to_string().hash(&mut hasher);

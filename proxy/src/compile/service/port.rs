@@ -53,6 +53,8 @@ pub(in crate::compile) enum Carries {
     /// Nothing is declared: the first bytes tell.
     #[default]
     Detect,
+    /// Requests; those of gRPC-Web are translated into gRPC.
+    GrpcWeb,
     /// Requests.
     Http,
     /// TLS, which is not terminated.
@@ -63,6 +65,11 @@ pub(in crate::compile) enum Carries {
 const BYTES_BY_NUMBER: [u16; 4] = [25, 53, 3306, 27017];
 
 impl Carries {
+    /// Whether connections may carry requests.
+    pub(in crate::compile) fn may_be_http(self) -> bool {
+        matches!(self, Self::Detect | Self::GrpcWeb | Self::Http)
+    }
+
     /// What a port of a Service carries, or of what represents one; the same sources count as for [`protocol`].
     pub(in crate::compile) fn of(
         app_protocol: Option<&str>,
@@ -72,6 +79,7 @@ impl Carries {
     ) -> Self {
         let word = port_protocol::named(app_protocol, name, declared).to_ascii_lowercase();
         match word.as_str() {
+            port_protocol::GRPC_WEB => Self::GrpcWeb,
             word if port_protocol::is_http2(word) => Self::Http,
             "http" | "http_proxy" | "kubernetes.io/ws" => Self::Http,
             "https" | "tls" | "kubernetes.io/wss" => Self::Tls,
@@ -91,6 +99,7 @@ impl Carries {
     pub(in crate::compile) fn of_protocol(protocol: Declared) -> Self {
         match protocol {
             Declared::Detect => Self::Detect,
+            Declared::GrpcWeb => Self::GrpcWeb,
             Declared::Https | Declared::Tls => Self::Tls,
             protocol if protocol.is_http() => Self::Http,
             _ => Self::Bytes,
@@ -123,6 +132,24 @@ pub(in crate::compile) fn carries_paths(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn grpc_web_is_told_from_other_requests() {
+        let rows: &[(Option<&str>, &str, &str, Carries)] = &[
+            (None, "grpc-web", "", Carries::GrpcWeb),
+            (None, "GRPC-Web-api", "", Carries::GrpcWeb),
+            (None, "grpc", "", Carries::Http),
+            (None, "web", "grpc-web", Carries::GrpcWeb),
+            (Some("grpc-web"), "http", "", Carries::GrpcWeb),
+            (Some("grpc"), "grpc-web", "", Carries::Http),
+        ];
+        for (app_protocol, name, declared, expected) in rows {
+            let carries = Carries::of(*app_protocol, name, declared, 80);
+            assert_eq!(carries, *expected, "{app_protocol:?} {name} {declared}");
+        }
+        let declared = Carries::of_protocol(Declared::GrpcWeb);
+        assert_eq!(declared, Carries::GrpcWeb);
+    }
 
     #[test]
     fn protocol_comes_from_app_protocol_then_name_then_declaration() {

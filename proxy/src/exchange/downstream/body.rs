@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use crate::error::BoxError;
 use crate::exchange::downstream::trailers;
+use crate::filter::grpc_web::{BadBase64, Decoder};
 use crate::http2::Reason;
 
 /// Bytes of a tunnel that wait to be sent to the peer.
@@ -96,6 +97,28 @@ impl Body for DownstreamBody {
     }
 }
 
+/// Base64 of gRPC-Web that becomes the bytes of gRPC on its way.
+#[derive(Debug)]
+struct Base64Body {
+    decoder: Decoder,
+    fault: Base64Fault,
+}
+
+/// Why a body in base64 could not be decoded, in Envoy's words. Set before the body breaks off.
+pub type Base64Fault = Rc<Cell<Option<&'static str>>>;
+
+impl Base64Body {
+    fn decode(&mut self, data: &[u8]) -> Result<Bytes, Broken> {
+        let decoded = self.decoder.decode(data);
+        decoded.map_err(|BadBase64| self.broken("grpc_base_64_decode_failed"))
+    }
+
+    fn broken(&self, details: &'static str) -> Broken {
+        self.fault.set(Some(details));
+        Broken(details.into())
+    }
+}
+
 /// What a request came on, for the other protocol that it asks for.
 #[derive(Debug)]
 pub enum Switched {
@@ -106,6 +129,21 @@ pub enum Switched {
 }
 
 impl DownstreamBody {
+    /// Makes it the body of a request of gRPC, whose length is not declared; decodes base64 if there is a place for the
+    /// fault of that.
+    pub fn translate(&mut self, base64: Option<Base64Fault>) {
+        if let DownstreamBody::Stream(inlet) = self {
+            let mut state = inlet.0.state.borrow_mut();
+            state.left = None;
+            state.base64 = base64.map(|fault| {
+                Box::new(Base64Body {
+                    decoder: Decoder::default(),
+                    fault,
+                })
+            });
+        }
+    }
+
     /// Takes what carries the other protocol. The body stays if it comes before; `None` if the request asked for none.
     pub fn take_switched(&mut self) -> Option<Switched> {
         let DownstreamBody::Stream(inlet) = self else {
@@ -148,6 +186,7 @@ struct State {
     /// endpoint gets one, too.
     unread: bool,
     trailers: Option<HeaderMap>,
+    base64: Option<Box<Base64Body>>,
     fault: Option<Reason>,
     reader: Option<Waker>,
     /// The reader is gone.
@@ -336,9 +375,21 @@ impl Lane {
         if !state.inbound.is_empty() {
             let data = std::mem::take(&mut state.inbound).freeze();
             state.took(data.len());
-            drop(state);
+            let data = match &mut state.base64 {
+                None => Ok(data),
+                Some(base64) => base64.decode(&data),
+            };
             self.touch();
-            return Poll::Ready(Some(Ok(Frame::data(data))));
+            // the rest of a quantum of base64 is still to come
+            if data.as_ref().map_or(true, |data| !data.is_empty()) {
+                return Poll::Ready(Some(data.map(Frame::data)));
+            }
+        }
+        if state.ended
+            && let Some(base64) = state.incomplete()
+        {
+            let broken = base64.broken("grpc_base_64_decode_failed_bad_size");
+            return Poll::Ready(Some(Err(broken)));
         }
         if let Some(trailers) = state.trailers.take() {
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
@@ -368,7 +419,11 @@ impl Lane {
 
     fn is_at_end(&self) -> bool {
         let state = self.state.borrow();
-        state.ended && !state.unread && state.inbound.is_empty() && state.trailers.is_none()
+        state.ended
+            && !state.unread
+            && state.inbound.is_empty()
+            && state.trailers.is_none()
+            && state.incomplete().is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -385,6 +440,12 @@ impl State {
         if let Some(reader) = self.reader.take() {
             reader.wake();
         }
+    }
+
+    /// Base64 of which a part of a quantum is there.
+    fn incomplete(&self) -> Option<&Base64Body> {
+        let base64 = self.base64.as_deref();
+        base64.filter(|base64| !base64.decoder.is_complete())
     }
 
     fn took(&mut self, bytes: usize) {

@@ -192,7 +192,9 @@ impl RequestContext<'_> {
         let is_set = headers.contains_key(CONTENT_TYPE);
         match own {
             None => drop(headers.remove(CONTENT_TYPE)),
-            Some(own) if record.is_grpc() || !is_set => drop(headers.insert(CONTENT_TYPE, own)),
+            Some(own) if record.replies_grpc() || !is_set => {
+                drop(headers.insert(CONTENT_TYPE, own))
+            }
             Some(_) => {}
         }
     }

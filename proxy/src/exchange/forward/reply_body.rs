@@ -9,6 +9,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use crate::error::Error;
 use crate::exchange::attempt::deadline::Deadline;
 use crate::exchange::record::{Ending, Record};
+use crate::filter::grpc_web::Encoder;
 use crate::pool;
 
 /// The body of a response to the downstream peer.
@@ -36,6 +37,8 @@ pub struct StreamBody {
     /// Taken when the exchange ends; records a downstream disconnect if it is dropped before.
     record: Option<Box<Record>>,
     deadline: Option<Box<Deadline>>,
+    /// Makes it a body of gRPC-Web.
+    encoder: Option<Box<Encoder>>,
 }
 
 impl StreamBody {
@@ -49,6 +52,7 @@ impl StreamBody {
             incoming,
             record: Some(record),
             deadline,
+            encoder: None,
         }
     }
 
@@ -58,7 +62,43 @@ impl StreamBody {
         }
     }
 
+    /// Makes it a body of gRPC-Web.
+    pub fn translate(&mut self, encoder: Encoder) {
+        self.encoder = Some(Box::new(encoder));
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if self.encoder.is_none() {
+            return self.poll_upstream(cx);
+        }
+        loop {
+            let frame = ready!(self.poll_upstream(cx));
+            let Some(encoder) = &mut self.encoder else {
+                return Poll::Ready(frame);
+            };
+            let (encoded, is_end) = match frame.transpose()?.map(Frame::into_data) {
+                None => (encoder.finish(), true),
+                Some(Ok(data)) => (encoder.data(data), false),
+                Some(Err(frame)) => match frame.into_trailers() {
+                    Ok(trailers) => (encoder.trailers(&trailers), true),
+                    Err(_) => continue,
+                },
+            };
+            if !encoded.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(encoded))));
+            }
+            if is_end {
+                return Poll::Ready(None);
+            }
+        }
+    }
+
+    fn is_at_end(&self) -> bool {
+        let is_encoded = |encoder: &Encoder| encoder.is_complete();
+        self.incoming.is_end_stream() && self.encoder.as_deref().is_none_or(is_encoded)
+    }
+
+    fn poll_upstream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         match Pin::new(&mut self.incoming).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(record) = &mut self.record {
@@ -121,7 +161,7 @@ impl Body for ReplyBody {
         match self {
             ReplyBody::Empty => true,
             ReplyBody::Full(_) => false,
-            ReplyBody::Stream(stream) => stream.incoming.is_end_stream(),
+            ReplyBody::Stream(stream) => stream.is_at_end(),
         }
     }
 
@@ -129,6 +169,7 @@ impl Body for ReplyBody {
         match self {
             ReplyBody::Empty => SizeHint::with_exact(0),
             ReplyBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ReplyBody::Stream(stream) if stream.encoder.is_some() => SizeHint::default(),
             ReplyBody::Stream(stream) => stream.incoming.size_hint(),
         }
     }

@@ -191,6 +191,16 @@ impl LocalReply {
         )
     }
 
+    /// The reply to a request of gRPC-Web whose base64 cannot be decoded.
+    pub const fn bad_base64(details: &'static str) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            ResponseFlags::NONE,
+            "Bad gRPC-web request, invalid base64 data.",
+            details,
+        )
+    }
+
     /// The local reply that tells a peer what went wrong.
     pub const fn from_kind(kind: Kind) -> Self {
         use ResponseFlags as F;
@@ -311,7 +321,7 @@ impl LocalReply {
             GRPC_STATUS,
             HeaderValue::from(u16::from(grpc_status(self.status))),
         );
-        if let Ok(message) = HeaderValue::from_str(&percent_encode(&self.text()))
+        if let Some(message) = grpc_message(self.text().as_bytes())
             && !self.body.is_empty()
         {
             headers.insert(GRPC_MESSAGE, message);
@@ -370,20 +380,21 @@ pub fn grpc_status(status: StatusCode) -> u8 {
     }
 }
 
-/// Percent-encoding of `grpc-message`: printable ASCII but `%` stays as it is (gRPC over HTTP/2, Status-Message).
-fn percent_encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if (0x20..=0x7e).contains(&byte) && byte != b'%' {
-            encoded.push(char::from(byte));
+/// The value of `grpc-message`, in percent-encoding: printable ASCII but `%` stays as it is (gRPC over HTTP/2,
+/// Status-Message), and `~` is encoded as well, as in Envoy.
+pub fn grpc_message(text: &[u8]) -> Option<HeaderValue> {
+    let mut encoded = Vec::with_capacity(text.len());
+    for &byte in text {
+        if (0x20..0x7e).contains(&byte) && byte != b'%' {
+            encoded.push(byte);
         } else {
             const HEX: &[u8; 16] = b"0123456789ABCDEF";
-            encoded.push('%');
-            encoded.push(char::from(HEX[usize::from(byte >> 4)]));
-            encoded.push(char::from(HEX[usize::from(byte & 15)]));
+            encoded.push(b'%');
+            encoded.push(HEX[usize::from(byte >> 4)]);
+            encoded.push(HEX[usize::from(byte & 15)]);
         }
     }
-    encoded
+    HeaderValue::from_maybe_shared(Bytes::from(encoded)).ok()
 }
 
 #[cfg(test)]
@@ -552,6 +563,7 @@ mod tests {
 
     #[test]
     fn grpc_message_is_percent_encoded() {
-        assert_eq!(percent_encode("50% \u{fc}"), "50%25 %C3%BC");
+        let message = grpc_message("50% ~ \u{fc}\n".as_bytes()).unwrap();
+        assert_eq!(message, "50%25 %7E %C3%BC%0A");
     }
 }

@@ -252,8 +252,10 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
         position: 0,
         provenance: at,
     };
-    let is_http = matches!(carries, Carries::Detect | Carries::Http);
-    let http = is_http.then(|| hosts(&destination, before.and_then(http_of), clusters));
+    let is_http = carries.may_be_http();
+    let is_grpc_web = carries == Carries::GrpcWeb;
+    let before_http = before.and_then(http_of);
+    let http = is_http.then(|| hosts(&destination, is_grpc_web, before_http, clusters));
     let compiled = vec![to(destination, OpaqueConditions::default())];
     let opaque = assemble(compiled, None, before.and_then(opaque_of));
     if let Some(own) = own_tls {
@@ -301,11 +303,12 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
 /// One virtual host for all requests; that of the snapshot before if it is the same.
 fn hosts(
     destination: &Destination,
+    is_grpc_web: bool,
     before: Option<&Arc<HttpHosts>>,
     clusters: &Clusters<'_>,
 ) -> Arc<HttpHosts> {
     let mut hasher = DefaultHasher::new();
-    (&destination.name, &destination.provenance).hash(&mut hasher);
+    (&destination.name, &destination.provenance, is_grpc_web).hash(&mut hasher);
     let fingerprint = hasher.finish();
     if let Some(before) = before
         && let [host] = &*before.virtual_hosts
@@ -334,6 +337,7 @@ fn hosts(
         name: "*".into(),
         table: Table::compile(vec![rule]),
         routes: Box::new([route]),
+        is_grpc_web,
         fingerprint,
     };
     Arc::new(HttpHosts::with_aliases(vec![Arc::new(host)], Vec::new()))

@@ -14,7 +14,7 @@ use crate::compile::listeners::hosts::{Attached, HostCompiler, HostParts, keep};
 use crate::compile::rules;
 use crate::compile::rules::destinations::part_of;
 use crate::compile::rules::scope::RuleScope;
-use crate::compile::service::port::Port;
+use crate::compile::service::port::{Carries, Port};
 use crate::compile::service::{Service, Shift};
 use crate::compile::services::vips;
 use crate::compile::update::visible_routes::VisibleRoutes;
@@ -118,7 +118,10 @@ impl NamedHosts<'_> {
         let ruled = ruled.or_else(|| self.virtual_services.find(&behind));
         let object = ruled.and_then(|objects| objects.first());
         match object.filter(|object| self.keeps_rule(object)) {
-            Some(object) => self.of_virtual_service(name, object, clusters),
+            Some(object) => {
+                let is_grpc_web = port.carries == Carries::GrpcWeb;
+                self.of_virtual_service(name, object, is_grpc_web, clusters)
+            }
             None => self.own_route((service, &behind), port, clusters),
         }
     }
@@ -137,9 +140,11 @@ impl NamedHosts<'_> {
         &self,
         name: &Arc<str>,
         object: &Arc<Object<VirtualService>>,
+        is_grpc_web: bool,
         clusters: &mut Clusters<'_>,
     ) -> Arc<VirtualHost> {
         let parts = HostParts {
+            is_grpc_web,
             attached: vec![Attached {
                 object,
                 gateways: vec![&MESH],
@@ -176,7 +181,7 @@ impl NamedHosts<'_> {
             };
             let object = objects.first().filter(|_| !is_served);
             if let Some(object) = object.filter(|object| self.keeps_rule(object)) {
-                let virtual_host = self.of_virtual_service(host, object, clusters);
+                let virtual_host = self.of_virtual_service(host, object, false, clusters);
                 named.push((virtual_host, Vec::new()));
             }
         }
@@ -193,7 +198,9 @@ impl NamedHosts<'_> {
         let provenance = written.unwrap_or_else(|| self.unknown.provenance.clone());
         let host = &service.host;
         let mut hasher = DefaultHasher::new();
-        (host, behind, port.number, &provenance, self.key).hash(&mut hasher);
+        let is_grpc_web = port.carries == Carries::GrpcWeb;
+        (host, behind, port.number, is_grpc_web).hash(&mut hasher);
+        (&provenance, self.key).hash(&mut hasher);
         let shifts = clusters.shifts(behind).to_vec();
         shifts.hash(&mut hasher);
         let fingerprint = hasher.finish();
@@ -223,6 +230,7 @@ impl NamedHosts<'_> {
             name: Arc::clone(host),
             table: Table::compile(rules),
             routes: routes.into_boxed_slice(),
+            is_grpc_web,
             fingerprint,
         })
     }

@@ -139,7 +139,7 @@ impl OnPort {
     /// Whether requests are told from bytes.
     fn has_http(&self, number: u16, sorted: &Sorted) -> bool {
         match self.asked {
-            Some(carries) => matches!(carries, Carries::Detect | Carries::Http),
+            Some(carries) => carries.may_be_http(),
             None => !sorted.http.is_empty() || number == 80,
         }
     }
@@ -457,6 +457,7 @@ pub(super) fn name_of(carries: Carries) -> &'static str {
     match carries {
         Carries::Bytes => "TCP",
         Carries::Detect => "detected",
+        Carries::GrpcWeb => "GRPC-WEB",
         Carries::Http => "HTTP",
         Carries::Tls => "TLS",
     }

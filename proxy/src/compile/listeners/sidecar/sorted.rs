@@ -53,7 +53,7 @@ impl Sorted {
             dialed.iter().partition(|net| is_single(net));
         let single = single.iter().map(IpNet::addr);
         match port.carries {
-            Carries::Http => {
+            Carries::GrpcWeb | Carries::Http => {
                 self.http.push((Arc::clone(service), port.clone()));
                 self.client_first.extend(single);
             }

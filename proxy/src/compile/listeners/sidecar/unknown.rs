@@ -122,6 +122,7 @@ impl<'a> Unknown<'a> {
             name: "*".into(),
             table: Table::compile(vec![rule]),
             routes: Box::new([route]),
+            is_grpc_web: false,
             fingerprint,
         })
     }

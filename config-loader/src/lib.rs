@@ -1,9 +1,8 @@
 //! Reads mesh resources from files and yields validated, immutable resource sets.
 //!
-//! A change walks these modules in the order in which they are declared: `source` finds bytes, `parse` turns
-//! them into raw types, `validate` into checked ones, `store` keeps the last good version of each object and
-//! hands out a [`ResourceSet`]. The stages do not know each other: `loader` drives them, and `load` and `kinds` lead a
-//! document through them.
+//! Stages of a change: `source` finds bytes, `load` leads each document that changed through `parse` (raw types) and
+//! `validate` (checked ones) by the row of its kind in `kinds`, and `store` decides which version of an object is in effect
+//! and hands out a [`ResourceSet`]. `loader` drives them.
 
 mod loader;
 

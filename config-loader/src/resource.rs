@@ -3,6 +3,7 @@
 //! No optional field whose default is known, durations as `Duration`, regular expressions compiled. An [`Object`] is
 //! immutable and shared: an object that did not change keeps its `Arc` from one [`ResourceSet`] to the next.
 
+mod by_kind;
 pub mod core;
 pub mod flomesh;
 pub mod gloo;

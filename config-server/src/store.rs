@@ -7,6 +7,7 @@
 pub mod embedded;
 pub mod etcd;
 pub mod history;
+pub mod pages;
 
 use std::fmt;
 use std::future::Future;

@@ -30,6 +30,7 @@ pub mod imports;
 pub mod iptables;
 mod load;
 mod pod;
+mod precedence;
 
 pub mod run;
 
@@ -136,7 +137,9 @@ fn version() -> u8 {
 }
 
 fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let matches = command_line().try_get_matches_from(args)?;
+    let args: Vec<OsString> = args.collect();
+    let command = precedence::prefer_command_line(command_line(), &args);
+    let matches = command.try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     if let Command::Run(args) = &mut cli.command
         && let Some(run) = matches.subcommand_matches("run")

@@ -20,9 +20,13 @@ mod endpoints;
 
 mod members;
 
+mod pod;
+
 pub mod question;
 
 pub mod secret;
+
+mod sent;
 
 pub mod text;
 

@@ -1,12 +1,12 @@
 //! What a server said last, in a file (`--state`): a proxy that starts while the server cannot be reached starts from it.
 //!
 //! A file has a line of JSON for its format, one for each object, and one with the hash of all of that. It is written beside the old
-//! one, flushed to the disk, and renamed, so that a crash leaves the old one or the new one. A file that is cut or changed is not
-//! used.
+//! one, flushed to the disk, and renamed, so that a crash leaves the old one or the new one, and two processes, of which one takes
+//! over from the other, do not write into each other's. A file that is cut or changed is not used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,12 @@ const FORMAT: &str = "strait-state/1";
 
 /// The longest file that is read or written.
 const STATE_BYTES_MAX: u64 = 1 << 30;
+
+/// The extension of a file that is being written.
+const PART: &str = "part";
+
+/// The age at which such a file is that of a process that ended: writing takes seconds.
+const PART_AGE_MAX: Duration = Duration::from_secs(600);
 
 /// The newest text of each object, by name; none if it is gone.
 pub(super) type Changes = BTreeMap<Arc<str>, Option<String>>;
@@ -178,13 +184,14 @@ impl StateFile {
         objects: impl Iterator<Item = (&'a str, &'a str)>,
         now: SystemTime,
     ) -> io::Result<()> {
-        let part = self.path.with_extension("part");
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        remove_stale_parts(directory, now)?;
+        let part = Part::beside(&self.path);
         let file = OpenOptions::new()
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create_new(true)
             .mode(0o600)
-            .open(&part)?;
+            .open(&part.0)?;
         let mut out = Writer::new(BufWriter::new(file));
         let saved = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         out.line(&Head {
@@ -205,10 +212,49 @@ impl StateFile {
             .into_inner()
             .map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
-        fs::rename(&part, &self.path)?;
-        let directory = self.path.parent().unwrap_or(Path::new("."));
+        fs::rename(&part.0, &self.path)?;
         File::open(directory)?.sync_all()
     }
+}
+
+/// The path of a file that is being written; removed when dropped, unless it was renamed.
+struct Part(PathBuf);
+
+impl Part {
+    /// A name that no other process has: their IDs may be the same where they run in different containers.
+    fn beside(path: &Path) -> Self {
+        let random = RandomState::new().build_hasher().finish();
+        Part(path.with_extension(format!("{random:016x}.{PART}")))
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // renamed, most of the time
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Removes what processes that ended while they wrote have left.
+fn remove_stale_parts(directory: &Path, now: SystemTime) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != PART) {
+            continue;
+        }
+        // another process may have renamed or removed it meanwhile
+        let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) else {
+            continue;
+        };
+        if now
+            .duration_since(modified)
+            .is_ok_and(|age| age > PART_AGE_MAX)
+        {
+            let _ = fs::remove_file(path);
+        }
+    }
+    Ok(())
 }
 
 /// The objects that are there, of changes.
@@ -383,6 +429,41 @@ mod tests {
         );
         fs::copy(file.path(), other.path()).unwrap();
         assert!(other.read().is_err());
+    }
+
+    #[test]
+    fn file_that_another_process_writes_is_kept_until_it_is_stale() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateFile::new(directory.path(), "a", "a".to_owned());
+        let path = |name: &str| directory.path().join(name);
+        let now = SystemTime::now();
+        for (name, age) in [
+            ("a.part", 0),
+            ("a.0123456789abcdef.part", 599),
+            ("b.part", 601),
+        ] {
+            fs::write(path(name), "of another process").unwrap();
+            let file = OpenOptions::new().write(true).open(path(name)).unwrap();
+            file.set_modified(now - Duration::from_secs(age)).unwrap();
+        }
+        state.write(&changes(&[("a", Some("1"))]), now).unwrap();
+        let listed = fs::read_dir(directory.path()).unwrap();
+        let mut names: Vec<_> = listed.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["a.0123456789abcdef.part", "a.part", "a.state"]);
+        let text = fs::read_to_string(path("a.part")).unwrap();
+        assert_eq!(text, "of another process");
+        assert_eq!(objects(&state), [("a".to_owned(), "1".to_owned())]);
+    }
+
+    #[test]
+    fn failed_write_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateFile::new(directory.path(), "a", "a".to_owned());
+        // a directory of that name cannot be replaced by a file
+        fs::create_dir(state.path()).unwrap();
+        assert!(state.write(&Changes::new(), SystemTime::now()).is_err());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -15,7 +15,8 @@ use super::owners::names_owners;
 use crate::object;
 use crate::resources::{self, Resource};
 use crate::status::Failure;
-use crate::store::{Revision, Scan, StoreError};
+use crate::store::pages::Pages;
+use crate::store::{Revision, StoreError};
 
 /// The most objects or changes that are read at a time.
 const CHUNK: usize = 500;
@@ -64,24 +65,14 @@ impl Api {
     async fn collect_all(&self) -> Result<Revision, Failure> {
         // Before the scan, since what is newer is taken from the history again.
         let start = self.store.history().latest();
-        let mut after = None;
-        loop {
-            let page = self.store.scan(Scan {
-                prefix: "/".to_owned(),
-                after: after.take(),
-                limit: Some(CHUNK),
-                at: None,
-            });
-            let page = page.await?;
-            for entry in &page.entries {
+        let mut pages = Pages::of(&*self.store, CHUNK);
+        while let Some(entries) = pages.next().await? {
+            for entry in &entries {
                 self.collect_one(&entry.key, &entry.value, entry.revision)
                     .await?;
             }
-            match page.entries.last() {
-                Some(last) if page.remaining > 0 => after = Some(last.key.to_string()),
-                _ => return Ok(start),
-            }
         }
+        Ok(start)
     }
 
     /// Looks at changes. Returns the revision of the last one; none if there are none.

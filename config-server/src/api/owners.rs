@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::Api;
 use crate::status::Failure;
-use crate::store::{History, Revision, Scan, StoreError};
+use crate::store::pages::Pages;
+use crate::store::{History, Revision, StoreError};
 
 /// How many objects are read at a time.
 const CHUNK: usize = 500;
@@ -122,23 +123,13 @@ impl Api {
             at: Some(self.store.history().latest()),
             ..Known::default()
         };
-        let mut after = None;
-        loop {
-            let page = self.store.scan(Scan {
-                prefix: "/".to_owned(),
-                after: after.take(),
-                limit: Some(CHUNK),
-                at: None,
-            });
-            let page = page.await?;
-            for entry in &page.entries {
+        let mut pages = Pages::of(&*self.store, CHUNK);
+        while let Some(entries) = pages.next().await? {
+            for entry in &entries {
                 known.set(&entry.key, Some(&entry.value));
             }
-            match page.entries.last() {
-                Some(last) if page.remaining > 0 => after = Some(last.key.to_string()),
-                _ => return Ok(known),
-            }
         }
+        Ok(known)
     }
 }
 

@@ -1,7 +1,10 @@
 //! Objects into and out of a store beside its server.
 
 use std::fs;
+use std::future::poll_fn;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::task::Poll;
 
 use config_loader::{Severity, load_files};
 use config_server::store::etcd::{EtcdStore, Shared};
@@ -9,7 +12,7 @@ use config_server::store::{Expected, Store};
 use config_server::transfer::backup::{self, Backup};
 use config_server::transfer::export::export;
 use config_server::transfer::import::{Finding, Report, import};
-use config_server::transfer::restore::{name_of, restore};
+use config_server::transfer::restore::{REVISIONS_SKIPPED, name_of, restore};
 use config_server::transfer::{Location, Opened};
 use serde_json::{Value, json};
 
@@ -388,6 +391,80 @@ async fn restore_into_etcd_goes_on_where_it_stopped() {
     for name in ["a", "b"] {
         assert_eq!(client.get(&format!("{GTPS}/{name}")).await.code, 200);
     }
+}
+
+/// Polls a future so many times; none if it has not finished then. Without `notices`, it ends before what it waits for then is
+/// done, else after.
+async fn polled<T>(work: impl Future<Output = T>, polls: usize, notices: bool) -> Option<T> {
+    let mut work = pin!(work);
+    let mut left = polls;
+    poll_fn(|cx| {
+        if left > 0 {
+            left -= 1;
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Some(done));
+            }
+            if left > 0 || notices {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(None)
+    })
+    .await
+}
+
+/// The part of a backup that does not depend on when it was made.
+fn content(backup: &Backup) -> Value {
+    let objects = backup.objects.iter();
+    let objects: Vec<_> = objects
+        .map(|entry| (&*entry.key, str::from_utf8(&entry.value).unwrap()))
+        .collect();
+    json!({"objects": objects, "tokens": backup.tokens, "authority": backup.authority})
+}
+
+/// With what it has set before its objects, among them the base of revisions, and after them, such as tokens.
+#[tokio::test(flavor = "multi_thread")]
+async fn restore_into_etcd_goes_on_wherever_it_stopped() {
+    let Some(etcd) = crate::etcd::shared() else {
+        return;
+    };
+    let server = TestServer::embedded().await;
+    let mut client = server.admin().await;
+    client.post(GTPS, &policy("a")).await;
+    client.post(GTPS, &policy("b")).await;
+    let kubeconfig = server.data.path().join("admin.kubeconfig");
+    let made = backup::of_server(&kubeconfig).await.unwrap();
+    assert!(!made.tokens.is_empty() && made.authority.is_some());
+    let mut interrupted = 0;
+    for notices in [false, true] {
+        for polls in 1.. {
+            let data = tempfile::tempdir().unwrap();
+            let location = Location {
+                data: data.path().to_owned(),
+                etcd: Some(etcd.settings()),
+            };
+            let done = polled(restore(&made, &location), polls, notices).await;
+            let is_done = done.is_some();
+            match done {
+                Some(done) => done.unwrap(),
+                // of the last steps nothing may be left to do
+                None => match restore(&made, &location).await {
+                    Ok(()) => interrupted += 1,
+                    Err(error) => assert!(error.contains("has keys below"), "{polls} {error}"),
+                },
+            }
+            let found = Backup::of(&location.open().await.unwrap()).await.unwrap();
+            assert_eq!(content(&found), content(&made), "after {polls} polls");
+            assert!(
+                found.revision > made.revision + REVISIONS_SKIPPED,
+                "after {polls} polls"
+            );
+            if is_done {
+                break;
+            }
+        }
+    }
+    assert!(interrupted > 10, "{interrupted} times");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -161,10 +161,12 @@ impl<A: Handler> AcceptedConnection<A> {
         self.socket.ahead()
     }
 
-    /// Closes the connection, which is none that its listener serves, and counts why.
-    pub fn refuse(self: Box<Self>, reason: Counter) {
-        let listener = &self.downstream.listener;
-        drop(self.server.counted(listener, ConnectionProtocol::Unknown));
+    /// Closes the connection, which is none that its listener serves, and counts why. The listener counts it once, also where
+    /// its endpoint is connected already.
+    pub fn refuse(mut self: Box<Self>, reason: Counter) {
+        if !self.socket.is_counted() {
+            self.count_as(ConnectionProtocol::Unknown);
+        }
         self.server.count(reason);
     }
 

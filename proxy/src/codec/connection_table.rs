@@ -8,10 +8,12 @@ use std::array;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::future::poll_fn;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -168,8 +170,21 @@ impl ConnectionHandle {
         governed.contains_key(&self.key())
     }
 
+    /// Waits until a security policy has forbidden the connection for this much time, and returns that as an error.
+    pub async fn forbidden(self, time: Duration) -> io::Error {
+        poll_fn(|cx| {
+            let due = self.forbidden_from(time);
+            if self.now() >= due {
+                return Poll::Ready(io::ErrorKind::ConnectionAborted.into());
+            }
+            self.wake_at(cx, due);
+            Poll::Pending
+        })
+        .await
+    }
+
     /// When a connection that a security policy forbids has to be over; such a connection gets this much time.
-    pub fn forbidden_from(&self, time: Duration) -> Tick {
+    fn forbidden_from(&self, time: Duration) -> Tick {
         let since = self.draining().filter(|_| self.is_forbidden());
         since.map_or(Tick::NEVER, |since| since.after(time))
     }

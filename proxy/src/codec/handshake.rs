@@ -60,7 +60,7 @@ impl<A: Handler> AcceptedConnection<A> {
             downstream,
             ..
         } = *self;
-        let (socket, slot) = socket.into_handshake()?;
+        let (socket, counts) = socket.into_handshake()?;
         let accept = Encrypted::accept(socket, terms.config);
         let encrypted = match within(accept, &member, terms.due).await {
             Ok(encrypted) => encrypted,
@@ -98,7 +98,7 @@ impl<A: Handler> AcceptedConnection<A> {
         let transport = Transport::Tls(Box::new(encrypted));
         Some(Box::new(AcceptedConnection {
             server,
-            socket: Socket::new(transport, slot),
+            socket: Socket::new(transport, counts),
             member,
             downstream,
             tls: Some(Rc::new(tls)),

@@ -6,7 +6,6 @@
 pub mod decoder;
 mod driver;
 pub mod encoder;
-mod handed_over;
 mod head;
 mod inbox;
 mod outbox;

@@ -55,7 +55,9 @@ impl<A: Handler> AcceptedConnection<A> {
         if let Some(counter) = end.counter() {
             server.count(counter);
         }
-        if end != Last::Close {
+        if end == Last::Close {
+            service.driver.drop_all(Reason::CANCEL);
+        } else {
             tracing::debug!(?end, "downstream connection ends");
             let (socket, words) = service.driver.into_last_words();
             let done = end.counter().map_or(Done::Answered, |_| Done::Refused);

@@ -25,7 +25,6 @@ use tokio::time::Instant;
 use super::accepted::{AcceptedConnection, Downstream};
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
-use super::socket::Counted as SocketCounted;
 use super::timeouts::Timeouts;
 use super::transport::Transport;
 use crate::exchange::tcp::{DownstreamTcp, Opened, Record, Side, broken};
@@ -158,8 +157,8 @@ pub struct Met {
     /// When a byte moved last.
     moved: Tick,
     limits: Limits,
-    /// Count the connections to the endpoint and of the client until they are closed; dropped after the sockets.
-    _counted: (Counted, ConnectionPermit, SocketCounted),
+    /// Count the connection to the endpoint until it is closed; dropped after its socket.
+    _counted: (Counted, ConnectionPermit),
 }
 
 /// A connection that is carried.
@@ -217,12 +216,11 @@ impl<A: Handler> AcceptedConnection<A> {
     }
 
     /// Connects to the endpoint.
-    async fn open(&self, asked: DownstreamTcp) -> Option<Box<Met>> {
-        let listener = &self.downstream.listener;
-        let counted = self.server.counted(listener, ConnectionProtocol::Tcp);
+    async fn open(&mut self, asked: DownstreamTcp) -> Option<Box<Met>> {
+        self.count_as(ConnectionProtocol::Tcp);
         let opened = self.server.handler.open(asked).await?;
         let limits = (&self.server.settings.opaque, &self.server.timeouts);
-        let met = Met::new(opened, counted, self.member.now(), limits);
+        let met = Met::new(opened, self.member.now(), limits);
         Some(Box::new(met))
     }
 
@@ -230,7 +228,7 @@ impl<A: Handler> AcceptedConnection<A> {
     async fn pass(self: Box<Self>, met: Box<Met>, guard: Option<Box<Guard>>) {
         let client = self.downstream.remote.ip().to_canonical();
         let (server, socket, member) = self.into_parts();
-        let (transport, ahead, _slot) = socket.into_parts();
+        let (transport, ahead, _counts) = socket.into_parts();
         let mut pair = Pair::new((transport, ahead), met, guard);
         let outcome = poll_fn(|cx| {
             let polled = pair.poll(cx, &member, &server.scratch);
@@ -260,12 +258,7 @@ fn joined(preface: Bytes, ahead: Bytes) -> Bytes {
 }
 
 impl Met {
-    fn new(
-        opened: Opened,
-        counted: SocketCounted,
-        now: Tick,
-        (settings, timeouts): (&Settings, &Timeouts),
-    ) -> Self {
+    fn new(opened: Opened, now: Tick, (settings, timeouts): (&Settings, &Timeouts)) -> Self {
         let Opened {
             upstream,
             preface,
@@ -292,7 +285,7 @@ impl Met {
                     now.after(end.saturating_duration_since(Instant::now()))
                 }),
             },
-            _counted: (upstream.counted, permit, counted),
+            _counted: (upstream.counted, permit),
         }
     }
 

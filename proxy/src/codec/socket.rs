@@ -48,32 +48,46 @@ pub struct Socket {
     transport: Transport,
     /// Read from the socket, not yet consumed.
     ahead: Bytes,
-    counted: Option<Counted>,
-    /// Counts the connection out when the socket closes, also after an upgrade.
+    counts: Counts,
+}
+
+/// Counts a connection out when its socket closes, also after an upgrade.
+#[derive(Debug)]
+pub struct Counts {
+    /// In the statistics of its listener, once its protocol is known or it is refused.
+    listener: Option<Counted>,
     slot: AdmissionPermit,
 }
 
+impl From<AdmissionPermit> for Counts {
+    fn from(slot: AdmissionPermit) -> Self {
+        Self {
+            listener: None,
+            slot,
+        }
+    }
+}
+
 impl Socket {
-    /// Takes over an accepted socket.
-    pub fn new(transport: Transport, slot: AdmissionPermit) -> Self {
+    /// Takes over an accepted socket, or one whose TLS ends here.
+    pub fn new(transport: Transport, counts: impl Into<Counts>) -> Self {
         Self {
             transport,
             ahead: Bytes::new(),
-            counted: None,
-            slot,
+            counts: counts.into(),
         }
     }
 
     /// Takes the connection apart for a TLS handshake: its socket with what was read ahead in front, and what counts it.
     /// `None` if it is inside TLS already.
-    pub fn into_handshake(self) -> Option<(Replayed, AdmissionPermit)> {
+    pub fn into_handshake(self) -> Option<(Replayed, Counts)> {
         let socket = Replayed::new(self.ahead, self.transport)?;
-        Some((socket, self.slot))
+        Some((socket, self.counts))
     }
 
     /// Takes the connection apart: its socket, what was read ahead, and what counts it.
-    pub fn into_parts(self) -> (Transport, Bytes, AdmissionPermit) {
-        (self.transport, self.ahead, self.slot)
+    pub fn into_parts(self) -> (Transport, Bytes, Counts) {
+        (self.transport, self.ahead, self.counts)
     }
 
     /// What bytes are read from and written to.
@@ -107,12 +121,17 @@ impl Socket {
 
     /// Counts the connection as one of this protocol until it closes.
     pub fn count(&mut self, counted: Counted) {
-        self.counted = Some(counted);
+        self.counts.listener = Some(counted);
+    }
+
+    /// Whether the listener counts the connection already.
+    pub fn is_counted(&self) -> bool {
+        self.counts.listener.is_some()
     }
 
     /// Counts the connection as outbound until it closes; see [`AdmissionPermit::count_outbound`].
     pub fn count_outbound(&mut self) {
-        self.slot.count_outbound();
+        self.counts.slot.count_outbound();
     }
 
     /// Reads ahead; 0 bytes means that the peer ended its direction.

@@ -25,6 +25,7 @@ use self::apply::{Step, all_or_nothing, as_far_as_possible};
 use self::capture::CaptureArgs;
 use self::native::Wanted;
 use self::routes::Setting;
+use self::rule::Table;
 use self::rules::{Family, rules};
 use self::ruleset::Ruleset;
 use self::tools::{BackendArg, Tools, choose, missing_ipv6, missing_right};
@@ -291,27 +292,61 @@ fn hold(args: &HoldArgs) -> Result<String, String> {
     let install = || install(&args.capture, args.tools).map(|said| report(said.trim_end()));
     install()?;
     // Rules that are gone are installed again.
-    let ensure = || match is_installed(args.tools) {
-        true => Ok(()),
-        false => install(),
+    let ensure = || {
+        let missing = missing_tables(&args.capture, args.tools);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let missing = format!("no rules in {}", missing.join(", "));
+        report(&format!("{missing}: all rules are installed again"));
+        install().map_err(|error| format!("{missing}; {error}"))
     };
     hold::serve(args.listen, ensure)?;
     Ok(String::new())
 }
 
-/// Whether rules of ours are in the kernel, for each IP version that is captured.
-fn is_installed(tools: ToolArgs) -> bool {
-    if native::is_installed() == Ok(true) {
-        return true;
-    }
-    let mut captured = Family::ALL
+/// The tables in which rules of ours are wanted and missing, for each IP version that is captured.
+fn missing_tables(capture: &CaptureArgs, tools: ToolArgs) -> Vec<String> {
+    let captured = Family::ALL
         .into_iter()
         .filter(|family| tools.skipped(*family).is_none());
-    captured.all(|family| {
-        let all = Tools::find(family).into_iter();
-        let mut saved = all.filter_map(|tools| tools.saved().ok());
-        saved.any(|saved| saved.ours.captures())
-    })
+    let missing = captured.flat_map(|family| {
+        let wanted = rules(capture, family);
+        let wanted: Vec<Table> = wanted.iter().map(|rules| rules.table).collect();
+        missing_of(
+            &wanted,
+            |table| native::has(family, table) == Ok(true),
+            || {
+                let all = Tools::find(family).into_iter();
+                all.filter_map(|tools| Some(tools.saved().ok()?.ours))
+                    .collect()
+            },
+        )
+        .into_iter()
+        .map(move |table| format!("the table {} of {}", table.name(), family.name()))
+        .collect::<Vec<_>>()
+    });
+    missing.collect()
+}
+
+/// The tables that are missing where all are wanted of one backend: of nf_tables itself, which has some, or of the tools, each
+/// of which has a set of rules.
+fn missing_of(
+    wanted: &[Table],
+    is_native: impl Fn(Table) -> bool,
+    saved: impl Fn() -> Vec<Ruleset>,
+) -> Vec<Table> {
+    let lacking = |has: &dyn Fn(Table) -> bool| -> Vec<Table> {
+        let wanted = wanted.iter().copied();
+        wanted.filter(|table| !has(*table)).collect()
+    };
+    let native = lacking(&is_native);
+    if native.len() < wanted.len() {
+        return native;
+    }
+    let of_tools = saved().into_iter();
+    let of_tools = of_tools.map(|rules| lacking(&|table| rules.captures(table.name())));
+    of_tools.min_by_key(Vec::len).unwrap_or(native)
 }
 
 /// Removes everything, and says what.
@@ -386,4 +421,34 @@ fn show(capture: &CaptureArgs, tools: ToolArgs) -> String {
         text.push_str("# nothing\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules of ours in these tables, as `iptables-save` prints them.
+    fn saved(tables: &[&str]) -> Ruleset {
+        let table = |name: &&str| {
+            format!("*{name}\n-A OUTPUT -j STRAIT_OUTPUT\n-A STRAIT_OUTPUT -j ACCEPT\nCOMMIT\n")
+        };
+        let text: String = tables.iter().map(table).collect();
+        Ruleset::parse(&text)
+    }
+
+    #[test]
+    fn table_is_missing_unless_one_backend_has_all_that_are_wanted() {
+        let both = [Table::Nat, Table::Mangle];
+        let missing = |native: &[Table], tools: &[&[&str]]| {
+            let is_native = |table| native.contains(&table);
+            let tools = || tools.iter().map(|tables| saved(tables)).collect();
+            missing_of(&both, is_native, tools)
+        };
+        assert_eq!(missing(&both, &[]), []);
+        assert_eq!(missing(&[Table::Nat], &[]), [Table::Mangle]);
+        assert_eq!(missing(&[Table::Mangle], &[&["nat"]]), [Table::Nat]);
+        assert_eq!(missing(&[], &[]), both);
+        assert_eq!(missing(&[], &[&["nat"], &[]]), [Table::Mangle]);
+        assert_eq!(missing(&[], &[&[], &["mangle", "nat"]]), []);
+    }
 }

@@ -166,24 +166,17 @@ fn compile_variant(
     let line = block.map_or(rule.line, |block| block.line);
     let provenance = sourced.provenance(line);
     let name = route_name(&rule.name, block.map_or("", |block| &block.name));
-    match route(sourced, &name, &variant, scope, clusters) {
-        Ok(mut route) => {
-            route.stats = block.and_then(|block| clusters.route_stats(&block.stat_prefix));
-            Some((
-                Rule {
-                    name,
-                    conditions: variant.conditions,
-                    provenance,
-                },
-                route,
-            ))
-        }
-        Err(error) => {
-            // validation refuses such values, so this is a gap between the two: say so, and leave the rule out
-            tracing::error!(%provenance, %error, "rule cannot be compiled and is left out");
-            None
-        }
-    }
+    let route = route(sourced, &name, &variant, scope, clusters);
+    // `check` reports headers that do not compile, and the resource is rejected
+    debug_assert!(route.is_ok(), "validation accepts {provenance}: {route:?}");
+    let mut route = route.ok()?;
+    route.stats = block.and_then(|block| clusters.route_stats(&block.stat_prefix));
+    let rule = Rule {
+        name,
+        conditions: variant.conditions,
+        provenance,
+    };
+    Some((rule, route))
 }
 
 fn route_name(rule: &str, block: &str) -> Arc<str> {

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use hyper::header::USER_AGENT;
 use hyper::{Method, Request, Response, StatusCode, Version};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional_with_sizes};
+use tokio::io::{AsyncWriteExt, copy_bidirectional_with_sizes};
 use tokio::time::{Instant, sleep_until};
 
 use super::counted::{Count, Counted};
-use super::downstream::body::{DownstreamBody, Switched};
+use super::downstream::body::{DownstreamBody, HandedOver, Switched};
 use super::downstream::connection::{Connection, DownstreamProtocol};
 use super::forward::reply_body::ReplyBody;
 use super::select::proxied::NamedHost;
@@ -98,21 +98,17 @@ fn tunnel(worker: &Rc<Worker>, downstream: Option<Switched>, opened: Opened) {
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
         worker.raise(Gauge::UpgradesActive);
-        match downstream {
-            // a client that is gone leaves a record that says so
-            Some(Switched::Connection(connection)) => {
-                if let Ok(connection) = connection.await {
-                    carry(connection, opened).await;
-                }
-            }
-            Some(Switched::Stream(tunnel)) => carry(tunnel, opened).await,
-            None => {}
+        // a client that is gone leaves a record that says so
+        if let Some(switched) = downstream
+            && let Some(downstream) = switched.ready().await
+        {
+            carry(downstream, opened).await;
         }
         worker.lower(Gauge::UpgradesActive);
     });
 }
 
-async fn carry(downstream: impl AsyncRead + AsyncWrite + Unpin, opened: Opened) {
+async fn carry(downstream: HandedOver, opened: Opened) {
     let Opened {
         upstream,
         preface,
@@ -132,11 +128,14 @@ async fn carry(downstream: impl AsyncRead + AsyncWrite + Unpin, opened: Opened) 
         record,
         moved: &moved,
     };
-    let mut downstream = Counted::new(downstream, moving);
+    let cut_off = downstream.cut_off;
+    let mut downstream = Counted::new(downstream.connection, moving);
     let sides = (&mut downstream, &mut upstream);
     let copying = copy_bidirectional_with_sizes(sides.0, sides.1, BUFFER_BYTES, BUFFER_BYTES);
     let ended = tokio::select! {
+        biased;
         copied = copying => Ended::Copied(copied),
+        error = cut_off => Ended::CutOff(error),
         () = idle(&moved, idle_timeout.unwrap_or(IDLE_TIMEOUT)) => Ended::Idle,
         () = end(ends_at) => Ended::Expired,
     };
@@ -154,6 +153,7 @@ async fn carry(downstream: impl AsyncRead + AsyncWrite + Unpin, opened: Opened) 
             };
             record.finish(broken(side, &error), None);
         }
+        Ended::CutOff(error) => record.finish(broken(Side::Downstream, &error), None),
         Ended::Expired => record.finish(ResponseFlags::DT, Some("max_duration_timeout")),
         Ended::Idle => record.finish(ResponseFlags::SI, Some("tcp_session_idle_timeout")),
     }
@@ -162,6 +162,7 @@ async fn carry(downstream: impl AsyncRead + AsyncWrite + Unpin, opened: Opened) 
 /// How a tunnel came to its end.
 enum Ended {
     Copied(io::Result<(u64, u64)>),
+    CutOff(io::Error),
     Expired,
     Idle,
 }

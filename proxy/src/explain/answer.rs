@@ -366,6 +366,9 @@ pub struct ClusterUsed {
     /// TLS to its endpoints: the mode, the SNI, and what is verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
+    /// The pod that the client has chosen, where the service is a headless one, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_pod: Option<String>,
     /// What is hashed, and which endpoint it leads to; for balancers by hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<String>,

@@ -11,8 +11,10 @@ use rand::rngs::SmallRng;
 use super::answer::{ClusterUsed, DestinationChoice, Edits, PriorityUsed};
 use super::duration::duration;
 use super::effect;
-use super::endpoints::endpoints;
+use super::endpoints::{endpoints, lead_to};
 use super::members::{self, members};
+use super::pod;
+use super::sent::{Ends, What};
 use crate::balance::{HashKey, client_hash, combined};
 use crate::cluster::federation::Choice;
 use crate::cluster::{Absence, Ask, Cluster, Endpoint, Federation, Split};
@@ -20,9 +22,10 @@ use crate::compile::Survey;
 use crate::error::Kind;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Trust;
-use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::affinity::{self, HashedHead};
-use crate::exchange::select::find_route;
+use crate::exchange::select::find_route::{self, Found};
+use crate::exchange::select::target::Target;
+use crate::exchange::worker::SnapshotRef;
 use crate::filter::{Scheme, TemplateContext};
 use crate::pool::PoolSettings;
 use crate::registry::Visit;
@@ -30,11 +33,12 @@ use crate::snapshot::{Destination, Route, Snapshot};
 
 /// Every destination of a route, in the order of the rule, with the reason for destinations without traffic.
 pub(super) fn destinations(
-    route: &Route,
-    snapshot: &Snapshot,
+    found: &Found,
+    shared: &SnapshotRef,
     survey: &Survey<'_>,
     (connection, scheme, request): (&Connection, Scheme, &Request<()>),
 ) -> Vec<DestinationChoice> {
+    let (route, snapshot): (_, &Snapshot) = (found.route(), shared);
     let Some(split) = &route.split else {
         return Vec::new();
     };
@@ -50,7 +54,10 @@ pub(super) fn destinations(
         )
     };
     let mut choices: Vec<DestinationChoice> = split.entries().map(asked).collect();
+    let authority = find_route::authority(request);
     for ((_, destination), choice) in split.entries().zip(&mut choices) {
+        let target = Target::find(shared, destination.cluster);
+        let target = target.map(|one| one.of_pod(found.dialed_on(connection), authority));
         if let Some(cluster) = snapshot.cluster(destination.cluster)
             && let Some(used) = &mut choice.cluster
         {
@@ -59,6 +66,10 @@ pub(super) fn destinations(
             {
                 let at_home = members::at_home(used, cluster, federation, choice.probability);
                 choice.failure = at_home.or_else(|| choice.failure.take());
+                continue;
+            }
+            if let Some(chosen) = target.as_ref().and_then(Target::chosen) {
+                pod::follow(choice, chosen, What::Request);
                 continue;
             }
             used.failover = cluster
@@ -142,7 +153,7 @@ fn follow_key(
         used.session_affinity = Some(format!(
             "sticky by {own}, which is remembered at {address} for {left} more{kept}"
         ));
-        return lead_to(used, number, probability);
+        return lead_to(&mut used.endpoints, Some(number), probability);
     }
     let source = head.source(scheme, client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     let Some(hash) = combined(keys.iter().copied(), &source) else {
@@ -161,16 +172,7 @@ fn follow_key(
     used.session_affinity = Some(format!(
         "sticky by {own}, which leads to {address}{how}{kept}"
     ));
-    lead_to(used, number, probability);
-}
-
-/// Gives all that the destination has to one of the endpoints shown.
-fn lead_to(used: &mut ClusterUsed, number: usize, probability: f64) {
-    for (other, endpoint) in used.endpoints.iter_mut().enumerate() {
-        let share = if other == number { 1.0 } else { 0.0 };
-        endpoint.share = endpoint.share.map(|_| share);
-        endpoint.probability = endpoint.probability.map(|_| share * probability);
-    }
+    lead_to(&mut used.endpoints, Some(number), probability);
 }
 
 /// Which of the endpoints shown a client stays with now, and for how long without another request.
@@ -230,12 +232,13 @@ fn led_to(cluster: &Cluster, snapshot: &Snapshot, hash: u64, used: &ClusterUsed)
 /// is the client's address, and nothing else.
 pub(super) fn of_connection(
     split: &Split<Destination>,
-    snapshot: &Snapshot,
+    shared: &SnapshotRef,
     survey: &Survey<'_>,
-    client: Option<IpAddr>,
+    ends: &Ends<'_>,
 ) -> Vec<DestinationChoice> {
+    let snapshot: &Snapshot = shared;
     let mut connection = Request::new(());
-    if let Some(client) = client {
+    if let Some(client) = ends.client {
         connection.extensions_mut().insert(client);
     }
     let asked = |(weight, destination): (u64, &Destination)| {
@@ -249,7 +252,11 @@ pub(super) fn of_connection(
             )
         };
         let cluster = snapshot.cluster(destination.cluster);
-        if let (Some(cluster), Some(used)) = (cluster, &mut choice.cluster) {
+        let target = Target::find(shared, destination.cluster);
+        let target = target.map(|target| target.of_pod(ends.dialed, ends.sni));
+        if let Some(chosen) = target.as_ref().and_then(Target::chosen) {
+            pod::follow(&mut choice, chosen, What::Connection);
+        } else if let (Some(cluster), Some(used)) = (cluster, &mut choice.cluster) {
             let federation = cluster.federation.as_ref();
             used.failover =
                 federation.and_then(|federation| members::failover(federation, snapshot, None));
@@ -263,14 +270,6 @@ pub(super) fn of_connection(
         choice
     };
     split.entries().map(asked).collect()
-}
-
-/// What goes to a destination.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
-    Request,
-    /// Proxied as raw TCP.
-    Connection,
 }
 
 /// Why nothing goes to a destination of this weight, if so.
@@ -369,12 +368,7 @@ fn failure(
             ("unavailable", Kind::NoHealthyUpstream, why)
         }
     };
-    let reply = LocalReply::from_kind(kind);
-    let (status, flags) = (reply.status.as_u16(), reply.flags);
-    Some(match what {
-        What::Request => format!("{word}: requests get {status} {flags}; {why}"),
-        What::Connection => format!("{word}: connections are closed, {flags}; {why}"),
-    })
+    Some(what.fails(word, kind, &why))
 }
 
 /// The reason why no endpoint is available, if none is. Endpoints that wait for their first health check are left out.
@@ -411,6 +405,7 @@ fn used(cluster: &Cluster, what: What, snapshot: &Snapshot, probability: f64) ->
         load_balancer: cluster.balance.policy.name().to_owned(),
         connect_timeout: duration(cluster.pool.connect_timeout),
         tls: cluster.pool.tls.as_ref().map(ToString::to_string),
+        chosen_pod: None,
         session_affinity: None,
         failover: None,
         health_check: cluster.check.as_ref().map(ToString::to_string),

@@ -1,15 +1,17 @@
 //! What becomes of a raw TCP connection: server, rules by SNI and address, destinations.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http::Method;
 
 use super::answer::{Condition, Explanation, Note, Outcome, RuleTried};
 use super::cluster;
+use super::sent::Ends;
 use crate::compile::Survey;
+use crate::exchange::worker::SnapshotRef;
 use crate::route::{OpaqueHead, OpaqueRule, RuleIdx};
 use crate::snapshot::{
-    Chain, Chains, Handling, Intake, Listener, OpaqueRoutes, Service, Snapshot, Then, TlsBytes,
+    Chain, Chains, Handling, Intake, Listener, OpaqueRoutes, Service, Then, TlsBytes,
 };
 
 /// Most names that are listed when no server has the one that is asked for.
@@ -20,8 +22,8 @@ const NAMES_LISTED_MAX: usize = 20;
 pub(super) fn explain(
     answer: &mut Explanation,
     (listener, name): (&Listener, &str),
-    client: Option<IpAddr>,
-    snapshot: &Snapshot,
+    (client, dialed): (Option<IpAddr>, Option<SocketAddr>),
+    snapshot: &SnapshotRef,
     survey: &Survey<'_>,
 ) -> bool {
     for skipped in &listener.skipped {
@@ -44,13 +46,7 @@ pub(super) fn explain(
             TlsBytes::Mesh(_) | TlsBytes::Opaque => (&detected.opaque, None),
         },
         Service::Captured(intake) => {
-            answer.outcome = Outcome::closed(
-                "NR",
-                format!(
-                    "captured {} connections come here, to be told apart by the address that the client dialed",
-                    intake.name()
-                ),
-            );
+            answer.outcome = captured(*intake);
             return true;
         }
         Service::Opaque(routes) => (routes, None),
@@ -74,16 +70,30 @@ pub(super) fn explain(
     };
     let head = OpaqueHead {
         sni,
-        destination: address.filter(|_| is_proxied(listener)),
+        destination: (address.filter(|_| is_proxied(listener))).or(dialed.map(|at| at.ip())),
         source: None,
     };
-    rules(answer, routes, (head, client), (snapshot, survey));
+    let ends = Ends {
+        client,
+        dialed,
+        sni,
+    };
+    rules(answer, routes, (head, &ends), (snapshot, survey));
     if let Service::Tls(chains) = &listener.service
         && let Some(closed) = chains.find(sni).and_then(without_certificate)
     {
         answer.outcome = closed;
     }
     true
+}
+
+/// The outcome at the socket of captured connections.
+fn captured(intake: Intake) -> Outcome {
+    let intake = intake.name();
+    let why = format!(
+        "captured {intake} connections come here, to be told apart by the address that the client dialed"
+    );
+    Outcome::closed("NR", why)
 }
 
 /// Whether the listener is for what clients ask of the HTTP proxy.
@@ -131,8 +141,8 @@ fn names(chains: &Chains) -> Note {
 fn rules(
     answer: &mut Explanation,
     routes: &OpaqueRoutes,
-    (head, client): (OpaqueHead<'_>, Option<IpAddr>),
-    (snapshot, survey): (&Snapshot, &Survey<'_>),
+    (head, ends): (OpaqueHead<'_>, &Ends<'_>),
+    (snapshot, survey): (&SnapshotRef, &Survey<'_>),
 ) {
     let won = routes.table.find(&head);
     let all = routes.table.rules();
@@ -169,7 +179,7 @@ fn rules(
         });
     }
     if let Some(split) = &route.split {
-        answer.destinations = cluster::of_connection(split, snapshot, survey, client);
+        answer.destinations = cluster::of_connection(split, snapshot, survey, ends);
     }
 }
 
@@ -186,19 +196,23 @@ fn conditions(rule: &OpaqueRule, head: &OpaqueHead<'_>) -> Vec<Condition> {
         });
     }
     let subnets = [
-        ("destinationSubnets", &asked.destination_subnets),
-        ("sourceSubnet", &asked.source_subnets),
+        (
+            "destinationSubnets",
+            &asked.destination_subnets,
+            head.destination,
+        ),
+        ("sourceSubnet", &asked.source_subnets, head.source),
     ];
-    for (field, subnets) in subnets
+    for (field, subnets, actual) in subnets
         .into_iter()
-        .filter(|(_, subnets)| !subnets.is_empty())
+        .filter(|(_, subnets, _)| !subnets.is_empty())
     {
         let wanted: Vec<String> = subnets.iter().map(ToString::to_string).collect();
         conditions.push(Condition {
             field: field.to_owned(),
             expected: wanted.join(", "),
-            actual: None,
-            matched: false,
+            actual: actual.map(|ip| ip.to_string()),
+            matched: actual.is_some_and(|ip| subnets.iter().any(|net| net.contains(&ip))),
             hint: None,
         });
     }

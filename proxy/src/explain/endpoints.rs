@@ -4,6 +4,15 @@ use super::answer::EndpointUsed;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Live};
 
+/// Gives all that the destination has to one of the endpoints shown, or to none.
+pub(super) fn lead_to(shown: &mut [EndpointUsed], number: Option<usize>, probability: f64) {
+    for (other, endpoint) in shown.iter_mut().enumerate() {
+        let share = if Some(other) == number { 1.0 } else { 0.0 };
+        endpoint.share = endpoint.share.map(|_| share);
+        endpoint.probability = endpoint.probability.map(|_| share * probability);
+    }
+}
+
 /// The endpoints of a cluster that has this part of a destination's traffic. `live` is what requests go by.
 pub(super) fn endpoints(
     cluster: &Cluster,

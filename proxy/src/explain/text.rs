@@ -332,8 +332,9 @@ impl Page {
         if let Some(tls) = &cluster.tls {
             self.under(8, &format!("TLS {tls}"));
         }
-        if let Some(affinity) = &cluster.session_affinity {
-            self.under(8, affinity);
+        let led = [&cluster.chosen_pod, &cluster.session_affinity];
+        for led in led.into_iter().flatten() {
+            self.under(8, led);
         }
         if let Some(check) = &cluster.health_check {
             self.under(8, &format!("health check: {check}"));

@@ -61,10 +61,12 @@ fn walk(
     answer.listener = Some(choice);
     answer.unenforced_policies = unenforced_policies(listener, survey);
     let client = question.client;
-    if connection::explain(&mut answer, (listener, &name), client, snapshot, survey) {
+    let connection = downstream(listener, &name, (question.address, client));
+    let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
+    let ends = (client, connection.dialed());
+    if connection::explain(&mut answer, (listener, &name), ends, &shared, survey) {
         return answer;
     }
-    let connection = downstream(listener, &name, (question.address, client));
     let part = Part {
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
@@ -73,7 +75,7 @@ fn walk(
         let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
         answer.hints.push(plain(why));
     }
-    let (found, scheme) = find(&mut request, &connection, (snapshot, settings));
+    let (found, scheme) = find(&mut request, &connection, (&shared, settings));
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
     let virtual_host = hosts.and_then(|hosts| {
@@ -97,7 +99,7 @@ fn walk(
                 &request,
             );
             let came = (&connection, scheme, &request);
-            answer.destinations = cluster::destinations(found.route(), snapshot, survey, came);
+            answer.destinations = cluster::destinations(&found, &shared, survey, came);
         }
         Err(refusal) => {
             let virtual_host = virtual_host.map(|host| &**host);
@@ -155,15 +157,14 @@ fn downstream(
 fn find(
     request: &mut Request<()>,
     connection: &Connection,
-    (snapshot, settings): (&Arc<Snapshot>, &ExchangeSettings),
+    (snapshot, settings): (&SnapshotRef, &ExchangeSettings),
 ) -> (Result<Found, LocalReply>, Scheme) {
-    let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
     let trust = (settings.trusted_hops, settings.is_sidecar);
     let origin = Origin::of(connection, trust, request.headers());
     let scheme = origin.scheme;
     let rng = &mut SmallRng::seed_from_u64(0);
     let cleaned = &mut clean::clean(request, connection, &origin, settings, rng);
-    let found = find_route::find_route(&shared, connection, scheme, request, cleaned);
+    let found = find_route::find_route(snapshot, connection, scheme, request, cleaned);
     cleaned.show(request.headers_mut());
     request.extensions_mut().insert(cleaned.trust);
     (found, scheme)
@@ -222,6 +223,9 @@ fn choose_listener<'s>(
         named || hosts.is_some_and(|hosts| has(hosts))
     };
     let with_port = |port: u16| {
+        if let Some(listener) = dialed_listener(question, port, snapshot) {
+            return Some(listener);
+        }
         let fitting = || all().filter(move |l| l.key.address.port() == port);
         // several addresses can share a port; what a workload sends comes before what it receives
         let leaving = fitting().filter(|listener| listener.direction != Direction::Inbound);
@@ -270,6 +274,20 @@ fn choose_listener<'s>(
         others: others.map(|other| other.key.to_string()).collect(),
     };
     Some((listener, choice))
+}
+
+/// The listener for the very address that the URL leads to, which comes first for a captured connection, too.
+fn dialed_listener<'s>(
+    question: &Question,
+    port: u16,
+    snapshot: &'s Snapshot,
+) -> Option<&'s Arc<Listener>> {
+    let dialed = SocketAddr::new(question.address?, port);
+    let mut leaving = snapshot
+        .listeners
+        .values()
+        .filter(|listener| listener.direction != Direction::Inbound);
+    leaving.find(|listener| listener.key.address.ip() == Some(dialed))
 }
 
 fn without_listener(

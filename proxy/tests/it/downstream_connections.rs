@@ -81,7 +81,7 @@ fn upgraded_connection_passes_bytes_both_ways() {
                 panic!("an upgrade by HTTP/1 gets the connection");
             };
             tokio::task::spawn_local(async move {
-                let mut io = connection.await.unwrap();
+                let mut io = connection.await.unwrap().connection;
                 let mut bytes = [0; 64];
                 while let Ok(length @ 1..) = io.read(&mut bytes).await {
                     io.write_all(&bytes[..length].to_ascii_uppercase())

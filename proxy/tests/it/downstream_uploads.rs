@@ -187,7 +187,7 @@ fn tunnel_begins_behind_the_body_of_its_request() {
                     let body = request.into_body().collect().await.unwrap();
                     let mut bytes = [0; 3];
                     if let Some(Switched::Connection(connection)) = switched {
-                        let mut connection = connection.await.unwrap();
+                        let mut connection = connection.await.unwrap().connection;
                         connection.read_exact(&mut bytes).await.unwrap();
                     }
                     let _ = tell.send((body.to_bytes().to_vec(), bytes));

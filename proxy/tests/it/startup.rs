@@ -251,3 +251,45 @@ async fn invalid_files_do_not_affect_other_files() {
     let memory = proxy.metric("process_resident_memory_bytes", &[]);
     assert!(memory < f64::from(200 << 20), "{memory} bytes");
 }
+
+#[test]
+fn command_line_wins_over_variables_of_flags_that_it_excludes() {
+    let directory = tempfile::tempdir().unwrap();
+    let explain = |arguments: &[&str], method: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+        command.args(["explain", "-o", "json", "--config"]);
+        command.arg(directory.path()).args(arguments);
+        let output = command.env("STRAIT_EXPLAIN_REQUEST", method).output();
+        let output = output.unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        let explained = serde_json::from_slice::<serde_json::Value>(&output.stdout);
+        let method = explained.map(|explained| explained["request"]["method"].clone());
+        (method.map_err(|_| errors), output.status.code())
+    };
+    let url = "http://a.test/";
+    for (arguments, wanted) in [
+        (&["DELETE", url][..], "DELETE"),
+        (&[url], "POST"),
+        (&["-X", "PUT", url], "PUT"),
+    ] {
+        let (method, _) = explain(arguments, "POST");
+        assert_eq!(method.unwrap(), wanted, "{arguments:?}");
+    }
+    let (both, code) = explain(&["-X", "PUT", "DELETE", url], "POST");
+    assert!(both.unwrap_err().contains("cannot be used with"));
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn variables_that_exclude_each_other_are_refused() {
+    let demo = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+        command.arg("demo").args(arguments);
+        command.env("STRAIT_DEMO_DIR", "/nonexistent");
+        command.env("STRAIT_DEMO_KEEP_FILES", "/nonexistent/kept");
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    assert!(demo(&[]).contains("cannot be used with"));
+    let by_line = demo(&["--dir", "/nonexistent"]);
+    assert!(!by_line.contains("cannot be used with"), "{by_line}");
+}

@@ -435,6 +435,39 @@ impl TypeState {
             .collect()
     }
 
+    /// Notes the version and the findings of a resource. Returns its item.
+    fn note(&mut self, read: Read, errors: &mut Errors) -> Item<ObjectText> {
+        let Read {
+            resource,
+            text,
+            received,
+        } = read;
+        let Resource { name, version, .. } = &resource;
+        self.unreadable.remove(&**name);
+        let version = match &resource.rejection {
+            Some(rejection) => {
+                errors.add(Some(name), rejection);
+                "".into()
+            }
+            None => Arc::clone(version),
+        };
+        self.versions.insert(Arc::clone(name), version);
+        match &resource.unknown {
+            None => _ = self.unknown.remove(name),
+            Some(unknown) => _ = self.unknown.insert(Arc::clone(name), Arc::clone(unknown)),
+        }
+        let item = Item {
+            version: resource.hash,
+            content: resource.content,
+            name: Arc::clone(&resource.document),
+            object: resource
+                .is_wanted
+                .then(|| text.unwrap_or_else(|| String::new().into())),
+        };
+        self.seen.insert(received, resource);
+        item
+    }
+
     /// Takes in what was read. Returns what changes; what is rejected goes to `errors`.
     fn apply(&mut self, content: Content, errors: &mut Errors) -> Vec<Change> {
         let Content {
@@ -453,35 +486,8 @@ impl TypeState {
         if is_whole || self.seen.len() > SEEN_MAX {
             self.seen.clear();
         }
-        for Read {
-            resource,
-            text,
-            received,
-        } in read
-        {
-            let Resource { name, version, .. } = &resource;
-            self.unreadable.remove(&**name);
-            let version = match &resource.rejection {
-                Some(rejection) => {
-                    errors.add(Some(name), rejection);
-                    "".into()
-                }
-                None => Arc::clone(version),
-            };
-            self.versions.insert(Arc::clone(name), version);
-            match &resource.unknown {
-                None => _ = self.unknown.remove(name),
-                Some(unknown) => _ = self.unknown.insert(Arc::clone(name), Arc::clone(unknown)),
-            }
-            let item = Item {
-                version: resource.hash,
-                content: resource.content,
-                name: Arc::clone(&resource.document),
-                object: resource
-                    .is_wanted
-                    .then(|| text.unwrap_or_else(|| String::new().into())),
-            };
-            self.seen.insert(received, resource);
+        for read in read {
+            let item = self.note(read, errors);
             let event = match is_whole {
                 true => Event::InitApply(item),
                 false => Event::Apply(item),

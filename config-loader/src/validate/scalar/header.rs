@@ -1,8 +1,11 @@
 //! Names and values of HTTP headers.
 
+/// The longest header name that the proxy can handle.
+const HEADER_NAME_BYTES_MAX: usize = u16::MAX as usize;
+
 /// Whether `text` is a header name: a token of RFC 9110 section 5.6.2.
 pub fn is_header_name(text: &str) -> bool {
-    !text.is_empty()
+    (1..=HEADER_NAME_BYTES_MAX).contains(&text.len())
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))

@@ -153,6 +153,9 @@ fn header_names_must_be_tokens() {
     ] {
         assert_eq!(is_header_name(text), wanted, "{text}");
     }
+    // the longest that can be sent: HTTP/2 and the crate http count no further
+    assert!(is_header_name(&"a".repeat(65_535)));
+    assert!(!is_header_name(&"a".repeat(65_536)));
 }
 
 /// Runs a check, and returns what it yields with one line per finding.

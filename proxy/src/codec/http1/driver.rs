@@ -18,7 +18,6 @@ use tokio::sync::oneshot;
 
 use super::decoder::Decoder;
 use super::encoder::{self, Asked, Asking, Encoding};
-use super::handed_over::GovernedSocket;
 use super::head::{BodyKind, Head};
 use super::inbox::Inbox;
 use super::outbox::Outbox;
@@ -31,7 +30,7 @@ use crate::codec::server::Server;
 use crate::codec::socket::Socket;
 use crate::codec::transport::Gone;
 use crate::codec::watchdog::ConnectionActivity;
-use crate::exchange::downstream::body::{HandedOver, Lane};
+use crate::exchange::downstream::body::{CutOff, HandedOver, Lane};
 use crate::exchange::downstream::connection::Unreached;
 use crate::exchange::{Connection, DownstreamBody};
 
@@ -161,17 +160,15 @@ impl<'a, A: Handler> Driver<'a, A> {
     pub(super) fn hand_over(mut self, member: ConnectionHandle) {
         let policy_drain = self.server.timeouts.policy_drain;
         if let Some(switch) = self.switch.take() {
-            let socket = self.into_socket();
-            let socket: HandedOver = match member.is_governed() {
-                false => Box::pin(socket),
-                true => Box::pin(GovernedSocket {
-                    socket,
-                    member,
-                    policy_drain,
-                }),
+            let handed_over = HandedOver {
+                connection: Box::pin(self.into_socket()),
+                cut_off: match member.is_governed() {
+                    false => CutOff::never(),
+                    true => CutOff::by(member.forbidden(policy_drain)),
+                },
             };
             // the receiver may be gone, and the connection then closes
-            let _ = switch.send(socket);
+            let _ = switch.send(handed_over);
         }
     }
 

@@ -644,7 +644,8 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    fn drop_all(&mut self, reason: Reason) {
+    /// Ends all streams; a tunnel, which is a task of its own, is told.
+    pub(super) fn drop_all(&mut self, reason: Reason) {
         for place in 0..self.slots.len() {
             self.clear(place, reason);
         }

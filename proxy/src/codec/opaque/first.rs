@@ -38,7 +38,7 @@ pub enum FirstSpeaker<T> {
 
 impl<A: Handler> AcceptedConnection<A> {
     /// Connects to the endpoint, by the first route that matches; `None` if that fails, which is recorded.
-    pub async fn meet(&self, routes: Arc<OpaqueRoutes>) -> Option<Box<Met>> {
+    pub async fn meet(&mut self, routes: Arc<OpaqueRoutes>) -> Option<Box<Met>> {
         let asked = DownstreamTcp {
             is_undecided: true,
             ..self.asked(Some(routes))

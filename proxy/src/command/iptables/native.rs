@@ -57,18 +57,27 @@ fn batch(kind: u16) -> Message {
 pub fn is_installed() -> Result<bool, String> {
     for family in Family::ALL.into_iter().filter(|family| family.exists()) {
         for table in TABLES {
-            let mut ask = message(GET_TABLE, 0, family);
-            ask.text(TABLE_NAME, &name(table));
-            match send(Subsystem::Netfilter, vec![ask], 0) {
-                Ok(()) => return Ok(true),
-                Err((_, error)) if error.kind() == io::ErrorKind::NotFound => {}
-                Err((_, error)) => {
-                    return Err(format!("the kernel does not list nf_tables: {error}"));
-                }
+            if has(family, table)? {
+                return Ok(true);
             }
         }
     }
     Ok(false)
+}
+
+/// Whether this table of ours is there.
+///
+/// # Errors
+///
+/// As [`is_installed`].
+pub fn has(family: Family, table: Table) -> Result<bool, String> {
+    let mut ask = message(GET_TABLE, 0, family);
+    ask.text(TABLE_NAME, &name(table));
+    match send(Subsystem::Netfilter, vec![ask], 0) {
+        Ok(()) => Ok(true),
+        Err((_, error)) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err((_, error)) => Err(format!("the kernel does not list nf_tables: {error}")),
+    }
 }
 
 /// What to have of each IP version.

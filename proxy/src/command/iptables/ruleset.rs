@@ -59,11 +59,11 @@ impl Ruleset {
         tables.all(|table| table.jumps.is_empty() && table.chains.is_empty())
     }
 
-    /// Whether something leads to our chains, and they have rules: flushing tables leaves empty chains.
-    pub fn captures(&self) -> bool {
+    /// Whether something in a table leads to our chains, and they have rules: flushing tables leaves empty chains.
+    pub fn captures(&self, table: &str) -> bool {
         let has_rules = |table: &Table| table.chains.values().any(|rules| !rules.is_empty());
-        let mut tables = self.0.values();
-        tables.any(|table| !table.jumps.is_empty() && has_rules(table))
+        let table = self.0.get(table);
+        table.is_some_and(|table| !table.jumps.is_empty() && has_rules(table))
     }
 
     /// Our part of what `iptables-save` writes.

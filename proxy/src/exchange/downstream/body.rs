@@ -5,23 +5,28 @@
 //! connection of HTTP/1 is handed over as a whole. What a lane holds is bounded by the stream's window or by
 //! [`INBOUND_BYTES_MAX`], and by [`OUTBOUND_BYTES_MAX`].
 
+mod switched;
+
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::future::pending;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
 use crate::error::BoxError;
 use crate::exchange::downstream::trailers;
 use crate::filter::grpc_web::{BadBase64, Decoder};
 use crate::http2::Reason;
+
+pub use self::switched::{Switched, Tunnel};
 
 /// Bytes of a tunnel that wait to be sent to the peer.
 pub const OUTBOUND_BYTES_MAX: usize = 64 * 1024;
@@ -44,7 +49,42 @@ pub trait Duplex: AsyncRead + AsyncWrite + fmt::Debug {}
 impl<T: AsyncRead + AsyncWrite + fmt::Debug> Duplex for T {}
 
 /// A connection that was handed over.
-pub type HandedOver = Pin<Box<dyn Duplex>>;
+#[derive(Debug)]
+pub struct HandedOver {
+    /// The bytes of both directions.
+    pub connection: Pin<Box<dyn Duplex>>,
+    /// Its end by a cause that reading and writing need not show: a half-closed tunnel does neither.
+    pub cut_off: CutOff,
+}
+
+/// Waits until a connection has to end, and returns why.
+pub struct CutOff(Pin<Box<dyn Future<Output = io::Error>>>);
+
+impl CutOff {
+    /// An end of which `cause` tells.
+    pub fn by(cause: impl Future<Output = io::Error> + 'static) -> Self {
+        Self(Box::pin(cause))
+    }
+
+    /// No end other than the ends that reading and writing show.
+    pub fn never() -> Self {
+        Self::by(pending())
+    }
+}
+
+impl Future for CutOff {
+    type Output = io::Error;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Error> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for CutOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CutOff")
+    }
+}
 
 /// Why a body broke off.
 #[derive(Debug)]
@@ -119,15 +159,6 @@ impl Base64Body {
     }
 }
 
-/// What a request came on, for the other protocol that it asks for.
-#[derive(Debug)]
-pub enum Switched {
-    /// The connection, once its response has been sent.
-    Connection(oneshot::Receiver<HandedOver>),
-    /// Its stream.
-    Stream(Tunnel),
-}
-
 impl DownstreamBody {
     /// Makes it the body of a request of gRPC, whose length is not declared; decodes base64 if there is a place for the
     /// fault of that.
@@ -141,24 +172,6 @@ impl DownstreamBody {
                     fault,
                 })
             });
-        }
-    }
-
-    /// Takes what carries the other protocol. The body stays if it comes before; `None` if the request asked for none.
-    pub fn take_switched(&mut self) -> Option<Switched> {
-        let DownstreamBody::Stream(inlet) = self else {
-            return None;
-        };
-        if inlet.0.hands_over {
-            let receiver = inlet.0.state.borrow_mut().connection.take()?;
-            return Some(Switched::Connection(receiver));
-        }
-        match std::mem::replace(self, DownstreamBody::Empty) {
-            DownstreamBody::Empty => None,
-            DownstreamBody::Stream(inlet) => Some(Switched::Stream(Tunnel {
-                inlet,
-                ended: false,
-            })),
         }
     }
 }
@@ -199,6 +212,8 @@ struct State {
     wanted: bool,
     outbound: BytesMut,
     outbound_ended: bool,
+    /// Whether the stream is over before both directions have ended.
+    is_cut_off: bool,
     writer: Option<Waker>,
     /// The whole connection, for another protocol.
     connection: Option<oneshot::Receiver<HandedOver>>,
@@ -312,6 +327,7 @@ impl Lane {
         if !state.ended {
             state.fault = Some(reason);
         }
+        state.is_cut_off = !(state.ended && state.outbound_ended);
         state.outbound_ended = true;
         state.outbound.clear();
         state.wake_reader();
@@ -406,10 +422,7 @@ impl Lane {
 
     /// Waits for bytes; a peer that waits for `100 Continue` gets it now.
     fn wait(&self, state: &mut State, cx: &Context<'_>) {
-        match &mut state.reader {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => state.reader = Some(cx.waker().clone()),
-        }
+        state.wait(cx);
         if state.expects {
             state.expects = false;
             state.wanted = true;
@@ -436,6 +449,13 @@ impl Lane {
 }
 
 impl State {
+    fn wait(&mut self, cx: &Context<'_>) {
+        match &mut self.reader {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => self.reader = Some(cx.waker().clone()),
+        }
+    }
+
     fn wake_reader(&mut self) {
         if let Some(reader) = self.reader.take() {
             reader.wake();
@@ -466,83 +486,6 @@ impl Drop for Inlet {
             state.reader = None;
         }
         self.0.touch();
-    }
-}
-
-/// Both directions of a stream that carries another protocol.
-#[derive(Debug)]
-pub struct Tunnel {
-    inlet: Inlet,
-    ended: bool,
-}
-
-impl Tunnel {
-    fn lane(&self) -> &Lane {
-        &self.inlet.0
-    }
-}
-
-impl AsyncRead for Tunnel {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        space: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let lane = self.lane();
-        let mut state = lane.state.borrow_mut();
-        if !state.inbound.is_empty() {
-            let len = state.inbound.len().min(space.remaining());
-            space.put_slice(&state.inbound[..len]);
-            state.inbound.advance(len);
-            state.took(len);
-            drop(state);
-            lane.touch();
-            return Poll::Ready(Ok(()));
-        }
-        if state.fault.is_some() {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
-        }
-        if state.ended {
-            return Poll::Ready(Ok(()));
-        }
-        lane.wait(&mut state, cx);
-        Poll::Pending
-    }
-}
-
-impl AsyncWrite for Tunnel {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let lane = self.lane();
-        let mut state = lane.state.borrow_mut();
-        if state.outbound_ended {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        let room = OUTBOUND_BYTES_MAX.saturating_sub(state.outbound.len());
-        if room == 0 && !bytes.is_empty() {
-            state.writer = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        let len = bytes.len().min(room);
-        state.outbound.extend_from_slice(&bytes[..len]);
-        drop(state);
-        lane.touch();
-        Poll::Ready(Ok(len))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !std::mem::replace(&mut self.ended, true) {
-            self.lane().state.borrow_mut().outbound_ended = true;
-            self.lane().touch();
-        }
-        Poll::Ready(Ok(()))
     }
 }
 

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use hyper::{Response, StatusCode};
-use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
+use tokio::io::copy_bidirectional_with_sizes;
 
 use crate::exchange::counted::{Count, Counted};
-use crate::exchange::downstream::body::Switched;
+use crate::exchange::downstream::body::{HandedOver, Switched};
 use crate::exchange::record::{Ending, Record};
 use crate::exchange::worker::Worker;
 use crate::telemetry::Gauge;
@@ -20,7 +20,8 @@ pub fn accepted<B>(response: &Response<B>) -> bool {
     response.status() == StatusCode::SWITCHING_PROTOCOLS
 }
 
-/// Carries bytes both ways in a task of its own, with half-close, until both sides have ended.
+/// Carries bytes both ways in a task of its own, with half-close, until both sides have ended or the client's is
+/// cut off.
 pub fn tunnel(worker: &Rc<Worker>, downstream: Switched, upstream: Upgraded, record: Box<Record>) {
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
@@ -30,28 +31,24 @@ pub fn tunnel(worker: &Rc<Worker>, downstream: Switched, upstream: Upgraded, rec
     });
 }
 
-async fn carry(downstream: Switched, upstream: Upgraded, record: Box<Record>) {
-    match downstream {
-        Switched::Connection(connection) => {
-            // else it is gone; the record says so
-            if let Ok(connection) = connection.await {
-                copy(connection, upstream, record).await;
-            }
-        }
-        Switched::Stream(tunnel) => copy(tunnel, upstream, record).await,
-    }
-}
-
-async fn copy(
-    downstream: impl AsyncRead + AsyncWrite + Unpin,
-    mut upstream: Upgraded,
-    record: Box<Record>,
-) {
-    let mut downstream = Counted::new(downstream, record);
+async fn carry(downstream: Switched, mut upstream: Upgraded, record: Box<Record>) {
+    // of a client that is gone, the record says so
+    let Some(HandedOver {
+        connection,
+        cut_off,
+    }) = downstream.ready().await
+    else {
+        return;
+    };
+    let mut downstream = Counted::new(connection, record);
+    let sides = (&mut downstream, &mut upstream);
+    let copying = copy_bidirectional_with_sizes(sides.0, sides.1, BUFFER_BYTES, BUFFER_BYTES);
     // A side that breaks has no other trace: the bytes until then are in the record.
-    let _ =
-        copy_bidirectional_with_sizes(&mut downstream, &mut upstream, BUFFER_BYTES, BUFFER_BYTES)
-            .await;
+    tokio::select! {
+        biased;
+        _ = copying => {}
+        _ = cut_off => {}
+    }
     downstream.count.finish(Ending::Complete);
 }
 

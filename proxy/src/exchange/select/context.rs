@@ -26,9 +26,8 @@ impl RequestContext<'_> {
     /// A target with the address that the client dialed, or named to us as its HTTP proxy, or with the pod that it chose so or
     /// by the authority of its request.
     pub fn dialed(&self, target: Target, authority: Option<&str>) -> Target {
-        let named = self.found.dialed();
-        let target = target.of_pod(named.or_else(|| self.connection.dialed()), authority);
-        match named {
+        let target = target.of_pod(self.found.dialed_on(self.connection), authority);
+        match self.found.dialed() {
             None => target.dialed_by(self.connection, self.worker),
             named => target.dialed(named, self.worker),
         }

@@ -235,7 +235,7 @@ impl PickedEndpoint {
     }
 
     /// The pool that it belongs to, if the service is federated.
-    pub(in crate::exchange) fn pool(&self) -> Option<&Pool> {
+    pub fn pool(&self) -> Option<&Pool> {
         let (federation, at) = self.place()?;
         federation.pools().get(at)
     }

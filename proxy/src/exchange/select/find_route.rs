@@ -43,6 +43,11 @@ impl Found {
         self.named.is_some()
     }
 
+    /// The address that the client named to us as its HTTP proxy, else the one that it dialed.
+    pub fn dialed_on(&self, connection: &Connection) -> Option<SocketAddr> {
+        self.dialed().or_else(|| connection.dialed())
+    }
+
     /// The address of what the client named.
     pub fn dialed(&self) -> Option<SocketAddr> {
         self.named.as_ref()?.address

@@ -139,7 +139,7 @@ impl Target {
     }
 
     /// The pod that the client has chosen: nothing if it has chosen none, `Some(None)` if its pod is not there.
-    pub(super) fn chosen(&self) -> Option<Option<PickedEndpoint>> {
+    pub fn chosen(&self) -> Option<Option<PickedEndpoint>> {
         self.pod.as_ref().map(|pod| self.find_pod(pod))
     }
 

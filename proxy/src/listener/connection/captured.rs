@@ -90,9 +90,8 @@ async fn either_first<A: Handler>(
     let hello = match hello(&mut connection, due).await {
         Ok(hello) => hello,
         Err(reason) => {
-            // the listener has counted the connection with that to the workload
             if let Some(reason) = reason {
-                connection.count(reason);
+                connection.refuse(reason);
             }
             return;
         }

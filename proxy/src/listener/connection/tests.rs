@@ -13,7 +13,7 @@ use crate::codec::{self, Downstream};
 use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::admission::Admission;
 use crate::snapshot::ListenerKey;
-use crate::telemetry::{BuildInfo, Telemetry, WorkerId};
+use crate::telemetry::{BuildInfo, ConnectionProtocol, Telemetry, WorkerId};
 
 /// What the future of a connection may hold while it waits. With 136 bytes of its supervisor and of tokio, its task is one
 /// of 256 bytes; tokio rounds up to 128.
@@ -31,14 +31,55 @@ async fn futures_of_idle_connections_stay_small() {
     LocalSet::new().run_until(check_sizes()).await;
 }
 
+fn telemetry() -> Arc<Telemetry> {
+    let build = BuildInfo {
+        version: String::new(),
+        revision: String::new(),
+    };
+    Telemetry::new(1, build)
+}
+
+/// A connection that was just accepted, and its client.
+async fn accepted<A: Handler>(
+    server: &Rc<codec::Server<A>>,
+) -> (Box<AcceptedConnection<A>>, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = TcpStream::connect(address).await.unwrap();
+    let (tcp, remote) = listener.accept().await.unwrap();
+    let downstream = Downstream {
+        listener: Arc::new(ListenerKey::from(address)),
+        remote,
+        local: address,
+    };
+    let slot = Admission::new(1, 1).admit(0).unwrap();
+    let accepted = codec::Server::enter(server, Transport::Tcp(tcp), slot, downstream);
+    (accepted, client)
+}
+
+#[tokio::test]
+async fn connection_that_is_refused_once_its_endpoint_was_asked_for_is_counted_once() {
+    let check = async {
+        let answer = |_: Rc<Connection>, _: Request<DownstreamBody>| async {
+            Response::new(Full::<Bytes>::default())
+        };
+        let telemetry = telemetry();
+        let settings = codec::Settings::default();
+        let server = codec::Server::new(answer, settings, Arc::clone(&telemetry), WorkerId(0));
+        let (mut accepted, client) = accepted(&Rc::new(server)).await;
+        let name = client.peer_addr().unwrap().to_string();
+        assert!(accepted.meet(Arc::default()).await.is_none());
+        accepted.refuse(Counter::TlsHandshakeLimit);
+        let stats = telemetry.stats.listener_stats(&name);
+        let totals = ConnectionProtocol::ALL.map(|protocol| stats.totals(protocol));
+        assert_eq!(totals.iter().map(|totals| totals.opened).sum::<u64>(), 1);
+        assert_eq!(totals.iter().map(|totals| totals.closed).sum::<u64>(), 1);
+    };
+    LocalSet::new().run_until(check).await;
+}
+
 async fn check_sizes() {
-    let telemetry = Telemetry::new(
-        1,
-        BuildInfo {
-            version: String::new(),
-            revision: String::new(),
-        },
-    );
+    let telemetry = telemetry();
     // An answer that is large while it is being made.
     let answer = |_: Rc<Connection>, _: Request<DownstreamBody>| async move {
         let large = [1_u8; 16 * 1024];
@@ -47,17 +88,7 @@ async fn check_sizes() {
     };
     let server = codec::Server::new(answer, codec::Settings::default(), telemetry, WorkerId(0));
     let server = Rc::new(server);
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let _client = TcpStream::connect(address).await.unwrap();
-    let (tcp, remote) = listener.accept().await.unwrap();
-    let downstream = Downstream {
-        listener: Arc::new(ListenerKey::from(address)),
-        remote,
-        local: address,
-    };
-    let slot = Admission::new(1, 1).admit(0).unwrap();
-    let accepted = codec::Server::enter(&server, Transport::Tcp(tcp), slot, downstream);
+    let (accepted, _client) = accepted(&server).await;
     let check = |what, size, max| assert!(size <= max, "{what}: {size} bytes");
     check("accepted", size_of_val(&*accepted), ACCEPTED_BYTES_MAX);
     check(

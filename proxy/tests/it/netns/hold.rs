@@ -58,6 +58,17 @@ fn health_says_whether_connections_are_captured() {
         assert!(health(node, LISTEN).status.success());
         assert_eq!(node.state(), installed, "{backend}");
 
+        // So is one of its tables, of either IP version.
+        if backend.ends_with("native") {
+            for family in ["ip", "ip6"] {
+                let mut delete = Command::new("nft");
+                delete.args(["delete", "table", family, "strait_nat"]);
+                assert!(node.run(delete).status.success());
+                assert!(health(node, LISTEN).status.success());
+                assert_eq!(node.state(), installed, "{family}");
+            }
+        }
+
         let pid = i32::try_from(holder.0.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.unwrap(), Signal::TERM).unwrap();
         assert!(holder.0.wait().unwrap().success());

@@ -2,8 +2,10 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
 
 use hyper::Response;
+use serde_json::Value;
 
 use super::{Sidecar, get, policy, read_line};
 use crate::support::mesh::documents;
@@ -186,5 +188,72 @@ fn http_proxy_finds_pods_by_name() {
                 assert_eq!(connection.read(5), name.as_bytes(), "{host}");
             }
         }
+    }
+}
+
+/// Text and JSON of `strait explain` at a sidecar, for pods at 10.0.0.1 and 10.0.0.2.
+fn explained(port_name: &str, method: &str, url: &str, more: &[&str]) -> (String, Value) {
+    let directory = tempfile::tempdir().unwrap();
+    let pods = ["10.0.0.1:80", "10.0.0.2:80"].map(|pod| pod.parse().unwrap());
+    std::fs::write(
+        directory.path().join("mesh.yaml"),
+        headless(port_name, &pods),
+    )
+    .unwrap();
+    let explain = |output: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+        command.args(["explain", "--mode", "sidecar", "-o", output, "--config"]);
+        command.arg(directory.path()).args(more).args([method, url]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let json = serde_json::from_str(&explain("json")).unwrap();
+    (explain("text"), json)
+}
+
+#[test]
+fn explain_shows_the_pod_that_the_client_has_chosen() {
+    let http_proxy = [
+        "--http-proxy-listener",
+        "127.0.0.1:15007",
+        "--listener",
+        "15007",
+    ];
+    let of_web = ["-H", "Host: web.default"];
+    for (port_name, method, url, more, wanted) in [
+        ("http", "GET", "http://web.default/", &[][..], [0.5, 0.5]),
+        ("http", "GET", "http://web-1.web.default/", &[], [0.0, 1.0]),
+        ("http", "GET", "http://10.0.0.1/", &of_web, [1.0, 0.0]),
+        ("http", "GET", "http://10-0-0-2.web/", &[], [0.0, 1.0]),
+        ("http", "GET", "http://web-7.web/", &[], [0.0, 0.0]),
+        ("tcp", "CONNECT", "tcp://10.0.0.2:80", &[], [0.0, 1.0]),
+        (
+            "tcp",
+            "CONNECT",
+            "tcp://web-0.web:80",
+            &http_proxy,
+            [1.0, 0.0],
+        ),
+    ] {
+        let (text, json) = explained(port_name, method, url, more);
+        let cluster = &json["destinations"][0]["cluster"];
+        let endpoints = cluster["endpoints"].as_array();
+        let endpoints = endpoints.unwrap_or_else(|| panic!("{url}\n{text}"));
+        let shares: Vec<f64> = endpoints
+            .iter()
+            .map(|endpoint| endpoint["probability"].as_f64().unwrap())
+            .collect();
+        assert_eq!(shares, wanted, "{url}\n{text}");
+        let chosen = match wanted {
+            [0.5, 0.5] => None,
+            [0.0, 0.0] => Some("no pod of the name"),
+            [1.0, _] => Some("web-0, at 10.0.0.1:80"),
+            _ => Some("web-1, at 10.0.0.2:80"),
+        };
+        match chosen {
+            Some(chosen) => assert!(text.contains(chosen), "{url}\n{text}"),
+            None => assert!(!text.contains("has chosen"), "{url}\n{text}"),
+        }
+        let is_missing = wanted == [0.0, 0.0];
+        assert_eq!(text.contains("requests get 503 UH"), is_missing, "{text}");
     }
 }

@@ -2,12 +2,16 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use hyper::ext::Protocol;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::mutual_tls::{identity, mutual, resources};
 use super::{Greeter, Sidecar, answering, get, read_line};
 use crate::support::client::{Client, Front, get as request};
-use crate::support::origin::RawOrigin;
-use crate::support::origin::read_head;
+use crate::support::origin::{RawOrigin, empty, read_head};
 use crate::support::pki::Authority;
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
@@ -157,9 +161,12 @@ fn mutual_tls_ends_once_it_is_disabled() {
     assert!(is_closed(&mut encrypted));
 }
 
-#[test]
-fn upgraded_plaintext_connection_ends_after_the_policy_drain() {
-    let app = RawOrigin::start(|_, mut stream| {
+/// A workload that switches protocols, sends everything back, and never closes: its connections are in the list.
+fn switching() -> (RawOrigin, Arc<Mutex<Vec<TcpStream>>>) {
+    let kept = Arc::<Mutex<Vec<TcpStream>>>::default();
+    let list = Arc::clone(&kept);
+    let origin = RawOrigin::start(move |_, mut stream| {
+        list.lock().unwrap().push(stream.try_clone().unwrap());
         read_head(&mut stream);
         let switched =
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
@@ -169,17 +176,57 @@ fn upgraded_plaintext_connection_ends_after_the_policy_drain() {
             stream.write_all(&rest[..read]).unwrap();
         }
     });
-    let server = Server::start(
-        app.address,
-        "HTTP",
-        "PERMISSIVE",
-        &["--policy-drain", "200ms"],
-    );
-    let mut client = Raw::connect(server.at);
-    client.send("GET / HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
-    assert_eq!(client.reply().status, 101);
-    client.send("ping");
-    assert_eq!(client.read(4), b"ping");
-    server.switch("STRICT");
-    assert!(client.is_closed());
+    (origin, kept)
+}
+
+#[test]
+fn upgraded_plaintext_connection_ends_after_the_policy_drain() {
+    for is_half_closed in [false, true] {
+        let (app, _kept) = switching();
+        let more = ["--policy-drain", "200ms"];
+        let server = Server::start(app.address, "HTTP", "PERMISSIVE", &more);
+        let mut client = Raw::connect(server.at);
+        client.send(
+            "GET / HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        );
+        assert_eq!(client.reply().status, 101);
+        client.send("ping");
+        assert_eq!(client.read(4), b"ping");
+        if is_half_closed {
+            client.finish();
+        }
+        server.switch("STRICT");
+        assert!(client.is_closed(), "half-closed: {is_half_closed}");
+    }
+}
+
+#[tokio::test]
+async fn upgraded_plaintext_stream_ends_after_the_policy_drain() {
+    for is_half_closed in [false, true] {
+        let (app, _kept) = switching();
+        let more = ["--policy-drain", "200ms"];
+        let server = Server::start(app.address, "HTTP", "PERMISSIVE", &more);
+        let client = Client::connect(Front::H2, server.at).await;
+        let mut sender = client.another().unwrap();
+        let mut request = hyper::Request::connect("http://web/")
+            .header("sec-websocket-version", "13")
+            .body(empty())
+            .unwrap();
+        let protocol = Protocol::from_static("websocket");
+        request.extensions_mut().insert(protocol);
+        sender.ready().await.unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        let mut io = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
+        io.write_all(b"ping").await.unwrap();
+        io.read_exact(&mut [0; 4]).await.unwrap();
+        if is_half_closed {
+            io.shutdown().await.unwrap();
+        }
+        server.switch("STRICT");
+        let what = format!("the tunnel ends, half-closed: {is_half_closed}");
+        until(&what, async || {
+            server.proxy.metric("strait_upgrades_active", &[]) == 0.0
+        })
+        .await;
+    }
 }

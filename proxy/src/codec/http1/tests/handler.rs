@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Sleep;
 
 use crate::exchange::Connection;
-use crate::exchange::downstream::body::{DownstreamBody, Switched};
+use crate::exchange::downstream::body::{DownstreamBody, Duplex, Switched};
 use crate::upstream::http1::Interim as _;
 
 /// How an answer comes about.
@@ -166,8 +166,8 @@ pub async fn answer(
     connection.answered_here.set(answer.is_local);
     if let Some(Switched::Connection(receiver)) = switched {
         tokio::task::spawn_local(async move {
-            if let Ok(connection) = receiver.await {
-                echo(connection).await;
+            if let Ok(handed_over) = receiver.await {
+                echo(handed_over.connection).await;
             }
         });
     }
@@ -188,7 +188,7 @@ pub async fn answer(
 }
 
 /// Sends the body back, to its end.
-async fn echo(mut connection: crate::exchange::downstream::body::HandedOver) {
+async fn echo(mut connection: Pin<Box<dyn Duplex>>) {
     let mut space = [0; 100];
     while let Ok(length @ 1..) = connection.read(&mut space).await {
         if connection.write_all(&space[..length]).await.is_err() {

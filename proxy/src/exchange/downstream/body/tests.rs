@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
+use futures_util::future::poll_immediate;
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -102,6 +103,33 @@ fn tunnel(lane: &Rc<Lane>) -> Tunnel {
 }
 
 #[tokio::test]
+async fn tunnel_is_cut_off_unless_both_directions_have_ended() {
+    for (client_ends, endpoint_ends) in [(false, false), (true, false), (false, true)] {
+        let (lane, _) = lane(None, false);
+        let switched = Switched::Stream(tunnel(&lane));
+        let HandedOver {
+            mut connection,
+            mut cut_off,
+        } = switched.ready().await.unwrap();
+        lane.push(b"", client_ends);
+        if endpoint_ends {
+            connection.shutdown().await.unwrap();
+        }
+        assert!(poll_immediate(&mut cut_off).await.is_none());
+        lane.fail(Reason::CANCEL);
+        let error = poll_immediate(&mut cut_off).await.unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+    let (lane, _) = lane(None, false);
+    let switched = Switched::Stream(tunnel(&lane));
+    let mut whole = switched.ready().await.unwrap();
+    lane.push(b"", true);
+    whole.connection.shutdown().await.unwrap();
+    lane.fail(Reason::CANCEL);
+    assert!(poll_immediate(&mut whole.cut_off).await.is_none());
+}
+
+#[tokio::test]
 async fn connection_is_handed_over_once() {
     let (sender, receiver) = oneshot::channel();
     let waker = Waker::noop().clone();
@@ -116,8 +144,12 @@ async fn connection_is_handed_over_once() {
     };
     assert!(body.take_switched().is_none());
     let (ours, theirs) = tokio::io::duplex(8);
-    sender.send(Box::pin(theirs)).unwrap();
-    let mut connection = receiver.await.unwrap();
+    let handed_over = HandedOver {
+        connection: Box::pin(theirs),
+        cut_off: CutOff::never(),
+    };
+    sender.send(handed_over).unwrap();
+    let mut connection = receiver.await.unwrap().connection;
     connection.write_all(b"abc").await.unwrap();
     drop(connection);
     let mut ours = ours;

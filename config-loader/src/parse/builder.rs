@@ -249,6 +249,9 @@ impl Builder<'_> {
                 merges,
                 ..
             } => {
+                if let Some(text) = self.ends_in_colon(frame.start, &entries) {
+                    return self.complete(text, frame.anchor);
+                }
                 refuse_duplicates(&mut entries, self.locator, &mut self.found);
                 merge(&mut entries, merges, &mut self.found);
                 Value::Map(entries)
@@ -261,6 +264,21 @@ impl Builder<'_> {
             },
             frame.anchor,
         )
+    }
+
+    /// The text that an item such as `[2001:db8::]` is for Kubernetes: a colon begins a value only before a blank.
+    fn ends_in_colon(&self, start: usize, entries: &[Entry]) -> Option<Node> {
+        let [Entry { key, value }] = entries else {
+            return None;
+        };
+        let (text, end) = (self.locator.text, key.span.end as usize);
+        let is_pair = value.value == Value::Null && value.span == key.span;
+        let is_plain = key.span.start as usize == start && key.span.text(text) == &*key.text;
+        let rest = text.get(end..)?.strip_prefix(':')?;
+        (is_pair && is_plain && rest.starts_with([',', ']', '}'])).then(|| Node {
+            span: Span::new(start, end + 1),
+            value: Value::Text(format!("{}:", key.text).into()),
+        })
     }
 
     /// Puts a complete node where it belongs.

@@ -584,3 +584,30 @@ fn errors_after_a_leading_bracket_have_their_location() {
     // What is no bracket of a list at all stays a mistake.
     check_tree("a: b\n]\n", "YAML001 2:1 : misplaced bracket");
 }
+
+#[test]
+fn item_of_a_flow_list_may_end_in_a_colon() {
+    let items = |text: &str| {
+        with_locator(text, |locator| {
+            let mut found = Vec::new();
+            let root = tree(locator, &mut found);
+            assert!(found.is_empty(), "{text}");
+            plain(root.expect("a document").get("a").expect("the list"))
+        })
+    };
+    // as `sigs.k8s.io/yaml` reads them
+    for (text, quoted) in [
+        ("a: [2001:db8::]", "a: ['2001:db8::']"),
+        ("a: [1.2.3.4, 2001:db8::]", "a: ['1.2.3.4', '2001:db8::']"),
+        ("a: [2001:db8::, 1.2.3.4]", "a: ['2001:db8::', '1.2.3.4']"),
+        ("a: [x:]", "a: ['x:']"),
+        ("a: [x: ]", "a: [{x: null}]"),
+        ("a: [x: y]", "a: [{x: y}]"),
+        ("a: ['x': ]", "a: [{x: null}]"),
+        ("a: [{x: }]", "a: [{x: null}]"),
+        ("a: [fe80::/10, a::b]", "a: ['fe80::/10', 'a::b']"),
+        ("a:\n- x:\n- z", "a: [{x: null}, z]"),
+    ] {
+        assert_eq!(items(text), items(quoted), "{text}");
+    }
+}

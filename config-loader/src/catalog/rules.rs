@@ -90,6 +90,11 @@ impl DestinationRules {
         of(host).or_else(|| of(&native()?)).unwrap_or_default()
     }
 
+    /// The rules for this very host, those of each namespace in the order in which they are merged.
+    pub fn of_host(&self, host: &str) -> &[Rule] {
+        self.by_host.get(host).map_or(&[], Vec::as_slice)
+    }
+
     /// The rules that may apply to a host, for a client of which not everything is known. `service_namespace` is `None` if the
     /// service is not known.
     pub fn may_apply(

@@ -181,6 +181,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         reads: &[
+            Kind::DestinationRule,
             Kind::Destination,
             Kind::MultiClusterService,
             Kind::Service,
@@ -228,7 +229,8 @@ const PARTS: &[Part] = &[
             let client = world.fleet.client();
             federation::check(world.set, (world.rules, client), world.clusters(), found);
             destinations::check(world.set, world.clusters(), found);
-            variants::check(world.set, world.domain, found);
+            let resolver = Resolver::new(world.fleet, world.services);
+            variants::check(world.set, resolver, found);
         },
     },
 ];
@@ -299,7 +301,8 @@ impl Known {
                     endpoints: &endpoints,
                 };
                 rules::check(rule, &mut suggestions, &mut found);
-                policies::check((object, &host), &world, &mut found);
+                let older = self.rules.merged_before(object, &host);
+                policies::check((object, &host), &older, &world, &mut found);
                 (found, suggestions > unknown)
             },
         );

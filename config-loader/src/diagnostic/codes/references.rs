@@ -52,6 +52,7 @@ codes! {
     X325 Warning "a Gateway that a VirtualService names serves one of its hosts";
     X326 Warning "an HTTP server of a Gateway has a port that --export-listener names";
     X327 Warning "an alias (a Service of type ExternalName) leads to a host that is no alias, over at most 8 others";
+    X328 Warning "a DestinationRule is not for an alias (a Service of type ExternalName), whose target has rules of its own";
     X330 Warning "a workload has one PeerAuthentication of each level";
     X331 Warning "a port of portLevelMtls is a target port of a service of the workload";
     X332 Warning "a DestinationRule sends no plain text to workloads that require mutual TLS";

@@ -3,16 +3,17 @@
 use super::finding::warning;
 use crate::catalog::{Services, hostname};
 use crate::diagnostic::Diagnostic;
-use crate::diagnostic::codes::references::X327;
+use crate::diagnostic::codes::references::{X327, X328};
 use crate::resource::ResourceSet;
 
-/// Aliases of aliases must end somewhere.
+/// Aliases of aliases must end somewhere, and rules are for what is behind them.
 pub(super) fn check(
     set: &ResourceSet,
     domain: &str,
     services: &Services,
     found: &mut Vec<Diagnostic>,
 ) {
+    check_rules(set, domain, services, found);
     for object in set.services.values() {
         let Some(external) = object.spec.external_name() else {
             continue;
@@ -35,6 +36,24 @@ pub(super) fn check(
         };
         let mut diagnostic = warning(object, X327, external.line, field, message);
         diagnostic.help("name the Service or the host that serves the requests");
+        found.push(diagnostic);
+    }
+}
+
+/// Requests for an alias go by the rules of its target.
+fn check_rules(set: &ResourceSet, domain: &str, services: &Services, found: &mut Vec<Diagnostic>) {
+    for object in set.destination_rules.values() {
+        let host = object.full_host(domain);
+        let Some(target) = services.behind_alias(&host, &object.id.namespace) else {
+            continue;
+        };
+        let message = format!(
+            "`{}` is an alias of `{target}`, whose DestinationRule counts: this rule has no effect",
+            object.spec.host
+        );
+        let field = "spec.host".to_owned();
+        let mut diagnostic = warning(object, X328, object.spec.host_line, field, message);
+        diagnostic.help(format!("write `host: {target}`"));
         found.push(diagnostic);
     }
 }

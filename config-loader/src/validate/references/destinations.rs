@@ -240,9 +240,11 @@ fn idle(
     if let Err(why) = required.target(&status.traffic_policies, &kube.service) {
         return Some(why);
     }
-    let host = kube.service.host(domain);
-    if let Some(by) = routed.by(&host) {
-        return Some(format!("{by} routes `{host}`"));
+    // each host is routed for itself
+    for host in object.hosts(domain) {
+        if let Some(by) = routed.by(&host) {
+            return Some(format!("{by} routes `{host}`"));
+        }
     }
     if let Some(by) = routed.every() {
         return Some(format!("{by} routes every host at its gateways"));

@@ -27,13 +27,17 @@ pub(super) struct World<'a> {
     pub(super) first_ejection_is_capped: bool,
 }
 
-/// Checks the policies of a rule for this host.
+/// Checks the policies of a rule for this host that have an effect beside the older rules that it is merged with.
 pub(super) fn check(
     (object, host): (&Object<DestinationRule>, &str),
+    older: &[&Object<DestinationRule>],
     world: &World<'_>,
     found: &mut Vec<Diagnostic>,
 ) {
     let services = world.resolver.services;
+    if services.behind_alias(host, &object.id.namespace).is_some() {
+        return;
+    }
     let seen = services.find_from(host, &object.id.namespace);
     let endpoints = seen.as_ref().and_then(|seen| world.endpoints.of(seen));
     let ports = seen.as_ref().map_or_else(Vec::new, |seen| seen.ports());
@@ -46,13 +50,22 @@ pub(super) fn check(
         found,
     };
     let base = &object.spec.traffic_policy;
-    checker.policy(base, None, "spec.trafficPolicy");
+    let older = older.iter().map(|older| &older.spec);
+    let has_base = !(older.clone()).any(|older| older.traffic_policy.is_written());
+    if has_base {
+        checker.policy(base, None, "spec.trafficPolicy");
+    }
     for (index, subset) in object.spec.subsets.iter().enumerate() {
+        if (older.clone()).any(|older| older.subset(&subset.name).is_some()) {
+            continue;
+        }
         let path = format!("spec.subsets[{index}].trafficPolicy");
         let labels = Some((&*subset.name, &subset.labels));
         checker.policy(&subset.traffic_policy, labels, &path);
     }
-    checker.inherited_ejection();
+    if has_base {
+        checker.inherited_ejection();
+    }
 }
 
 /// Whether findings about a rule depend on the routes that name no port: it has a hash key for a port.

@@ -346,6 +346,10 @@ impl<'a> Routes<'a> {
             }
             Some(_) => return,
         };
+        // one without a name was found before
+        if name.name.is_empty() {
+            return;
+        }
         let message = format!("delegate `{name}` is not usable: {why}");
         let mut diagnostic = warning(
             object,

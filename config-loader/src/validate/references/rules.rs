@@ -64,6 +64,15 @@ impl Rules {
         rules.into_iter().map(|rule| &**rule)
     }
 
+    /// The older rules that a rule is merged with: of what they and it say, theirs counts.
+    pub(super) fn merged_before<'a>(&'a self, rule: &Rule, host: &str) -> Vec<&'a Rule> {
+        let all = self.index.of_host(host).iter().map(|rule| &**rule);
+        let all = all.filter(|older| older.id.namespace == rule.id.namespace);
+        all.take_while(|older| older.id != rule.id)
+            .filter(|older| older.is_merged_with(rule))
+            .collect()
+    }
+
     /// Whether some rule for a host defines a subset, or a Destination requires it.
     pub(super) fn has_subset(&self, sent: Sent<'_>, subset: &str) -> bool {
         let required = |host: &str| {

@@ -3,6 +3,8 @@
 use crate::diagnostic::Diagnostics;
 use crate::load_bytes;
 
+mod effect;
+
 /// Services, Gateways and rules that the cases refer to.
 const WORLD: &str = r#"
 apiVersion: v1

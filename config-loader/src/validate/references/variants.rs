@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::finding::warning;
-use crate::catalog::{RoutedHosts, SHIFT_VARIANTS_MAX, hostname};
+use super::resolver::Resolver;
+use crate::catalog::{RoutedHosts, SHIFT_VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::X322;
 use crate::resource::ResourceSet;
@@ -11,8 +12,8 @@ use crate::resource::gloo::Backing;
 use crate::resource::istio::HttpAction;
 
 /// Each rule is split into one for every combination of the matchers of its destinations' shifts.
-pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
-    let choices = choices(set, domain);
+pub(super) fn check(set: &ResourceSet, resolver: Resolver<'_>, found: &mut Vec<Diagnostic>) {
+    let choices = choices(set, &resolver.naming.domain);
     if choices.is_empty() {
         return;
     }
@@ -23,9 +24,7 @@ pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>
             };
             let whole = routes.iter().map(|route| &route.destination);
             let whole = whole.filter(|destination| destination.subset.is_none());
-            let hosts = whole.map(|destination| {
-                hostname::complete(&destination.host, &object.id.namespace, domain).into_owned()
-            });
+            let hosts = whole.map(|destination| resolver.host(object, destination).into_owned());
             let counts: BTreeMap<String, usize> = hosts
                 .filter_map(|host| Some((choices.get(&host).copied()?, host)))
                 .map(|(count, host)| (host, count))

@@ -36,7 +36,7 @@ fn found_for(fleet: Fleet, documents: &[String]) -> Vec<String> {
     assert!(errors.next().is_none(), "{found:?}");
     let crossing = found
         .iter()
-        .filter(|one| ["X276", "X304", "X305", "X306"].contains(&one.code.0));
+        .filter(|one| ["X276", "X304", "X305", "X306", "X322"].contains(&one.code.0));
     crossing
         .map(|one| {
             assert!(one.help.is_some() && one.location.line > 0, "{one:?}");
@@ -179,6 +179,20 @@ fn a_shift_that_is_not_followed_says_why() {
         found(&[shifted("", "web"), there.clone(), routed.to_owned()]),
         idle("VirtualService/ns1/own routes `web.ns1.svc.cluster.local`")
     );
+    // each host of the Destination counts
+    let known_as = |host: &str| {
+        let shifted = shifted("", "web");
+        shifted.replace(
+            "status: {",
+            &format!("status: {{{}, ", federated(host, true)),
+        )
+    };
+    let global = routed.replace("hosts: [web]", "hosts: [web.c1.global]");
+    assert_eq!(
+        found(&[known_as("web.c1.global"), there.clone(), global.clone()]),
+        idle("VirtualService/ns1/own routes `web.c1.global`")
+    );
+    assert!(found(&[known_as("web.other.global"), there.clone(), global]).is_empty());
     let all = routed.replace("hosts: [web]", "hosts: ['*'], gateways: [edge]");
     assert_eq!(
         found(&[shifted("", "web"), there, all]),
@@ -247,4 +261,74 @@ fn destinations_of_one_service_have_their_host_together() {
         destination("b", "c2", &status),
     ];
     assert_eq!(found(&both), [""; 0]);
+}
+
+/// A Destination of c1 whose policy takes this many kinds of requests.
+fn shifted_for_some(name: &str, kinds: usize) -> String {
+    let matchers: Vec<String> = (0..kinds)
+        .map(|number| format!("{{uri: {{exact: /{number}}}}}"))
+        .collect();
+    let matchers = matchers.join(", ");
+    let applied = format!(
+        "appliedTrafficPolicies: [{{ref: {{name: p, namespace: gloo}}, spec: {{httpRequestMatchers: [{matchers}]}}}}],"
+    );
+    shifted(&applied, name).replace("name: web", &format!("name: {name}"))
+}
+
+#[test]
+fn matchers_of_shifts_that_meet_at_a_rule_are_bounded() {
+    let there = |name: &str| {
+        let status = format!("{{{}}}", federated(&format!("{name}.c2.global"), true));
+        let there = destination(&format!("there-{name}"), "c2", &status);
+        there.replace("name: web", &format!("name: {name}"))
+    };
+    let alias = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: short}\n\
+                 spec: {type: ExternalName, externalName: shop.ns1.svc.cluster.local}\n";
+    let route = |second: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{namespace: ns1, name: both}}\n\
+             spec: {{hosts: [a.com], http: [{{route: [{{destination: {{host: web}}, weight: 1}}, \
+             {{destination: {{host: {second}}}, weight: 1}}]}}]}}\n"
+        )
+    };
+    let documents = |kinds: usize, second: &str| {
+        [
+            shifted_for_some("web", kinds),
+            shifted_for_some("shop", kinds),
+            there("web"),
+            there("shop"),
+            alias.to_owned(),
+            route(second),
+        ]
+    };
+    let crowded = |count: usize| {
+        vec![format!(
+            "X322 spec.http[0]: {count} combinations of matchers of traffic shifts meet at this rule: policies for some \
+             requests are not followed"
+        )]
+    };
+    for second in [
+        "shop",
+        "shop.ns1.svc.cluster.local",
+        "SHOP",
+        "short",
+        "short.ns1.svc.cluster.local",
+    ] {
+        assert_eq!(found(&documents(8, second)), crowded(81), "{second}");
+        assert!(found(&documents(7, second)).is_empty(), "{second}");
+    }
+    // names of several clusters are short where the default domain is theirs
+    let mut documents = documents(8, "shop.ns1");
+    let host = "federatedHostname: shop.ns1.svc.clusterset.local, federatedToMeshes: []";
+    let status = format!("status: {{appliedFederation: {{{host}}}, ");
+    documents[1] = documents[1].replace("status: {", &status);
+    assert!(found(&documents).is_empty());
+    let fleet = Fleet {
+        naming: crate::catalog::Naming {
+            default_domain: crate::catalog::DefaultDomain::ClusterSet,
+            ..Default::default()
+        },
+        ..Fleet::default()
+    };
+    assert_eq!(found_for(fleet, &documents), crowded(81));
 }

@@ -26,4 +26,6 @@ pub use workload_entry::workload_entry;
 use super::Check;
 
 #[cfg(test)]
+mod acceptance;
+#[cfg(test)]
 mod testing;

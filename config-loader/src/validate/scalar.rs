@@ -16,7 +16,7 @@ pub use name::{
     ip, is_dns_label, is_dns_subdomain, is_fqdn, is_label_key, is_label_value, is_object_name,
     is_wildcard_domain, subnet,
 };
-pub use number::{in_range, int_percent, non_negative, percent, port};
+pub use number::{in_range, int_percent, int32, non_negative, percent, port};
 pub use operator::{ABSENT_OPERATORS, OPERATORS, OperatorProblem, operator_problems};
 pub use text::{
     DurationProblem, REGEX_BYTES_MAX, RegexCodes, duration, duration_or_zero, enum_of,

@@ -46,7 +46,7 @@ const CASES: &[super::Case] = &[
     ),
     (
         &[51],
-        "headers:\n  a: null # E VS051 null",
+        "headers:\n  a: null # W VS051 null",
         "headers:\n  a: {}",
     ),
     (

@@ -31,7 +31,7 @@ codes! {
     VS047 Error "the rules of a delegate do not delegate";
     VS049 Error "the name of a header to match is not empty";
     VS050 Error "the name of a header to match is a token, a pseudo-header or a JWT claim";
-    VS051 Error "the match of a header is not null";
+    VS051 Warning "the match of a header is not null";
     VS052 Error "a prefix to match is not empty, except that of a uri";
     VS053 Error "a regex is not empty";
     VS054 Error "a regex has at most 1024 bytes";
@@ -238,7 +238,7 @@ codes! {
     WE273 Error "a WorkloadEntry at a Unix socket has no ports";
     WE274 Error "the ports of a WorkloadEntry have DNS labels as names and numbers from 1 to 65535";
 
-    VS301 Error "a delegate has a name";
+    VS301 Warning "a delegate has a name";
     VS302 Error "an operator in a header value is known, and so are its argument and its length";
     VS303 Error "a rewrite refers to groups of its match";
     VS304 Warning "a prefix without a final slash is not rewritten to one that ends in a slash";

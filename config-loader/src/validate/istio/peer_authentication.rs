@@ -47,7 +47,6 @@ pub fn peer_authentication(
 }
 
 fn mode(raw: &raw::istio::MutualTls, check: &mut Check<'_>) -> Option<MutualTls> {
-    shared::text(&raw.mode)?;
     scalar::enum_of(&raw.mode, &MODES, check).flatten()
 }
 

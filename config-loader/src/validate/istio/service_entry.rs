@@ -50,8 +50,8 @@ pub fn service_entry(raw: &raw::istio::ServiceEntry, check: &mut Check<'_>) -> S
         hosts: hosts(&raw.hosts, check),
         addresses: shared::subnets(&raw.addresses, SE253, check),
         ports: ports(&raw.ports, check),
-        location: one_of(&raw.location, &LOCATIONS, check).unwrap_or_default(),
-        resolution: one_of(&raw.resolution, &RESOLUTIONS, check).unwrap_or_default(),
+        location: scalar::enum_of(&raw.location, &LOCATIONS, check).unwrap_or_default(),
+        resolution: scalar::enum_of(&raw.resolution, &RESOLUTIONS, check).unwrap_or_default(),
         endpoints: endpoints(&raw.endpoints, check),
         workload_selector: raw.workload_selector.get().map(|selector| {
             shared::selector(&selector.labels, raw.workload_selector.span(), check)
@@ -67,11 +67,6 @@ pub fn service_entry(raw: &raw::istio::ServiceEntry, check: &mut Check<'_>) -> S
     sockets(raw, &entry, check);
     hosts_can_be_told_apart(raw, &entry, check);
     entry
-}
-
-fn one_of<T: Copy>(field: &Field<String>, names: &[(&str, T)], check: &mut Check<'_>) -> Option<T> {
-    shared::text(field)?;
-    scalar::enum_of(field, names, check)
 }
 
 fn hosts(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Lined<Arc<str>>> {

@@ -50,7 +50,7 @@ fn outbound(
 ) -> Option<OutboundPolicy> {
     let raw = field.get()?;
     let modes = [("REGISTRY_ONLY", false), ("ALLOW_ANY", true)];
-    let mode = shared::text(&raw.mode).and_then(|_| scalar::enum_of(&raw.mode, &modes, check));
+    let mode = scalar::enum_of(&raw.mode, &modes, check);
     let allow_any = mode.unwrap_or(false);
     if let Some(proxy) = raw.egress_proxy.get() {
         check

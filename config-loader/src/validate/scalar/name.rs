@@ -41,10 +41,11 @@ pub fn is_fqdn(text: &str) -> bool {
     name.split('.').all(is_dns_label) && !name.rsplit('.').next().is_some_and(numeric)
 }
 
-/// Whether `text` is a domain name whose first label may be `*`, or `*` or `*-` followed by a label.
+/// Whether `text` is a single label, or a domain name whose first label may be `*`, or `*` or `*-` followed by a label.
 pub fn is_wildcard_domain(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('*') else {
-        return is_fqdn(text);
+        // of one label alone nothing is asked, as in Istio
+        return is_fqdn(text) || is_dns_label(text);
     };
     if text.len() > 255 {
         return false;

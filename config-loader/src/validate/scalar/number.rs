@@ -71,6 +71,20 @@ pub fn non_negative(
     code: Code,
     check: &mut Check<'_>,
 ) -> Option<u32> {
+    count_up_to(u32::MAX, field, (what, code), check)
+}
+
+/// The same, of a field that the API has as an `int32`.
+pub fn int32(field: &Field<i64>, what: &str, code: Code, check: &mut Check<'_>) -> Option<u32> {
+    count_up_to(i32::MAX.unsigned_abs(), field, (what, code), check)
+}
+
+fn count_up_to(
+    most: u32,
+    field: &Field<i64>,
+    (what, code): (&str, Code),
+    check: &mut Check<'_>,
+) -> Option<u32> {
     let value = *field.get()?;
     if value < 0 {
         check
@@ -78,11 +92,11 @@ pub fn non_negative(
             .help("write 0 or more");
         return None;
     }
-    let count = u32::try_from(value).ok();
+    let count = u32::try_from(value).ok().filter(|count| *count <= most);
     if count.is_none() {
         check
             .error(code, field.span(), format!("{what} {value} is too large"))
-            .help("the largest is 4294967295");
+            .help(format!("the largest is {most}"));
     }
     count
 }

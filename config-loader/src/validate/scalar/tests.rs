@@ -71,6 +71,8 @@ fn domain_names_are_recognized() {
         ("*.", false, false),
         ("10.0.0.1", false, false),
         ("a.1", false, false),
+        ("1", false, true),
+        ("1.", false, false),
         (long.as_str(), false, false),
     ] {
         assert_eq!(is_fqdn(text), fqdn, "{text}");

@@ -25,11 +25,7 @@ pub(super) fn client_tls(
     check: &mut Check<'_>,
 ) -> Option<ClientTls> {
     let raw = field.get()?;
-    let mode = if shared::text(&raw.mode).is_none() {
-        ClientTlsMode::default()
-    } else {
-        scalar::enum_of(&raw.mode, &MODES, check).unwrap_or_default()
-    };
+    let mode = scalar::enum_of(&raw.mode, &MODES, check).unwrap_or_default();
     if matches!(mode, ClientTlsMode::Mutual | ClientTlsMode::Simple) {
         one_source(raw, check);
         verification(raw, mode, check);

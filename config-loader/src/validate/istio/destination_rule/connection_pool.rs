@@ -60,7 +60,7 @@ fn or_never(written: Option<Duration>) -> Option<Duration> {
 
 /// A number in which 0 is what a missing one means.
 fn count(field: &Field<i64>, name: &str, code: Code, check: &mut Check<'_>) -> Option<u32> {
-    scalar::non_negative(field, name, code, check).filter(|count| *count > 0)
+    scalar::int32(field, name, code, check).filter(|count| *count > 0)
 }
 
 fn keepalive(
@@ -71,7 +71,8 @@ fn keepalive(
     Some(TcpKeepalive {
         time: scalar::duration(&raw.time, check),
         interval: scalar::duration(&raw.interval, check),
-        probes: count(&raw.probes, "probes", DR305, check),
+        probes: scalar::non_negative(&raw.probes, "probes", DR305, check)
+            .filter(|count| *count > 0),
     })
 }
 
@@ -124,9 +125,6 @@ fn upgrade(raw: &raw::istio::HttpSettings, check: &mut Check<'_>) -> UpgradePoli
         ("DO_NOT_UPGRADE", UpgradePolicy::DoNotUpgrade),
         ("UPGRADE", UpgradePolicy::Upgrade),
     ];
-    if shared::text(&raw.h2_upgrade_policy).is_none() {
-        return UpgradePolicy::default();
-    }
     let policy = scalar::enum_of(&raw.h2_upgrade_policy, &names, check).unwrap_or_default();
     if policy == UpgradePolicy::Upgrade && shared::flag(&raw.use_client_protocol) {
         let location = check.location(raw.h2_upgrade_policy.span());

@@ -68,10 +68,7 @@ pub(super) fn load_balancer(
 }
 
 fn simple(field: &Field<String>, check: &mut Check<'_>) -> Algorithm {
-    let Some(name) = shared::text(field) else {
-        return Algorithm::default();
-    };
-    if name == "LEAST_CONN" {
+    if field.get().is_some_and(|name| name == "LEAST_CONN") {
         check
             .warning(DR302, field.span(), "LEAST_CONN is deprecated")
             .help("write `LEAST_REQUEST`, which is the same");

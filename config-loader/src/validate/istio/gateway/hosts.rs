@@ -57,6 +57,13 @@ pub(super) fn hosts(
 }
 
 fn is_host(name: &str, span: Span, check: &mut Check<'_>) {
+    let is_ipv6 = scalar::ip(name).is_some() && !name.contains('.');
+    if is_ipv6 {
+        check
+            .error(GW202, span, format!("`{name}` is an IPv6 address"))
+            .help("write `*`: Gateways take IPv4 addresses only, and Istio rejects this one");
+        return;
+    }
     if scalar::ip(name).is_some() || name == "*" {
         return;
     }

@@ -42,10 +42,9 @@ pub(in crate::validate::istio) fn server_tls(
     check: &mut Check<'_>,
 ) -> Option<ServerTls> {
     let raw = field.get()?;
-    let mode = if shared::text(&raw.mode).is_some() {
-        scalar::enum_of(&raw.mode, &MODES, check)
-    } else {
-        Some(ServerTlsMode::default())
+    let mode = match raw.mode.get() {
+        Some(_) => scalar::enum_of(&raw.mode, &MODES, check),
+        None => Some(ServerTlsMode::default()),
     };
     if let Some(mode) = mode {
         let location = shared::location(&raw.mode, field.span());
@@ -455,9 +454,6 @@ fn versions(raw: &ServerTlsSettings, check: &mut Check<'_>) -> (TlsVersion, TlsV
 }
 
 fn version(field: &Field<String>, check: &mut Check<'_>) -> TlsVersion {
-    if shared::text(field).is_none() {
-        return TlsVersion::default();
-    }
     scalar::enum_of(field, &VERSIONS, check).unwrap_or_default()
 }
 

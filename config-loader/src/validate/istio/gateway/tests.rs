@@ -116,6 +116,11 @@ fn hosts_must_be_qualified() {
         ("[a_b.com]", Some("GW202")),
         ("['a.com:80']", Some("GW202")),
         ("['a.*.com']", Some("GW202")),
+        ("['123']", Some("GW201")),
+        ("[a.123]", Some("GW202")),
+        ("['::1']", Some("GW202")),
+        ("['ns/::1']", Some("GW202")),
+        ("['::ffff:10.0.0.1']", None),
         ("['*foo.com']", Some("GW203")),
     ] {
         let expected: Vec<String> = code.map(|code| format!("E {code} 6")).into_iter().collect();

@@ -28,6 +28,5 @@ pub(super) fn capture_mode(field: &Field<String>, check: &mut Check<'_>) -> Capt
         ("IPTABLES", CaptureMode::Iptables),
         ("NONE", CaptureMode::None),
     ];
-    let mode = shared::text(field).and_then(|_| scalar::enum_of(field, &modes, check));
-    mode.unwrap_or_default()
+    scalar::enum_of(field, &modes, check).unwrap_or_default()
 }

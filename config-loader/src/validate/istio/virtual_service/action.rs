@@ -45,10 +45,10 @@ fn delegate(field: &Field<raw::istio::Delegate>, check: &mut Check<'_>) -> Optio
     let name = shared::text(&raw.name);
     if name.is_none() && !raw.name.is_invalid() {
         check
-            .error(
+            .warning(
                 VS301,
                 shared::location(&raw.name, field.span()),
-                "delegate without name",
+                "delegate without name: the rule takes no request",
             )
             .help("write the name of a VirtualService without hosts");
     }
@@ -87,11 +87,7 @@ fn redirect(
         ("FROM_PROTOCOL_DEFAULT", RedirectPort::Default),
         ("FROM_REQUEST_PORT", RedirectPort::Request),
     ];
-    let derived = if derive_place.is_none() {
-        None
-    } else {
-        scalar::enum_of(&raw.derive_port, &derived, check)
-    };
+    let derived = scalar::enum_of(&raw.derive_port, &derived, check);
     let fixed = scalar::port(&raw.port, check).map(RedirectPort::Fixed);
     Some(Redirect {
         path: redirect_path(raw, matches, check),

@@ -115,7 +115,7 @@ pub(super) fn http_destinations(
 
 /// A weight; 0 if missing.
 pub(super) fn weight(field: &Field<i64>, check: &mut Check<'_>) -> u32 {
-    scalar::non_negative(field, "weight", VS106, check).unwrap_or(0)
+    scalar::int32(field, "weight", VS106, check).unwrap_or(0)
 }
 
 /// Reports that none of several destinations has a weight.

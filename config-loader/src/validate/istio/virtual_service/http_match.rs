@@ -125,7 +125,7 @@ fn headers(
     for (name, key, value) in field.get().into_iter().flat_map(Map::iter) {
         let header = header_key(name, key, head, check);
         let matched = if value.is_null() {
-            null_header(name, value, side, check)
+            Some(null_header(name, value, side, check))
         } else {
             let allow = if side == Side::Without {
                 Allow::StarRegex
@@ -151,18 +151,14 @@ fn null_header(
     value: &Field<raw::istio::StringMatch>,
     side: Side,
     check: &mut Check<'_>,
-) -> Option<StringMatch> {
+) -> StringMatch {
     if side == Side::With {
+        let message = format!("the match of header `{name}` is null: any value matches");
         check
-            .error(
-                VS051,
-                value.span(),
-                format!("the match of header `{name}` is null"),
-            )
-            .help("write `{}` to match any value that is present");
-        return None;
+            .warning(VS051, value.span(), message)
+            .help("write `{}`, which says the same");
     }
-    Some(StringMatch::Present)
+    StringMatch::Present
 }
 
 fn header_key(

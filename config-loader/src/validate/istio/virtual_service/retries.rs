@@ -29,7 +29,7 @@ pub(super) fn retries(
     check: &mut Check<'_>,
 ) -> Option<RetryPolicy> {
     let raw = field.get()?;
-    let attempts = scalar::non_negative(&raw.attempts, "attempts", VS097, check);
+    let attempts = scalar::int32(&raw.attempts, "attempts", VS097, check);
     if attempts.unwrap_or(0) == 0 && !raw.attempts.is_invalid() && !is_negative(&raw.attempts) {
         off_but_configured(raw, check);
     }

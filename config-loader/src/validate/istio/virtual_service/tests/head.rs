@@ -19,7 +19,7 @@ fn a_delegate_may_only_have_http_rules() {
         ("hosts: [a.com]\nhttp: [{delegate: {name: d}}]", &[]),
         (
             "hosts: [a.com]\nhttp: [{delegate: {namespace: d}}]",
-            &["E VS301 6"],
+            &["W VS301 6"],
         ),
     ]);
 }

@@ -44,8 +44,8 @@ fn diagnostics_have_fixes() {
         ),
         (
             "match: [{headers: {a: null}}]",
-            "the match of header `a` is null",
-            "write `{}` to match any value that is present",
+            "the match of header `a` is null: any value matches",
+            "write `{}`, which says the same",
         ),
         (
             "fault: {abort: {grpcStatus: '14', percentage: {value: 1}}}",

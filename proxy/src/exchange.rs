@@ -60,7 +60,7 @@ pub fn run(
         let mut snapshot = worker.snapshot();
         if connect::is_for(request, &snapshot, connection) {
             let response = Box::pin(connect::run(worker, &snapshot, connection, request)).await;
-            return finish_head(worker, connection, response);
+            return finish_head(connection, response);
         }
         worker.count(Counter::RequestsStarted);
         let trust = (worker.settings.trusted_hops, worker.settings.is_sidecar);
@@ -81,7 +81,7 @@ pub fn run(
         let found = match &found {
             Err(refusal) => {
                 let response = refuse(record, refusal, &snapshot, request);
-                return finish_head(worker, connection, response);
+                return finish_head(connection, response);
             }
             Ok(found) => found,
         };
@@ -101,7 +101,7 @@ pub fn run(
         let response = if let Some(text) = grpc_web::translate(found, request, &mut record) {
             // boxed: only ports of gRPC-Web have it
             Box::pin(translated(text, context, (request, cleaned), record)).await
-        } else if let Some(response) = answer(&context, request) {
+        } else if let Some(response) = answer(&context, request, &record) {
             finish(&context, request, response, record)
         } else if let Some(early) = &filters.early {
             // boxed: few rules have one, and all others would carry it
@@ -117,7 +117,7 @@ pub fn run(
                 Err(refused) => forward::refuse(&context, refused, record),
             }
         };
-        finish_head(worker, connection, response)
+        finish_head(connection, response)
     }
 }
 
@@ -129,7 +129,7 @@ async fn translated(
     record: Box<Record>,
 ) -> Response<ReplyBody> {
     let filters = &context.found.route().filters;
-    let response = match (answer(&context, request), &filters.early) {
+    let response = match (answer(&context, request, &record), &filters.early) {
         (Some(response), _) => finish(&context, request, response, record),
         (None, Some(early)) => early::run(early, context, (request, cleaned), record).await,
         (None, None) => forward::run(context, (request, cleaned), record).await,
@@ -182,12 +182,17 @@ fn refuse(
 fn answer(
     context: &RequestContext<'_>,
     request: &Request<DownstreamBody>,
+    record: &Record,
 ) -> Option<Response<Bytes>> {
-    match &context.found.route().filters.action {
-        Action::Forward => None,
-        Action::Redirect(redirect) => Some(context.redirect(redirect, request)),
-        Action::DirectResponse(direct) => Some(local_reply::direct(direct, request.method())),
-    }
+    let response = match &context.found.route().filters.action {
+        Action::Forward => return None,
+        Action::Redirect(redirect) => context.redirect(redirect, request),
+        Action::DirectResponse(direct) => local_reply::direct(direct, request.method()),
+    };
+    Some(match record.replies_grpc() {
+        true => local_reply::for_grpc(response),
+        false => response,
+    })
 }
 
 /// Finishes a response that the route itself made.
@@ -204,12 +209,8 @@ fn finish(
 }
 
 /// Headers of every response, local replies included.
-fn finish_head(
-    worker: &Worker,
-    connection: &Connection,
-    mut response: Response<ReplyBody>,
-) -> Response<ReplyBody> {
-    if let Some(server) = &worker.settings.server_name {
+fn finish_head(connection: &Connection, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
+    if let Some(server) = &connection.server_header {
         fields::set(response.headers_mut(), &SERVER, server);
     }
     if connection.draining.get() && connection.protocol == DownstreamProtocol::Http1 {

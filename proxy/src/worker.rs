@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use hyper::Request;
+use hyper::header::HeaderValue;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::codec::{self, Handler};
@@ -21,7 +22,7 @@ use crate::listener::reconcile::{self, Wanted};
 use crate::listener::{self, ListenerContext, ListenerStatusTable};
 use crate::runtime::admission::Admission;
 use crate::runtime::{drain, open_files, threads};
-use crate::snapshot::{Listener, ListenerKey};
+use crate::snapshot::{Direction, Listener, ListenerKey};
 use crate::telemetry::{Telemetry, WorkerId};
 
 /// How many workers there are and what they hold to.
@@ -172,6 +173,16 @@ impl<A: Handler> Handler for Recorded<A> {
 
     fn listener(&self, key: &ListenerKey, local: SocketAddr) -> Option<Arc<Listener>> {
         self.worker.snapshot().listener(key, local).cloned()
+    }
+
+    fn server_header(&self, key: &ListenerKey, local: SocketAddr) -> Option<HeaderValue> {
+        let settings = &self.worker.settings;
+        let is_outbound = |listener: &Arc<Listener>| listener.direction == Direction::Outbound;
+        let snapshot = self.worker.snapshot();
+        match settings.is_sidecar && snapshot.listener(key, local).is_some_and(is_outbound) {
+            true => settings.outbound_server_name.clone(),
+            false => settings.server_name.clone(),
+        }
     }
 
     fn open(&self, asked: DownstreamTcp) -> impl Future<Output = Option<Opened>> + 'static {

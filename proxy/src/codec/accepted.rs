@@ -185,6 +185,8 @@ impl<A: Handler> AcceptedConnection<A> {
         } = &self.downstream;
         let listener = ListenerKey::clone(listener);
         let mut connection = Connection::new(listener, *remote, *local, protocol);
+        let handler = &self.server.handler;
+        connection.server_header = handler.server_header(&connection.listener, *local);
         connection.tls = self.tls.clone();
         Rc::new(connection)
     }

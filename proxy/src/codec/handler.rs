@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::body::Body;
+use hyper::header::HeaderValue;
 use hyper::{Request, Response};
 
 use crate::exchange::record::log::Unserved;
@@ -30,6 +31,11 @@ pub trait Handler: 'static {
     /// The listener as it is configured now. `None` when it is not configured, or not known here: its
     /// connections are then taken to carry HTTP.
     fn listener(&self, _key: &ListenerKey, _local: SocketAddr) -> Option<Arc<Listener>> {
+        None
+    }
+
+    /// Value of the `server` header of responses to the connections of a listener; `None` leaves the upstream's.
+    fn server_header(&self, _key: &ListenerKey, _local: SocketAddr) -> Option<HeaderValue> {
         None
     }
 

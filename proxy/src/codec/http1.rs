@@ -16,7 +16,7 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Response, StatusCode};
+use http::StatusCode;
 use hyper::body::SizeHint;
 
 use super::accepted::AcceptedConnection;
@@ -222,19 +222,27 @@ impl<A: Handler> Service<'_, A> {
         };
         server.handler.refused(connection, &unserved);
         let socket = self.driver.into_socket();
-        Ended::Linger(socket, Done::Refused, last_reply(server, status))
+        Ended::Linger(
+            socket,
+            Done::Refused,
+            last_reply(server, connection, (status, refusal.body::<()>(None))),
+        )
     }
 }
 
 /// A reply to a peer of whose request nothing can be said.
-fn last_reply<A: Handler>(server: &Server<A>, status: StatusCode) -> Vec<u8> {
-    let (mut parts, ()) = Response::new(()).into_parts();
-    parts.status = status;
-    let empty = SizeHint::with_exact(0);
+fn last_reply<A: Handler>(
+    server: &Server<A>,
+    connection: &Connection,
+    (status, text): (StatusCode, &str),
+) -> Vec<u8> {
+    let (parts, ()) = Server::<A>::own_head(connection, status, text).into_parts();
+    let size = SizeHint::with_exact(text.len() as u64);
     let mut reply = Vec::new();
-    encoder::head(&mut reply, &parts, Asked::LAST, &empty, |out| {
+    encoder::head(&mut reply, &parts, Asked::LAST, &size, |out| {
         server.write_date(out);
     });
+    reply.extend_from_slice(text.as_bytes());
     reply
 }
 

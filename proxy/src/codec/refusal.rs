@@ -63,6 +63,17 @@ impl Refusal {
         }
     }
 
+    /// The body of the reply, Envoy's: the name of the status, but for a request without a host and a late head.
+    pub fn body<B>(self, request: Option<&Request<B>>) -> &'static str {
+        match (self, request) {
+            (Self::Host, Some(request)) if !names_host(request) => "",
+            (Self::HeadTimeout, _) => "",
+            _ => (self.status())
+                .and_then(|status| status.canonical_reason())
+                .unwrap_or_default(),
+        }
+    }
+
     /// What is wrong with a request to an HTTP proxy, and what to send instead; empty where the status says it.
     pub fn advice<B>(self, request: &Request<B>) -> &'static str {
         let is_connect = *request.method() == Method::CONNECT;

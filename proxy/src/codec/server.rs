@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hyper::header::HeaderValue;
-use hyper::{Request, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderValue, SERVER};
+use hyper::{Request, Response, StatusCode};
 
 use super::connection_table::{ConnectionTable, Governed};
 use super::date::Dates;
@@ -103,6 +103,24 @@ impl<A: Handler> Server<A> {
         let unserved = refusal.unserved(Some(request), status);
         self.handler.refused(connection, &unserved);
         status
+    }
+
+    /// The head of a reply that the codec makes itself, with this text as its body.
+    pub(super) fn own_head(
+        connection: &Connection,
+        status: StatusCode,
+        text: &str,
+    ) -> Response<()> {
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        if !text.is_empty() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        }
+        if let Some(server) = &connection.server_header {
+            headers.insert(SERVER, server.clone());
+        }
+        response
     }
 
     /// Whether the peer uses the listener of this connection as its HTTP proxy.

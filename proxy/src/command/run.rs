@@ -174,14 +174,10 @@ pub struct ServeArgs {
         help_heading = "Sidecar"
     )]
     pub forward_client_certificate: bool,
-    /// Value of the `server` response header; empty keeps the upstream's
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "istio-envoy",
-        env = "STRAIT_SERVER_NAME"
-    )]
-    pub server_name: String,
+    /// Value of the `server` response header; empty keeps the upstream's [default: istio-envoy, and envoy in what a sidecar
+    /// answers its own workload]
+    #[arg(long, value_name = "NAME", env = "STRAIT_SERVER_NAME")]
+    pub server_name: Option<String>,
     /// Number of proxies in front of this one that are trusted for the client's address and scheme
     #[arg(
         long,
@@ -392,19 +388,20 @@ impl ServeArgs {
     }
 
     fn exchange(&self, is_sidecar: bool) -> Result<ExchangeSettings, String> {
-        let server_name = match self.server_name.as_str() {
-            "" => None,
-            name => Some(
-                http::HeaderValue::from_str(name)
-                    .map_err(|_| format!("--server-name: {name:?} is not a header value"))?,
-            ),
+        let server_name = |default: &'static str| match self.server_name.as_deref() {
+            None => Ok(Some(http::HeaderValue::from_static(default))),
+            Some("") => Ok(None),
+            Some(name) => http::HeaderValue::from_str(name)
+                .map(Some)
+                .map_err(|_| format!("--server-name: {name:?} is not a header value")),
         };
         let variables = std::env::vars_os();
         let environment = variables.filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
         Ok(ExchangeSettings {
-            server_name,
+            server_name: server_name("istio-envoy")?,
+            outbound_server_name: server_name("envoy")?,
             is_sidecar,
             keep_request_id: self.keep_request_id,
             internal_addresses: self.internal_addresses()?,

@@ -301,6 +301,7 @@ impl Record {
         self.connection.answered_here.set(true);
         let code = response.status().as_u16();
         self.responded(code, ResponseFlags::NONE, details);
+        self.saw_headers(response.headers());
         self.count_local_reply(ResponseFlags::NONE);
         self.sent_bytes = response.body().len() as u64;
     }

@@ -22,6 +22,8 @@ pub struct ExchangeSettings {
     /// Value of the `server` response header; `None` leaves the upstream's. Default: `istio-envoy`, which
     /// dashboards and tests expect.
     pub server_name: Option<HeaderValue>,
+    /// The same for the responses of a sidecar to its own workload. Default: `envoy`, as Istio has it there.
+    pub outbound_server_name: Option<HeaderValue>,
     /// Whether the proxy is a sidecar: then the headers that say who a client is are the application's. Default: no.
     pub is_sidecar: bool,
     /// Whether an external client's `x-request-id` is kept instead of replaced. Default: no.
@@ -53,6 +55,7 @@ impl Default for ExchangeSettings {
     fn default() -> Self {
         Self {
             server_name: Some(HeaderValue::from_static("istio-envoy")),
+            outbound_server_name: Some(HeaderValue::from_static("envoy")),
             is_sidecar: false,
             keep_request_id: false,
             internal_addresses: InternalAddresses::default(),

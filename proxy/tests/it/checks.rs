@@ -289,3 +289,30 @@ fn running_proxy_warns_of_a_directory_without_resources() {
     });
     assert_eq!(proxy.stderr().matches("SRC006").count(), 1);
 }
+
+#[test]
+fn export_listener_without_a_server_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mesh.yaml");
+    let export = "apiVersion: flomesh.io/v1alpha1\nkind: ServiceExport\nmetadata: {namespace: ns1, name: web}\n\
+                  spec: {rules: [{portNumber: 80, path: /web, pathType: Prefix}]}\n";
+    let server = "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {namespace: ns1, name: edge}\n\
+                  spec: {servers: [{port: {number: 8080, name: http-mesh, protocol: HTTP}, hosts: ['*']}]}\n";
+    let write = |resources: &[&str]| std::fs::write(&path, resources.join("---\n")).unwrap();
+    let checked = |arguments: &[&str]| check(&[&[path.to_str().unwrap()], arguments].concat()).1;
+    write(&[export, server]);
+    for (listener, is_found) in [
+        ("80", true),
+        ("other", true),
+        ("8080", false),
+        ("http-mesh", false),
+    ] {
+        let text = checked(&["--export-listener", listener]);
+        let found = text.contains("warning[X326]: nothing is served to other clusters");
+        assert_eq!(found, is_found, "{listener}: {text}");
+    }
+    assert!(!checked(&[]).contains("X326"), "without the flag");
+    write(&[server]);
+    let text = checked(&["--export-listener", "80"]);
+    assert!(!text.contains("X326"), "nothing is exported: {text}");
+}

@@ -19,6 +19,7 @@ use crate::support::DEADLINE;
 use crate::support::mesh::{documents, everything_to, gateway, routes, service};
 use crate::support::origin::{Back, Body, Origin};
 use crate::support::proxy::{Proxy, Start};
+use crate::support::raw::Raw;
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 use crate::upstream_tls;
 
@@ -393,4 +394,51 @@ async fn scenario_48_grpc_path_prefix_must_be_stripped_by_the_remote_gateway() {
     assert_eq!(told.unwrap(), note("from afar", 1));
     let failed = call_across_clusters("").await.unwrap_err();
     assert_eq!(failed.code(), Code::Unimplemented);
+}
+
+#[test]
+fn responses_of_routes_reach_grpc_clients_as_a_status() {
+    let rules = "\
+- match: [{uri: {exact: /busy}}]
+  directResponse: {status: 503, body: {string: 'busy 9%'}}
+  headers: {response: {set: {x-a: b, content-type: text/html}}}
+- match: [{uri: {exact: /moved}}]
+  redirect: {uri: /new}
+- match: [{uri: {exact: /nothing}}]
+  directResponse: {status: 204}
+- directResponse: {status: 404}
+";
+    let proxy = Proxy::with(|edge| documents([gateway(&[edge]), routes("all", "['*']", rules)]));
+    let ask = |method: &str, path: &str, kind: &str| {
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: a.test\r\nContent-Type: {kind}\r\n\r\n");
+        Raw::connect(proxy.edge).send(head).reply()
+    };
+    for (path, fields) in [
+        (
+            "/busy",
+            &["grpc-status: 14", "grpc-message: busy 9%25", "x-a: b"][..],
+        ),
+        ("/moved", &["grpc-status: 2", "location: http://a.test/new"]),
+        ("/nothing", &["grpc-status: 2"]),
+        ("/other", &["grpc-status: 12"]),
+    ] {
+        for kind in ["application/grpc", "application/grpc+proto"] {
+            let reply = ask("POST", path, kind);
+            assert_eq!((reply.status, reply.body.len()), (200, 0), "{path}");
+            assert!(reply.has("content-type: application/grpc"), "{reply:?}");
+            let mut fields = fields.iter();
+            assert!(fields.all(|field| reply.has(field)), "{reply:?}");
+        }
+    }
+    let head = ask("HEAD", "/busy", "application/grpc");
+    assert!(
+        head.has("grpc-status: 14") && head.status == 200,
+        "{head:?}"
+    );
+    let plain = ask("POST", "/busy", "application/json");
+    assert_eq!((plain.status, &plain.body[..]), (503, &b"busy 9%"[..]));
+    assert!(!plain.headers.iter().any(|line| line.starts_with("grpc-")));
+    let labels = [("response_code", "200"), ("grpc_response_status", "14")];
+    assert_eq!(proxy.metric("istio_requests_total", &labels), 3.0);
 }

@@ -193,6 +193,10 @@ fn unknown_destinations_are_refused_under_registry_only() {
     assert_eq!(get(&mut sidecar.leaves("10.96.0.1:80"), "api").status, 200);
     let refused = get(&mut sidecar.leaves("10.96.0.1:80"), "outside.test");
     assert_eq!((refused.status, refused.body.len()), (502, 0));
+    let call = "POST / HTTP/1.1\r\nHost: outside.test\r\nContent-Type: application/grpc\r\n\r\n";
+    let refused = sidecar.leaves("10.96.0.1:80").send(call).reply();
+    assert_eq!(refused.status, 200);
+    assert!(refused.has("grpc-status: 14"), "{refused:?}");
     let mut connection = sidecar.leaves(&outside.address.to_string());
     assert!(
         connection
@@ -321,6 +325,69 @@ fn inbound_requests_reach_the_workload_and_are_reported_by_the_destination() {
     let dialed = other.address.to_string();
     assert_eq!(get(&mut sidecar.arrives(&dialed), "web").status, 200);
     assert_eq!(other.seen().len(), 1);
+}
+
+#[test]
+fn workload_sees_the_server_envoy_and_its_clients_istio_envoy() {
+    let origin = Origin::start(Back::H1, |_| async move {
+        let mut response = Response::new(empty());
+        let server = "origin/1".parse().unwrap();
+        response.headers_mut().insert("server", server);
+        response
+    });
+    let resources = || {
+        [
+            service("web", "10.96.0.3", ("http", 80), origin.address),
+            policy("REGISTRY_ONLY"),
+        ]
+    };
+    let dialed = origin.address.to_string();
+    for (flags, outbound, inbound) in [
+        (&[][..], "envoy", "istio-envoy"),
+        (&["--server-name", "mine"], "mine", "mine"),
+        (&["--server-name", ""], "origin/1", "origin/1"),
+    ] {
+        let sidecar = Sidecar::start(flags, resources());
+        let reply = get(&mut sidecar.leaves("10.96.0.3:80"), "web");
+        assert!(reply.has(&format!("server: {outbound}")), "{reply:?}");
+        let reply = get(&mut sidecar.arrives(&dialed), "web");
+        assert!(reply.has(&format!("server: {inbound}")), "{reply:?}");
+        if outbound != "origin/1" {
+            let blocked = get(&mut sidecar.leaves("10.96.0.3:80"), "outside.test");
+            assert!(blocked.has(&format!("server: {outbound}")), "{blocked:?}");
+            let malformed = "GET / HTTP/1.1\r\nHost: web\r\nx y: 1\r\n\r\n";
+            let refused = sidecar.leaves("10.96.0.3:80").send(malformed).reply();
+            assert!(refused.has(&format!("server: {outbound}")), "{refused:?}");
+        }
+    }
+}
+
+#[test]
+fn redirects_of_a_sidecar_have_the_scheme_that_the_workload_reports() {
+    let api = answering();
+    let rule = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: api, namespace: default}\n\
+                spec: {hosts: [api], http: [{redirect: {uri: /new}}]}\n";
+    let resources = [
+        service("api", "10.96.0.1", ("http", 80), api.address),
+        rule.to_owned(),
+    ];
+    let sidecar = Sidecar::start(&[], resources);
+    for (lines, scheme) in [
+        ("", "http"),
+        ("X-Forwarded-Proto: https\r\n", "https"),
+        ("X-Forwarded-Proto: HTTPS\r\n", "https"),
+        ("X-Forwarded-Proto: ftp\r\n", "http"),
+        (
+            "X-Forwarded-Proto: https\r\nX-Forwarded-Proto: http\r\n",
+            "http",
+        ),
+    ] {
+        let request = format!("GET / HTTP/1.1\r\nHost: api\r\n{lines}\r\n");
+        let reply = sidecar.leaves("10.96.0.1:80").send(request).reply();
+        assert_eq!(reply.status, 301);
+        let location = format!("location: {scheme}://api/new");
+        assert!(reply.has(&location), "{lines:?} {reply:?}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use crate::support::mesh::{documents, everything_to, everything_to_address, gateway, routes};
 use crate::support::origin::{Back, Origin, RawOrigin, read_head};
-use crate::support::proxy::Proxy;
+use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::{GET, Raw};
 
 #[test]
@@ -98,4 +98,57 @@ fn switch_of_protocols_that_was_not_agreed_opens_no_tunnel() {
             assert_eq!(client.read(5), b"bytes");
         }
     }
+}
+
+#[test]
+fn refused_requests_have_the_body_and_the_server_of_envoy() {
+    let origin = Origin::named(Back::H1, "up");
+    let start = Start::new();
+    let mesh = everything_to(start.edge(), &origin);
+    let start = start.file("mesh.yaml", mesh);
+    let proxy = start.args(["--http10=refuse"]).start();
+    let large = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
+        "a".repeat(70_000)
+    );
+    for (request, status, body) in [
+        ("GET / HTTP/1.0\r\nHost: a\r\n\r\n", 426, "Upgrade Required"),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nx y: 1\r\n\r\n",
+            400,
+            "Bad Request",
+        ),
+        ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400, "Bad Request"),
+        ("GET a HTTP/1.1\r\nHost: a\r\n\r\n", 400, "Bad Request"),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            400,
+            "Bad Request",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc\r\nx y: 1\r\n\r\n",
+            400,
+            "Bad Request",
+        ),
+        (&large, 431, "Request Header Fields Too Large"),
+        // no mistake of the message, but a request that no route can have
+        ("GET / HTTP/1.1\r\n\r\n", 400, ""),
+    ] {
+        let shown = &request[..request.len().min(60)];
+        let mut client = Raw::connect(proxy.edge);
+        let reply = client.send(request).reply();
+        assert_eq!(reply.status, status, "{shown:?}");
+        assert_eq!(String::from_utf8_lossy(&reply.body), body, "{shown:?}");
+        let is_text = reply.has("content-type: text/plain");
+        assert_eq!(is_text, !body.is_empty(), "{shown:?} {reply:?}");
+        assert!(reply.has("server: istio-envoy"), "{shown:?} {reply:?}");
+        assert!(reply.has("connection: close"), "{shown:?} {reply:?}");
+        assert!(client.is_closed(), "{shown:?}");
+    }
+    let mut client = Raw::connect(proxy.edge);
+    client.send("HEAD / HTTP/1.0\r\nHost: a\r\n\r\n").finish();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut client.stream(), &mut text).unwrap();
+    assert!(text.contains("content-length: 16\r\n"), "{text}");
+    assert!(text.ends_with("\r\n\r\n"), "HEAD has no body: {text}");
 }

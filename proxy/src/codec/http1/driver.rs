@@ -10,7 +10,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, Version};
 use hyper::body::{Body as _, SizeHint};
 use tokio::io::AsyncWrite as _;
@@ -277,16 +276,13 @@ impl<'a, A: Handler> Driver<'a, A> {
     fn refuse(&mut self, asked: Asked, request: &Request<DownstreamBody>, refusal: Refusal) {
         let text = match self.server.is_http_proxy(self.connection) {
             true => refusal.advice(request),
-            false => "",
+            false => refusal.body(Some(request)),
         };
         let status = self.server.refuse(self.connection, request, refusal);
-        let mut response = Response::new(());
-        *response.status_mut() = status;
-        if !text.is_empty() {
-            let plain = HeaderValue::from_static("text/plain");
-            response.headers_mut().insert(CONTENT_TYPE, plain);
-        }
+        let response = Server::<A>::own_head(self.connection, status, text);
         let asked = Asked {
+            // says that it closes to HTTP/1.0, too
+            newer: true,
             persistent: false,
             ..asked
         };

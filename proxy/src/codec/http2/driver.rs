@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, EXPECT};
+use http::header::{CONTENT_LENGTH, DATE, EXPECT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Body;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -374,7 +374,8 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     fn respond_plainly(&mut self, place: usize, status: StatusCode) {
-        let mut headers = HeaderMap::new();
+        let (parts, ()) = Server::<A>::own_head(self.connection, status, "").into_parts();
+        let mut headers = parts.headers;
         headers.insert(DATE, self.server.date());
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         self.engine.respond(place, status, &headers, true);
@@ -382,9 +383,9 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     /// Answers with a short text; without it if the peer has no room for one.
     fn respond_in_words(&mut self, place: usize, status: StatusCode, text: &'static str) {
-        let mut headers = HeaderMap::new();
+        let (parts, ()) = Server::<A>::own_head(self.connection, status, text).into_parts();
+        let mut headers = parts.headers;
         headers.insert(DATE, self.server.date());
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         self.engine.respond(place, status, &headers, false);
         match self.engine.wants(place) {
             true => (self.engine).data(place, Bytes::from_static(text.as_bytes()), true),

@@ -53,6 +53,8 @@ pub struct Connection {
     pub tunnels: Cell<u32>,
     /// Interim responses that wait for the socket, or for the codec to look.
     pub interim: Arc<Waiting>,
+    /// Value of the `server` response header; `None` leaves the upstream's. Set by `codec`.
+    pub server_header: Option<HeaderValue>,
     /// Results of the TLS handshake; `None` on a plain connection.
     pub tls: Option<Rc<Handshake>>,
     /// The endpoint at the address that the client dialed, of the last cluster that went there.
@@ -104,6 +106,7 @@ impl Connection {
                 DownstreamProtocol::Http1 => Waiting::default(),
                 DownstreamProtocol::Http2 => Waiting::of_streams(),
             }),
+            server_header: None,
             tls: None,
             dialed_endpoint: RefCell::default(),
         }

@@ -98,7 +98,12 @@ impl InternalAddresses {
 
 /// The scheme that the last hop reports, if it is valid.
 fn forwarded_scheme(headers: &HeaderMap) -> Option<Scheme> {
-    match headers.get(X_FORWARDED_PROTO)?.as_bytes() {
+    let mut lines = headers.get_all(X_FORWARDED_PROTO).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else {
+        // as in Envoy, two claims are none
+        return None;
+    };
+    match line.as_bytes() {
         text if text.eq_ignore_ascii_case(b"https") => Some(Scheme::Https),
         text if text.eq_ignore_ascii_case(b"http") => Some(Scheme::Http),
         _ => None,

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
 use crate::error::{Error, Kind};
@@ -314,22 +314,41 @@ impl LocalReply {
     }
 
     fn grpc_response(&self) -> Response<Bytes> {
-        let mut response = Response::new(Bytes::new());
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, APPLICATION_GRPC);
-        headers.insert(
-            GRPC_STATUS,
-            HeaderValue::from(u16::from(grpc_status(self.status))),
-        );
-        if let Some(message) = grpc_message(self.text().as_bytes())
-            && !self.body.is_empty()
-        {
-            headers.insert(GRPC_MESSAGE, message);
-        }
+        let message = match self.body.is_empty() {
+            true => Cow::Borrowed(""),
+            false => self.text(),
+        };
+        let mut headers = HeaderMap::new();
+        tell_grpc(&mut headers, self.status, message.as_bytes());
         if self.overloaded {
             headers.insert(X_ENVOY_OVERLOADED, HeaderValue::from_static("true"));
         }
+        let mut response = Response::new(Bytes::new());
+        *response.headers_mut() = headers;
         response
+    }
+}
+
+/// The response that a route made itself, in the form that a gRPC client understands; the fields of the route stay.
+pub fn for_grpc(response: Response<Bytes>) -> Response<Bytes> {
+    let (parts, body) = response.into_parts();
+    let mut headers = parts.headers;
+    headers.remove(CONTENT_LENGTH);
+    tell_grpc(&mut headers, parts.status, &body);
+    let mut response = Response::new(Bytes::new());
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Fields that tell a gRPC client of this status and text.
+fn tell_grpc(headers: &mut HeaderMap, status: StatusCode, text: &[u8]) {
+    headers.insert(CONTENT_TYPE, APPLICATION_GRPC);
+    let status = HeaderValue::from(u16::from(grpc_status(status)));
+    headers.insert(GRPC_STATUS, status);
+    if let Some(message) = grpc_message(text)
+        && !text.is_empty()
+    {
+        headers.insert(GRPC_MESSAGE, message);
     }
 }
 
@@ -400,7 +419,6 @@ pub fn grpc_message(text: &[u8]) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::HeaderMap;
 
     use crate::filter::timeout::is_grpc;
 

@@ -68,6 +68,12 @@ fn rule_for_an_alias_names_the_target() {
     let lone = "trafficPolicy: {outlierDetection: {maxEjectionPercent: 50}}";
     let rule = rule("a", "short", lone);
     assert_eq!(codes(&[ENTRY, &alias("x.test"), &rule]), ["X328 spec.host"]);
+    let strange = "trafficPolicy: {portLevelSettings: [{port: {number: 81}, loadBalancer: {simple: RANDOM}}]}";
+    let of_port = rule.replace(lone, strange);
+    assert_eq!(
+        codes(&[ENTRY, &alias("x.test"), &of_port]),
+        ["X328 spec.host"]
+    );
     // nothing describes the name: the alias is the host itself
     assert_eq!(codes(&[ENTRY, &alias("dns.test"), &rule]), [""; 0]);
     let wide = rule.replace("short", "'*.ns.svc.cluster.local'");

@@ -36,6 +36,9 @@ macro_rules! kinds {
 }
 pub(crate) use kinds;
 
+/// The group of upstream's API, of which what flomesh's own says goes first.
+pub const MCS_API: &str = "multicluster.x-k8s.io";
+
 macro_rules! kind_enum {
     ($($group:literal $kind:ident $field:ident $module:ident $($marks:ident)?;)*) => {
         /// A kind of resource that a data plane reads.

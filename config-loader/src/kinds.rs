@@ -4,19 +4,24 @@
 
 pub mod api;
 mod core;
+mod draft;
 mod istio;
 mod lookup;
+mod metadata;
 mod multicluster;
 mod row;
 pub mod unsupported;
+mod unsupported_fields;
 
 use std::collections::BTreeSet;
 
+pub use draft::Body;
+pub(crate) use draft::{DocumentObject, Draft};
 pub use lookup::{in_group, served_as};
 pub use row::Row;
 
 use crate::kind::Kind;
-pub use crate::load::Body;
+pub use crate::kind::MCS_API;
 
 /// Every row.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
@@ -59,9 +64,6 @@ pub(crate) fn distinct_group(row: &'static Row, api_version: &str) -> &'static s
     let meant = exact.or_else(|| find(&|known| is_near(known, written)));
     meant.filter(|_| groups.len() > 1).unwrap_or("")
 }
-
-/// The group of upstream's API, of which what flomesh's own says goes first.
-pub const MCS_API: &str = "multicluster.x-k8s.io";
 
 /// The API groups of a kind, the one first that rules: of flomesh's two the one that it moved to.
 pub(crate) fn groups(kind: Kind) -> Vec<&'static str> {

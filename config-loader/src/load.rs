@@ -5,17 +5,12 @@
 
 mod changed;
 mod document;
-mod draft;
 mod file;
 mod layout;
 mod long_list;
-mod metadata;
-mod unsupported;
 
 use std::sync::Arc;
 
-pub use draft::Body;
-pub(crate) use draft::{DocumentObject, Draft};
 pub(crate) use file::{FileReading, read_file};
 
 use crate::diagnostic::codes::common::{YAML005, YAML010};

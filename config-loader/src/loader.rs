@@ -18,7 +18,7 @@ use crate::source::{
     ServerContext, ServersFollowing, Source, SourceAges, SourceErrors, SourceRevision,
     WatchSettings,
 };
-use crate::store::{Change, Delta, Quarantined, Store, Update};
+use crate::store::{Change, Delta, Quarantined, Store};
 use crate::validate::references::References;
 use crate::{Fleet, ReadOptions};
 use pace::Pace;
@@ -38,6 +38,23 @@ pub struct Loaded {
     /// Everything that is wrong, in file order.
     pub diagnostics: Vec<Diagnostic>,
     /// Objects that are refused.
+    pub quarantined: Vec<Quarantined>,
+    /// What has to come before the objects are complete for the first time.
+    pub waits_for: Option<String>,
+    /// How far each source is.
+    pub revisions: Vec<SourceRevision>,
+}
+
+/// A change of the objects in effect, or of what is wrong with the files.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// The objects in effect.
+    pub set: Arc<ResourceSet>,
+    /// How they differ from those of the update before.
+    pub changed: Delta,
+    /// Everything that is wrong with the files as they are, in file order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Objects whose text is not what is in effect.
     pub quarantined: Vec<Quarantined>,
     /// What has to come before the objects are complete for the first time.
     pub waits_for: Option<String>,

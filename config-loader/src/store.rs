@@ -19,13 +19,14 @@ mod update;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-pub use update::{Delta, Quarantined, Update};
+pub use update::{Delta, Quarantined};
 
 use crate::diagnostic::codes::common::CM020;
 use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::kind::ObjectRef;
 use crate::kinds;
-use crate::load::{DocumentObject, FileReading};
+use crate::kinds::DocumentObject;
+use crate::load::FileReading;
 use crate::resource::{AnyObject, ResourceSet};
 use crate::span::Span;
 use crate::validate::immutable;

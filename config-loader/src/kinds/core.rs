@@ -1,9 +1,9 @@
 //! The Kubernetes core kinds: those of services, and the state of a cluster (`Kind::is_state`).
 
 use super::api::{AGE, Api, text};
+use super::draft::Body;
 use super::row::Row;
 use crate::kind::Kind;
-use crate::load::Body;
 use crate::parse::fields_of;
 use crate::{raw, validate};
 

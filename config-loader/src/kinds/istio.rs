@@ -1,9 +1,9 @@
 //! The networking.istio.io and security.istio.io kinds.
 
 use super::api::{AGE, Api, text};
+use super::draft::Body;
 use super::row::Row;
 use crate::kind::Kind;
-use crate::load::Body;
 use crate::parse::fields_of;
 use crate::{raw, validate};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::api::Api;
+use super::draft::{Body, Draft};
 use crate::kind::Kind;
-use crate::load::{Body, Draft};
 use crate::parse::FieldInfo;
 use crate::resource::AnyObject;
 

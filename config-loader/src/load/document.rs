@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
-use super::draft::{DocumentObject, Draft};
 use super::layout::Layout;
 use super::long_list;
 use crate::ReadOptions;
 use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, CM036, CM037, YAML006};
 use crate::diagnostic::{Diagnostic, Locator, Severity, suggest};
 use crate::kinds::unsupported::{self, Unsupported};
-use crate::kinds::{self, Found, Row, distinct_group};
+use crate::kinds::{self, DocumentObject, Draft, Found, Row, distinct_group};
 use crate::parse::{self, Chunk, Node, Value, place_all};
 use crate::resource::{AnyObject, Order};
 use crate::span::{Lines, Span};

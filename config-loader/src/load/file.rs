@@ -9,10 +9,10 @@ use twox_hash::XxHash64;
 
 use super::changed::read_changed;
 use super::document::{Reading, Source, read_document, sole_object};
-use super::draft::DocumentObject;
 use super::layout::Layout;
 use crate::ReadOptions;
 use crate::diagnostic::{Diagnostic, Location, Severity};
+use crate::kinds::DocumentObject;
 use crate::parse::{self, Chunk};
 use crate::resource::{AnyObject, Order, Provenance};
 

@@ -1,28 +1,10 @@
-//! What changed from one revision to the next.
+//! Difference between two revisions.
 
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
 use crate::kind::ObjectRef;
-use crate::resource::{AnyObject, ResourceSet};
-use crate::source::SourceRevision;
-
-/// A change of the objects in effect, or of what is wrong with the files.
-#[derive(Clone, Debug)]
-pub struct Update {
-    /// The objects in effect.
-    pub set: Arc<ResourceSet>,
-    /// How they differ from those of the update before.
-    pub changed: Delta,
-    /// Everything that is wrong with the files as they are, in file order.
-    pub diagnostics: Vec<Diagnostic>,
-    /// Objects whose text is not what is in effect.
-    pub quarantined: Vec<Quarantined>,
-    /// What has to come before the objects are complete for the first time.
-    pub waits_for: Option<String>,
-    /// How far each source is.
-    pub revisions: Vec<SourceRevision>,
-}
+use crate::resource::AnyObject;
 
 /// An object whose text is refused, missing behind an error, or in a file that cannot be read.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use super::served::{Served, served};
 use crate::catalog::{POOLS_MAX, PossibleClient};
 use crate::diagnostic::codes::references::{X293, X294, X295, X297, X307, X311, X321};
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::kinds::MCS_API;
+use crate::kind::MCS_API;
 use crate::resource::core::{Service, ServicePort};
 use crate::resource::flomesh::{
     ClusterBalancing, ClusterKey, GlobalTrafficPolicy, ImportPort, ServiceImport, TrafficTarget,

@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::kinds::MCS_API;
+use crate::kind::MCS_API;
 use crate::resource::core::{SessionAffinity, TrafficDistribution};
 use crate::resource::flomesh::ImportType;
 use crate::validate::testing;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::metadata::{self, Metadata};
-use super::unsupported;
+use super::unsupported_fields;
 use crate::ReadOptions;
 use crate::diagnostic::codes::common::CM021;
 use crate::diagnostic::{Diagnostic, Location, Locator, Severity};
@@ -129,7 +129,7 @@ pub(crate) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// Reads the envelope of the object at `node`; `found` holds what is malformed in its text.
-    pub(super) fn new(
+    pub(crate) fn new(
         kind: Kind,
         body: Body,
         node: &'a Node,
@@ -176,19 +176,19 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether it has a name that an object can have. If not, it may be one that is known by another name.
-    pub(super) fn has_good_name(&self) -> bool {
+    pub(crate) fn has_good_name(&self) -> bool {
         self.metadata.has_good_name
     }
 
     /// Says where in its file the object stands, and on which line of its document it starts.
-    pub(super) fn at(mut self, order: Order, start: Line) -> Draft<'a> {
+    pub(crate) fn at(mut self, order: Order, start: Line) -> Draft<'a> {
         self.order = order;
         self.start = start;
         self
     }
 
     /// Says how strictly the object is read.
-    pub(super) fn read_with(mut self, options: ReadOptions) -> Draft<'a> {
+    pub(crate) fn read_with(mut self, options: ReadOptions) -> Draft<'a> {
         self.options = options;
         self.forgive();
         self
@@ -206,20 +206,20 @@ impl<'a> Draft<'a> {
     }
 
     /// Says of which API group the object is; empty if its kind has only one.
-    pub(super) fn in_group(mut self, group: &'static str) -> Draft<'a> {
+    pub(crate) fn in_group(mut self, group: &'static str) -> Draft<'a> {
         self.id = self.id.map(|id| id.in_group(group));
         self
     }
 
     /// Reads and checks the body. The object is refused if anything in it is an error.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         mut self,
         read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,
         fingerprint: u64,
     ) -> (Option<DocumentObject>, Vec<Diagnostic>) {
         self.fingerprint = fingerprint;
         let object = read(&mut self);
-        unsupported::report(self.kind, self.node, &mut self.found);
+        unsupported_fields::report(self.kind, self.node, &mut self.found);
         place_all(&mut self.found, Some(self.node), &self.locator);
         let stand_in = self.node.key_span("kind");
         for found in &mut self.found[self.of_missing_spec.clone()] {
@@ -238,7 +238,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The object by name only, without anything said about it.
-    pub(super) fn refuse(self) -> Option<DocumentObject> {
+    pub(crate) fn refuse(self) -> Option<DocumentObject> {
         self.slot(None)
     }
 

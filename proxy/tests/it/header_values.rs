@@ -212,6 +212,37 @@ async fn response_operators_have_the_outcome_of_the_request() {
 }
 
 #[tokio::test]
+async fn response_operators_have_the_request_as_it_was_sent() {
+    let origin = Origin::named(Back::H1, "hello");
+    let rule = "\
+- match: [{uri: {prefix: /path}}]
+  rewrite: {uri: /sent, authority: sent.test}
+  headers:
+    request: {set: {x-tag: edited}, remove: [x-gone]}
+    response: {set: {x-seen: '%REQ(x-tag)% %REQ(:path)% %REQ(:authority)%', x-gone: '%REQ(x-gone)%'}}
+  route: [{destination: {host: web.test}}]
+";
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            routes("web", "[\"*\"]", rule),
+            service("web", Back::H1, &[(origin.address, "v1")]),
+        ])
+    });
+    let mut request = get("/path?q=1");
+    for name in ["x-tag", "x-gone"] {
+        let value = HeaderValue::from_static("client");
+        request
+            .headers_mut()
+            .insert(HeaderName::from_static(name), value);
+    }
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    let answer = client.call(request).await;
+    assert_eq!(answer.header("x-seen"), Some("edited /sent?q=1 sent.test"));
+    assert_eq!(answer.header("x-gone"), None);
+}
+
+#[tokio::test]
 async fn operators_in_local_replies_have_no_endpoint() {
     let rule = edited(
         &[],

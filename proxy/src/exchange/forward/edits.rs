@@ -14,7 +14,7 @@ use crate::exchange::select::affinity::HashedHead;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::find_route;
 use crate::exchange::select::target::PickedEndpoint;
-use crate::filter::rewrite::ORIGINAL_PATH;
+use crate::filter::rewrite::{ORIGINAL_HOST, ORIGINAL_PATH};
 use crate::filter::{Redirect, TemplateContext, TlsContext};
 use crate::snapshot::Destination;
 use crate::upstream::{Ends, Protocol};
@@ -88,11 +88,11 @@ pub(in crate::exchange) fn request(
     let Some(rewritten) = filters.authority(destination.position) else {
         return authority;
     };
-    if context.worker.settings.forwarded_host
-        && let Some(asked_for) = authority.or_else(|| parts.headers.get(HOST).cloned())
-        && asked_for != *rewritten
-    {
-        parts.headers.append(X_FORWARDED_HOST, asked_for);
+    if let Some(asked_for) = authority.or_else(|| parts.headers.get(HOST).cloned()) {
+        if context.worker.settings.forwarded_host && asked_for != *rewritten {
+            parts.headers.append(X_FORWARDED_HOST, asked_for.clone());
+        }
+        parts.headers.insert(ORIGINAL_HOST, asked_for);
     }
     Some(rewritten.clone())
 }
@@ -104,20 +104,21 @@ pub(in crate::exchange) struct RequestSnapshot {
     uri: Uri,
     headers: HeaderMap,
     /// What it became.
-    pub(in crate::exchange) sent: SentRequest,
+    sent: SentRequest,
 }
 
 /// What response edits may speak of of the request that went to the endpoint.
 #[derive(Default)]
-pub(in crate::exchange) struct SentRequest {
+struct SentRequest {
+    authority: Option<HeaderValue>,
     request_id: Option<HeaderValue>,
     protocol: &'static str,
 }
 
 impl SentRequest {
-    /// The request as it goes out.
-    pub(in crate::exchange) fn of(parts: &Parts, protocol: Protocol) -> Self {
+    fn of(parts: &Parts, authority: Option<&HeaderValue>, protocol: Protocol) -> Self {
         Self {
+            authority: authority.cloned(),
             request_id: parts.headers.get(X_REQUEST_ID).cloned(),
             protocol: match protocol {
                 Protocol::Http1 => "HTTP/1.1",
@@ -136,6 +137,18 @@ impl RequestSnapshot {
             headers: request.headers().clone(),
             sent: SentRequest::default(),
         }
+    }
+
+    /// Takes the request as it goes out: after the edits of the route, as in Envoy.
+    pub(in crate::exchange) fn sent(
+        &mut self,
+        parts: &Parts,
+        authority: Option<&HeaderValue>,
+        protocol: Protocol,
+    ) {
+        self.uri = parts.uri.clone();
+        self.headers = parts.headers.clone();
+        self.sent = SentRequest::of(parts, authority, protocol);
     }
 }
 
@@ -208,7 +221,9 @@ impl RequestContext<'_> {
         response: &mut Response<B>,
     ) {
         let host = || kept.headers.get(HOST)?.to_str().ok();
-        let authority = kept.uri.authority().map(Authority::as_str);
+        let sent_to = kept.sent.authority.as_ref();
+        let sent_to = sent_to.and_then(|value| value.to_str().ok());
+        let authority = sent_to.or(kept.uri.authority().map(Authority::as_str));
         let template_context = TemplateContext {
             protocol: kept.version,
             duration: record.started().elapsed(),

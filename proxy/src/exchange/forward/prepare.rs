@@ -7,7 +7,7 @@ use hyper::body::Body;
 use hyper::header::HeaderValue;
 use smallvec::SmallVec;
 
-use super::edits::{self, RequestSnapshot, SentRequest};
+use super::edits::{self, RequestSnapshot};
 use super::mirror;
 use crate::balance::HashKey;
 use crate::error::Kind;
@@ -221,7 +221,7 @@ fn forwarded<'a>(
         authority,
     );
     if let Some(snapshot) = &mut response.snapshot {
-        snapshot.sent = SentRequest::of(&parts, protocol);
+        snapshot.sent(&parts, authority.as_ref(), protocol);
     }
     let bodiless = incoming.is_end_stream();
     let copies = if upgrading {

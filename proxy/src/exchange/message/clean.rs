@@ -144,7 +144,10 @@ fn join(headers: &mut HeaderMap, name: &HeaderName, separator: &[u8]) {
     let mut is_sensitive = first.is_sensitive();
     let mut joined = first.as_bytes().to_vec();
     for line in std::iter::once(second).chain(lines) {
-        joined.extend_from_slice(separator);
+        // as in Envoy, an empty line adds nothing
+        if !joined.is_empty() && !line.is_empty() {
+            joined.extend_from_slice(separator);
+        }
         joined.extend_from_slice(line.as_bytes());
         is_sensitive |= line.is_sensitive();
     }
@@ -244,6 +247,7 @@ fn is_control(name: &HeaderName) -> bool {
         "x-envoy-internal"
             | "x-envoy-external-address"
             | "x-envoy-attempt-count"
+            | "x-envoy-original-host"
             | "x-envoy-original-path"
     )
 }

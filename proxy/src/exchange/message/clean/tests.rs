@@ -209,6 +209,7 @@ fn headers_of_an_external_client_are_replaced() {
         &[
             ("x-envoy-internal", "true"),
             ("x-envoy-max-retries", "9"),
+            ("x-envoy-original-host", "x.test"),
             ("x-envoy-original-path", "/x"),
             ("x-forwarded-proto", "https"),
             ("x-request-id", "mine"),
@@ -218,6 +219,7 @@ fn headers_of_an_external_client_are_replaced() {
     assert!(!headers.contains_key("x-forwarded-client-cert"));
     assert!(!headers.contains_key("x-envoy-internal"));
     assert!(!headers.contains_key("x-envoy-max-retries"));
+    assert!(!headers.contains_key("x-envoy-original-host"));
     assert!(!headers.contains_key("x-envoy-original-path"));
     assert_eq!(headers["x-forwarded-proto"], "http");
     assert_eq!(headers["x-envoy-external-address"], "203.0.113.9");

@@ -35,7 +35,7 @@ def one_cookie(name, a, b, pair):
 
 def plain(values):
     """The lines of a header as one value, without the semicolon that istiod ends names of clusters with."""
-    return re.sub(r"(outbound[^;, ]*);", r"\1", ",".join(values or []))
+    return re.sub(r"(outbound[^;, ]*);", r"\1", ",".join(value for value in values or [] if value))
 
 
 def preflight(pair):
@@ -100,11 +100,20 @@ REASONS = [
      lambda name, a, b, pair: name == "response header location" and a and b and default_port(pair)
      and re.sub(r":\d+/", "/", a[0]) == re.sub(r":\d+/", "/", b[0])),
     ("to be decided: a destination that a wildcard of a ServiceEntry covers is served, where Istio has no cluster",
-     lambda name, a, b, pair: name in ("status", "endpoint") and covered(pair)),
+     lambda name, a, b, pair: covered(pair) and (name in ("status", "endpoint") or pair.istio["status"] == "503" and (
+         name == "body" or name.startswith("response header content-")))),
     ("8.4: all x-envoy-* request controls of outside clients are removed",
      lambda name, a, b, pair: name == "request header x-envoy-is-timeout-retry" and b is None),
     ("RFC 9110 8.6: no content-length without a body, where the client sent none",
      lambda name, a, b, pair: name == "request header content-length" and a == ["0"] and b is None),
+    ("to be merged: `server: envoy` at a sidecar",
+     lambda name, a, b, pair: name == "response header server" and (a, b) == (["envoy"], ["istio-envoy"])),
+    ("docs/configuration.md: a sidecar, too, removes x-envoy-* headers that only a proxy may set",
+     lambda name, a, b, pair: name in ("request header x-envoy-decorator-operation", "request header x-envoy-original-path",
+                                       "request header x-envoy-external-address")
+     and b is None and pair.request.header(name.split(" ")[-1])),
+    ("8.2: a rule without a name has the name of its match, without a dot",
+     lambda name, a, b, pair: "header" in name and a and b and re.sub(r"(^|,)\.(?=m\d)", r"\1", plain(a)) == plain(b)),
     ("to be merged: server, content type and body of a malformed request", malformed),
 ]
 

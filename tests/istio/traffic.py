@@ -281,7 +281,7 @@ def compare(request, repeats=100):
             side.setdefault(key(result), []).append(result)
         if istio.keys() == strait.keys():
             return first(istio), None
-        if i == 4 and len(istio) == 1 and len(strait) == 1:
+        if i == 11 and len(istio) == 1 and len(strait) == 1:
             break
     rare = 2 if repeats > 50 and len(istio) + len(strait) > 2 else 0
     left = [found[0] for k, found in istio.items() if k not in strait and len(found) > rare]

@@ -47,12 +47,6 @@ def default_port(pair):
     return any(rule.get("redirect", {}).get("port") in (80, 443) for rule in rules)
 
 
-def drawn(pair):
-    """Whether the resources have a rule with a fault and several destinations."""
-    rules = [rule for r in pair.resources if r["kind"] == "VirtualService" for rule in r["spec"]["http"]]
-    return any("fault" in rule and len(rule.get("route", [])) > 1 for rule in rules)
-
-
 def covered(pair):
     """Whether a destination has a name that only a wildcard of a ServiceEntry covers."""
     rules = [rule for r in pair.resources if r["kind"] == "VirtualService" for rule in r["spec"]["http"]]
@@ -94,11 +88,13 @@ REASONS = [
     ("2.11: a response to a preflight says what 2.11 lists, and credentials only to an allowed origin",
      lambda name, a, b, pair: preflight(pair) and b is None
      and name in ("response header access-control-expose-headers", "response header access-control-allow-credentials")),
-    ("2.4: a fault comes before the choice of a destination, and so without the header edits of one",
-     lambda name, a, b, pair: name.startswith("response header") and pair.istio.get("body") == "fault filter abort" and drawn(pair)),
+    ("2.4: a fault comes before the choice of a destination: no header edits and no name of one",
+     lambda name, a, b, pair: name.startswith("response header") and pair.istio.get("body") == "fault filter abort"),
     ("D28: an explicit default port in a redirect takes the port away",
      lambda name, a, b, pair: name == "response header location" and a and b and default_port(pair)
      and re.sub(r":\d+/", "/", a[0]) == re.sub(r":\d+/", "/", b[0])),
+    ("2.7: the port of a redirect replaces that of its authority, where Istio writes both",
+     lambda name, a, b, pair: name == "response header location" and a and b and re.sub(r":\d+:", ":", a[0]) == b[0]),
     ("to be decided: a destination that a wildcard of a ServiceEntry covers is served, where Istio has no cluster",
      lambda name, a, b, pair: covered(pair) and (name in ("status", "endpoint") or pair.istio["status"] == "503" and (
          name == "body" or name.startswith("response header content-")))),

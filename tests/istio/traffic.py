@@ -242,11 +242,13 @@ def header_aspects(side, a, b):
 
 
 def neutral(values):
-    """Values without what has to differ: addresses of the two sides, and generated cookies, which depend on the client's port."""
+    """Values without what has to differ: addresses of the two sides, generated cookies, which depend on the
+    client's port, and the semicolon that istiod ends names of clusters with."""
     if values is None:
         return None
     values = [value.replace(ISTIO, "PROXY").replace(STRAIT, "PROXY") for value in values]
-    return [re.sub('^user="[0-9a-f]+"', 'user="GENERATED"', value) for value in values]
+    values = [re.sub('^user="[0-9a-f]+"', 'user="GENERATED"', value) for value in values]
+    return [re.sub("(outbound[|][^;, ]*);", r"\1", value) for value in values]
 
 
 def brief(result):

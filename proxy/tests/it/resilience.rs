@@ -266,6 +266,27 @@ fn retry_leaves_the_hashed_endpoint_and_later_requests_return_to_it() {
     }
 }
 
+/// Istio counts the hash of a rule's only destination, and none of several.
+#[test]
+fn retry_avoids_the_hashed_endpoint_by_default_if_a_rule_has_several_destinations() {
+    let names = ["one", "two", "three"];
+    let all = names.map(Moody::new);
+    let endpoints: Vec<(&Moody, &str)> = all.iter().map(|moody| (moody, "")).collect();
+    let policy = "{loadBalancer: {consistentHash: {httpHeaderName: x-user}}}";
+    let retries = "retries: {attempts: 2, retryOn: 5xx}";
+    let split = "route: [{destination: {host: a.test}, weight: 1}, {destination: {host: a.test}, weight: 1}]";
+    let several = format!("{retries}, {split}}}\n- {{name: unused");
+    for (rule, expected) in [(retries, 500), (&several, 200)] {
+        let proxy = start(&endpoints, policy, rule);
+        let mut client = Raw::connect(proxy.edge);
+        let (_, home) = ask(&mut client, "x-user: ann\r\n");
+        let owner = names.iter().position(|name| *name == home).unwrap();
+        all[owner].is(Mood::Fails);
+        assert_eq!(ask(&mut client, "x-user: ann\r\n").0, expected, "{rule}");
+        all[owner].is(Mood::Answers);
+    }
+}
+
 #[test]
 fn other_region_takes_over_during_an_outage_only() {
     let [near, also, far] = ["near", "also", "far"].map(Moody::new);

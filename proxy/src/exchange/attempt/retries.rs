@@ -102,15 +102,17 @@ fn next(
 ) -> Option<Retry> {
     let policy = forwarded.policy(context)?;
     let picked = &forwarded.picked;
+    let split = context.found.route().split.as_ref();
+    let is_split = split.is_some_and(|split| split.entries().nth(1).is_some());
+    // a hash leads to the same endpoint again; that of a federated service may be in a cluster that is gone, and that of a
+    // rule with several destinations does not count, as in Istio
+    let is_hashed = picked.cluster().hash_key().is_some() && !picked.is_member() && !is_split;
     (number <= policy.attempts).then(|| Retry {
         pause: context
             .worker
             .random(|rng| policy.back_off.draw(number, rng)),
         choice: RetryChoice {
-            // a hash leads to the same endpoint again; that of a federated service may be in a cluster that is gone
-            avoid_tried: policy
-                .avoid_tried
-                .unwrap_or(picked.cluster().hash_key().is_none() || picked.is_member()),
+            avoid_tried: policy.avoid_tried.unwrap_or(!is_hashed),
             avoid_priorities: policy.avoid_priorities,
         },
     })

@@ -91,6 +91,9 @@ REASONS = [
     ("D28: an explicit default port in a redirect takes the port away",
      lambda name, a, b, pair: name == "response header location" and a and b and default_port(pair)
      and re.sub(r":\d+/", "/", a[0]) == re.sub(r":\d+/", "/", b[0])),
+    ("3.3: unequal weights are drawn, where Envoy takes turns: the attempts that a dead endpoint costs differ",
+     lambda name, a, b, pair: name == "request header x-envoy-attempt-count" and any(
+         "weight" in e for r in pair.resources if r["kind"] == "ServiceEntry" for e in r["spec"].get("endpoints", []))),
     ("2.7: the port of a redirect replaces that of its authority, where Istio writes both",
      lambda name, a, b, pair: name == "response header location" and a and b and re.sub(r":\d+:", ":", a[0]) == b[0]),
     ("to be decided: a destination that a wildcard of a ServiceEntry covers is served, where Istio has no cluster",

@@ -88,8 +88,8 @@ impl PodGate {
     }
 
     /// A pod is known, which has been reported.
-    pub(super) fn pod(&mut self, object: &DynamicObject) -> Released {
-        let key = self.share(&key_of(object));
+    pub(super) fn pod(&mut self, document: &Document) -> Released {
+        let key = self.share(&key_of(document));
         self.gone.remove(&key);
         let was_awaited = self.awaited.remove(&key).is_some();
         self.known.insert(Arc::clone(&key));
@@ -101,14 +101,7 @@ impl PodGate {
 
     /// A pod is gone. Returns whether that may take effect.
     pub(super) fn pod_gone(&mut self, document: &Document) -> bool {
-        // `.../NAMESPACE/pods/NAME`
-        let mut parts = document.rsplit('/');
-        let (name, namespace) = (parts.next(), parts.nth(1));
-        let key = &*format!(
-            "{}/{}",
-            namespace.unwrap_or_default(),
-            name.unwrap_or_default()
-        );
+        let key = &*key_of(document);
         self.known.remove(key);
         let Some((key, _)) = self.named.get_key_value(key) else {
             return true;
@@ -234,10 +227,11 @@ impl PodGate {
     }
 }
 
-/// Namespace and name of a pod.
-fn key_of(object: &DynamicObject) -> String {
-    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    let name = object.metadata.name.as_deref().unwrap_or_default();
+/// Namespace and name of the pod of a document, `.../NAMESPACE/pods/NAME`.
+fn key_of(document: &str) -> String {
+    let mut parts = document.rsplit('/');
+    let (name, namespace) = (parts.next(), parts.nth(1));
+    let (name, namespace) = (name.unwrap_or_default(), namespace.unwrap_or_default());
     format!("{namespace}/{name}")
 }
 

@@ -34,10 +34,6 @@ fn object(name: &str, data: Value) -> DynamicObject {
     serde_json::from_value(all).unwrap()
 }
 
-fn pod(number: u8) -> DynamicObject {
-    object(&format!("p{number}"), json!({}))
-}
-
 fn document(pod: u8) -> Document {
     format!("kubernetes://east/prod/pods/p{pod}").into()
 }
@@ -70,11 +66,11 @@ fn released(released: &Released) -> Vec<Vec<u8>> {
 fn endpoint_waits_for_its_pod_and_its_neighbors_do_not() {
     let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
     gate.listed(None);
-    gate.pod(&pod(1));
+    gate.pod(&document(1));
     let first = gate.slice(&"s".into(), slice(&[1, 2]), &slices(), now);
     assert_eq!(released(&first), [[1]]);
     assert_eq!(gate.deadline(), Some(now + WAIT));
-    assert_eq!(released(&gate.pod(&pod(2))), [[1, 2]]);
+    assert_eq!(released(&gate.pod(&document(2))), [[1, 2]]);
     assert_eq!(gate.deadline(), None);
 }
 
@@ -90,7 +86,7 @@ fn endpoint_is_used_without_its_pod_after_the_wait() {
     let expired = gate.expire(now + WAIT);
     assert_eq!(released(&expired), [[1]]);
     assert_eq!(*expired.missing, ["prod/p1".into()]);
-    assert_eq!(released(&gate.pod(&pod(1))), [[1]]);
+    assert_eq!(released(&gate.pod(&document(1))), [[1]]);
     assert_eq!(released(&gate.expire(now + WAIT * 2)), [[1, 2]]);
 }
 
@@ -120,19 +116,19 @@ fn endpoint_waits_only_where_pods_of_its_namespace_are_listed() {
 fn new_endpoint_waits_for_the_successor_of_a_pod_that_is_gone() {
     let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
     gate.listed(None);
-    gate.pod(&pod(1));
+    gate.pod(&document(1));
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
     assert!(!gate.pod_gone(&document(1)));
     let other = gate.slice(&"t".into(), slice(&[1]), &slices(), now);
     assert_eq!(released(&other), vec![Vec::<u8>::new()]);
-    assert_eq!(released(&gate.pod(&pod(1))), [[1]]);
+    assert_eq!(released(&gate.pod(&document(1))), [[1]]);
 }
 
 #[test]
 fn pod_that_is_gone_stays_until_its_slice_drops_it() {
     let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
     gate.listed(None);
-    gate.pod(&pod(1));
+    gate.pod(&document(1));
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
     assert!(!gate.pod_gone(&document(1)));
     let same = gate.slice(&"s".into(), slice(&[1]), &slices(), now);
@@ -146,10 +142,10 @@ fn pod_that_is_gone_stays_until_its_slice_drops_it() {
 fn pod_that_comes_back_does_not_go() {
     let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
     gate.listed(None);
-    gate.pod(&pod(1));
+    gate.pod(&document(1));
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
     assert!(!gate.pod_gone(&document(1)));
-    gate.pod(&pod(1));
+    gate.pod(&document(1));
     assert!(gate.slice_gone(&"s".into()).gone.is_empty());
 }
 
@@ -192,7 +188,7 @@ proptest! {
                 Step::Pod(number) => {
                     pods.insert(*number);
                     in_effect.insert(*number);
-                    gate.pod(&pod(*number))
+                    gate.pod(&document(*number))
                 }
                 Step::PodGone(number) => {
                     if pods.remove(number) && gate.pod_gone(&document(*number)) {

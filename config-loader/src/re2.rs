@@ -1,21 +1,27 @@
-//! Regular expressions as users write them: in the syntax of RE2, which Envoy uses and Istio checks. Uses the crate
-//! `regex` only.
+//! Regular expressions as users write them: in the syntax of RE2, which Envoy uses and Istio checks. Uses the crates
+//! `regex` and `regex-syntax` only.
+//!
+//! Values are bytes, and so are expressions: like Envoy's, each byte is one character of Latin-1, whether it is part of
+//! UTF-8 or not. `.` matches the byte 0xFF, and two of them match `é`; `[é]` matches one of its two bytes.
 //!
 //! [`translate`] parses RE2's syntax and writes the same expression in that of the crate `regex`, with nothing left
 //! that the two read differently: classes are spelled out, literals are escaped, flags are resolved, and names of
 //! groups are left out. What RE2 refuses is refused. [`whole`] and [`part`] are the only ways by which a user's
 //! expression is compiled.
 //!
-//! What stays different: on text that is not UTF-8, RE2 takes some overlong encodings for characters; and a script or a
-//! category has the characters of the Unicode version of each library.
+//! What stays different: a script or a category has the characters of the Unicode version of each library.
 
+mod bytes;
 mod class;
 mod escape;
 mod groups;
 mod pieces;
 mod text;
 
+use std::fmt::Display;
+
 use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
 
 use pieces::{Frame, Piece, Repeat};
 use text::{Flags, Text};
@@ -50,26 +56,44 @@ pub fn part(source: &str) -> Result<Regex, String> {
 }
 
 fn compile(translated: &str) -> Result<Regex, String> {
-    let mut builder = RegexBuilder::new(translated);
+    let mut parser = ParserBuilder::new();
+    let parser = parser.utf8(false).nest_limit(NEST_LIMIT);
+    let of_characters = parser.build().parse(translated).map_err(last_line)?;
+    let of_bytes = bytes::of(of_characters).to_string();
+    let mut builder = RegexBuilder::new(&of_bytes);
     builder
         .size_limit(COMPILED_BYTES_MAX)
         .nest_limit(NEST_LIMIT);
     builder.build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "it compiles to more than 1 MiB".to_owned(),
-        // The last line says what is wrong; those above it draw the expression.
-        error => {
-            let text = error.to_string();
-            let line = text.lines().last().unwrap_or("").trim();
-            line.strip_prefix("error: ").unwrap_or(line).to_owned()
-        }
+        error => last_line(error),
     })
 }
 
-/// Writes an expression of RE2 in the syntax of the crate `regex`, for values that are bytes.
+/// The last line of an error says what is wrong; those above it draw the expression.
+fn last_line(error: impl Display) -> String {
+    let text = error.to_string();
+    let line = text.lines().last().unwrap_or("").trim();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+/// Writes an expression of RE2 in the syntax of the crate `regex`, for values of which each byte is a character.
 ///
 /// # Errors
 /// What RE2 would refuse, in a line.
 pub fn translate(source: &str) -> Result<String, String> {
+    let latin1: String = source.bytes().map(char::from).collect();
+    parse(&latin1).map_err(|reason| {
+        // What it quotes is as it was written.
+        let bytes: Vec<u8> = reason
+            .chars()
+            .filter_map(|c| u8::try_from(c).ok())
+            .collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+fn parse(source: &str) -> Result<String, String> {
     let mut parser = Parser {
         text: Text::new(source),
         flags: Flags::default(),
@@ -186,7 +210,7 @@ impl Parser<'_> {
             _ => {
                 let piece = match escape::group(&mut self.text)? {
                     Some(group) => Piece::class(group, fold),
-                    None => Piece::code(escape::character(&mut self.text)?, fold),
+                    None => Piece::literal(escape::character(&mut self.text)?, fold),
                 };
                 self.push(piece);
                 return Ok(());

@@ -2,12 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::escape::{self, CODE_MAX};
+use super::escape;
 use super::groups;
 use super::text::Text;
-
-/// Halves of surrogate pairs, which are no characters.
-const SURROGATES: (u32, u32) = (0xd800, 0xdfff);
 
 /// Parses a class whose `[` was taken, and writes it with nothing in it that has a meaning beyond a range of characters.
 pub(super) fn bracket(text: &mut Text<'_>) -> Result<String, String> {
@@ -15,7 +12,7 @@ pub(super) fn bracket(text: &mut Text<'_>) -> Result<String, String> {
     if text.eat('^') {
         class.push('^');
     }
-    let (start, mut is_first) = (class.len(), true);
+    let mut is_first = true;
     loop {
         match text.peek() {
             None => {
@@ -44,10 +41,6 @@ pub(super) fn bracket(text: &mut Text<'_>) -> Result<String, String> {
             }
         }
         range(text, &mut class)?;
-    }
-    if class.len() == start {
-        // Nothing but halves of surrogate pairs.
-        class.push_str(NOTHING);
     }
     class.push(']');
     Ok(class)
@@ -89,37 +82,27 @@ fn range(text: &mut Text<'_>, class: &mut String) -> Result<(), String> {
         let written = text.since(start);
         return Err(format!("the range `{written}` ends before it begins"));
     }
-    // Without what lies between, which is no character.
-    let (first, last) = SURROGATES;
-    for (low, high) in [
-        (low, high.min(first - 1)),
-        (low.max(last + 1), high.min(CODE_MAX)),
-    ] {
-        if low > high {
-            continue;
-        }
-        write_end(low, class);
-        if low < high {
-            class.push('-');
-            write_end(high, class);
-        }
+    write_end(low, class);
+    if low < high {
+        class.push('-');
+        write_end(high, class);
     }
     Ok(())
 }
 
-fn character(text: &mut Text<'_>) -> Result<u32, String> {
+fn character(text: &mut Text<'_>) -> Result<char, String> {
     match text.next() {
         Some((_, '\\')) => escape::character(text),
-        Some((_, c)) => Ok(c.into()),
+        Some((_, c)) => Ok(c),
         None => Err("`[` is not closed".to_owned()),
     }
 }
 
 /// Writes one end of a range.
-fn write_end(code: u32, class: &mut String) {
-    match char::from_u32(code) {
-        Some(c) if c.is_ascii_alphanumeric() => class.push(c),
+fn write_end(c: char, class: &mut String) {
+    match c.is_ascii_alphanumeric() {
+        true => class.push(c),
         // Writing to a string cannot fail.
-        _ => _ = write!(class, r"\x{{{code:X}}}"),
+        false => _ = write!(class, r"\x{{{:X}}}", u32::from(c)),
     }
 }

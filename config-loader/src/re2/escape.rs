@@ -3,9 +3,6 @@
 use super::groups;
 use super::text::Text;
 
-/// Largest code point.
-pub(super) const CODE_MAX: u32 = 0x10_ffff;
-
 /// Parses the name of a group of characters after a backslash, such as `d` or `p{L}`, and writes it as a class. None if
 /// there is no such name.
 pub(super) fn group(text: &mut Text<'_>) -> Result<Option<String>, String> {
@@ -41,8 +38,8 @@ pub(super) fn group(text: &mut Text<'_>) -> Result<Option<String>, String> {
     }
 }
 
-/// Parses a character after a backslash and returns its code point.
-pub(super) fn character(text: &mut Text<'_>) -> Result<u32, String> {
+/// Parses a character after a backslash. Its number is at most 0xFF: a character is a byte.
+pub(super) fn character(text: &mut Text<'_>) -> Result<char, String> {
     let start = text.at();
     let Some((_, c)) = text.next() else {
         return Err(
@@ -50,20 +47,28 @@ pub(super) fn character(text: &mut Text<'_>) -> Result<u32, String> {
         );
     };
     let code = match c {
-        'a' => Some(0x07),
-        'f' => Some(0x0c),
-        'n' => Some(0x0a),
-        'r' => Some(0x0d),
-        't' => Some(0x09),
-        'v' => Some(0x0b),
+        'a' => Some('\x07'),
+        'f' => Some('\x0c'),
+        'n' => Some('\n'),
+        'r' => Some('\r'),
+        't' => Some('\t'),
+        'v' => Some('\x0b'),
         // One digit that is not 0 would be a back-reference.
         '1'..='7' if !text.peek().is_some_and(|c| c.is_digit(8)) => None,
-        '0'..='7' => Some(octal(c, text)),
+        '0'..='7' => octal(c, text),
         'x' => hexadecimal(text),
-        c if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(c.into()),
+        c if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(c),
         _ => None,
     };
     code.ok_or_else(|| {
+        // a character of several bytes is quoted as a whole
+        while c >= '\u{c0}'
+            && text
+                .peek()
+                .is_some_and(|c| ('\u{80}'..'\u{c0}').contains(&c))
+        {
+            text.next();
+        }
         let written = text.since(start);
         match c {
             '1'..='9' => format!("RE2 has no back-references such as `\\{written}`"),
@@ -75,7 +80,7 @@ pub(super) fn character(text: &mut Text<'_>) -> Result<u32, String> {
 }
 
 /// Up to three digits.
-fn octal(first: char, text: &mut Text<'_>) -> u32 {
+fn octal(first: char, text: &mut Text<'_>) -> Option<char> {
     let mut code = first.to_digit(8).unwrap_or(0);
     for _ in 0..2 {
         let Some(digit) = text.peek().and_then(|c| c.to_digit(8)) else {
@@ -84,21 +89,24 @@ fn octal(first: char, text: &mut Text<'_>) -> u32 {
         code = code * 8 + digit;
         text.next();
     }
-    code
+    byte(code)
+}
+
+/// The character of a byte.
+fn byte(code: u32) -> Option<char> {
+    u8::try_from(code).ok().map(char::from)
 }
 
 /// `41` or `{41}`.
-fn hexadecimal(text: &mut Text<'_>) -> Option<u32> {
+fn hexadecimal(text: &mut Text<'_>) -> Option<char> {
     let digit = |text: &mut Text<'_>| text.next().and_then(|(_, c)| c.to_digit(16));
     if !text.eat('{') {
-        return Some(digit(text)? * 16 + digit(text)?);
+        return byte(digit(text)? * 16 + digit(text)?);
     }
     let mut code = digit(text)?;
     while !text.eat('}') {
         code = code * 16 + digit(text)?;
-        if code > CODE_MAX {
-            return None;
-        }
+        byte(code)?;
     }
-    Some(code)
+    byte(code)
 }

@@ -80,18 +80,6 @@ impl Piece {
         let text = regex::escape(c.encode_utf8(&mut [0; 4]));
         Piece::class(text, fold && (c.is_alphabetic() || !c.is_ascii()))
     }
-
-    /// A code point that was written as a number. A half of a surrogate pair is no character, but RE2 matches its
-    /// bytes.
-    pub(super) fn code(code: u32, fold: bool) -> Piece {
-        match char::from_u32(code) {
-            Some(c) => Piece::literal(c, fold),
-            None => {
-                let (high, low) = (0x80 | (code >> 6) & 0x3f, 0x80 | code & 0x3f);
-                Piece::of(&format!(r"(?-u:\xED\x{high:02X}\x{low:02X})"))
-            }
-        }
-    }
 }
 
 /// A group that is open.

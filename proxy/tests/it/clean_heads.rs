@@ -36,6 +36,23 @@ fn status(proxy: &Proxy, lines: &str) -> u16 {
     Raw::connect(proxy.edge).send(request).reply().status
 }
 
+#[test]
+fn expressions_match_bytes_that_are_no_utf8() {
+    let proxy = ruled(&[
+        "withoutHeaders: {x-a: {regex: '.+'}}",
+        "headers: {x-a: {regex: 'v.'}}",
+        "headers: {x-a: {regex: 'v..'}}",
+    ]);
+    let status = |value: &[u8]| {
+        let request = [b"GET / HTTP/1.1\r\nhost: a\r\nx-a: ", value, b"\r\n\r\n"].concat();
+        Raw::connect(proxy.edge).send(request).reply().status
+    };
+    assert_eq!(status(b""), 201);
+    assert_eq!(status(b"\xff"), NOTHING);
+    assert_eq!(status(b"v\xff"), 202);
+    assert_eq!(status("vé".as_bytes()), 203);
+}
+
 /// The same by HTTP/2, which explanations are compared with as well.
 async fn by_http2(proxy: &Proxy, uri: &str, headers: &[(&str, &str)]) -> u16 {
     let mut request = Request::get(uri);

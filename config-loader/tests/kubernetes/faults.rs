@@ -166,6 +166,6 @@ async fn definition_is_deleted_and_installed_again() {
     .await;
     cluster.create(&service).await;
     followed.until_says("across").await;
-    followed.until_not_found("SRC009").await;
+    followed.until_not_found("is not served any more").await;
     nothing_vanished(&followed, since);
 }

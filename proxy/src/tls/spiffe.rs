@@ -58,11 +58,13 @@ pub fn trust_domain(uri: &str) -> Option<&str> {
 
 /// Whether a certificate has a SPIFFE id of one of these trust domains.
 pub fn is_of_trust_domain(facts: &Facts, trust_domains: &[Arc<str>]) -> bool {
-    let mut domains = facts
-        .names
-        .iter()
-        .filter_map(Name::uri)
-        .filter_map(trust_domain);
+    let mut domains = facts.names.iter().filter_map(Name::uri).filter_map(|uri| {
+        let domain = trust_domain(uri)?;
+        // an id of the trust domain itself is no workload's
+        uri[SCHEME.len() + domain.len()..]
+            .starts_with('/')
+            .then_some(domain)
+    });
     domains.any(|domain| trust_domains.iter().any(|known| **known == *domain))
 }
 
@@ -203,14 +205,8 @@ mod tests {
         assert_eq!(equal_names(&given, &["new", "old"]), equal);
     }
 
-    #[test]
-    fn certificate_must_be_for_the_workload() {
-        let workload = |account: Option<&str>| Workload {
-            trust_domains: vec!["td".into(), "old".into()],
-            namespace: "shop".into(),
-            service_account: account.map(Into::into),
-        };
-        let facts = |names: &[&str]| Facts {
+    fn facts(names: &[&str]) -> Facts {
+        Facts {
             names: names.iter().map(|name| Name::Uri((*name).into())).collect(),
             serial: "".into(),
             subject: "".into(),
@@ -218,6 +214,24 @@ mod tests {
             not_before: 0,
             not_after: 0,
             is_signed_with_sha1: false,
+        }
+    }
+
+    #[test]
+    fn trust_domain_alone_is_no_identity_of_it() {
+        let is_of = |name: &str| is_of_trust_domain(&facts(&[name]), &["td".into(), "old".into()]);
+        assert!(is_of("spiffe://td/ns/a/sa/b") && is_of("spiffe://old/workload"));
+        for name in ["spiffe://td", "spiffe://td.evil/ns/a/sa/b", "https://td/a"] {
+            assert!(!is_of(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn certificate_must_be_for_the_workload() {
+        let workload = |account: Option<&str>| Workload {
+            trust_domains: vec!["td".into(), "old".into()],
+            namespace: "shop".into(),
+            service_account: account.map(Into::into),
         };
         let check = |account, names: &[&str]| workload(account).check(&facts(names), "c.pem");
         assert_eq!(check(None, &["spiffe://td/ns/shop/sa/cart"]), Ok(()));

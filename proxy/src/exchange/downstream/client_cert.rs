@@ -41,7 +41,9 @@ pub fn element(by: Option<&str>, peer: &PeerCertificate) -> Option<HeaderValue> 
             push_quoted(&mut out, key, pem);
         }
     }
-    push_quoted(&mut out, "Subject", &peer.subject);
+    // RFC 2253 has escaped its quotes already.
+    begin(&mut out, "Subject");
+    out.extend(["\"", &peer.subject, "\""]);
     if peer.uris.is_empty() {
         push(&mut out, "URI", "");
     }
@@ -67,7 +69,7 @@ fn push_quoted(out: &mut String, key: &str, value: &str) {
     begin(out, key);
     out.push('"');
     for character in value.chars() {
-        if character == '"' {
+        if matches!(character, '"' | '\\') {
             out.push('\\');
         }
         out.push(character);
@@ -123,13 +125,14 @@ mod tests {
     #[test]
     fn value_that_would_end_early_is_quoted() {
         let peer = PeerCertificate {
-            subject: "CN=a \"b\" c".to_owned(),
-            uris: vec!["urn:a;b=c".to_owned()],
+            // as RFC 2253 writes a name with quotes and a backslash at its end
+            subject: r#"CN=a \"b\"\\"#.to_owned(),
+            uris: vec!["urn:a;b=c".to_owned(), r#"urn:\";DNS=x"#.to_owned()],
             ..PeerCertificate::default()
         };
         assert_eq!(
             text(None, &peer),
-            "Subject=\"CN=a \\\"b\\\" c\";URI=\"urn:a;b=c\""
+            r#"Subject="CN=a \"b\"\\";URI="urn:a;b=c";URI="urn:\\\";DNS=x""#
         );
     }
 

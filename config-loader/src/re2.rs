@@ -16,14 +16,17 @@ mod class;
 mod escape;
 mod groups;
 mod pieces;
+mod shared;
 mod text;
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
 
 use pieces::{Frame, Piece, Repeat};
+use shared::shared;
 use text::{Flags, Text};
 
 /// How many bytes an expression may compile to. Half of what the crate `regex` allows by default.
@@ -38,13 +41,16 @@ const NEST_LIMIT: u32 = 1_000;
 /// How often something may be repeated, repetitions of repetitions multiplied.
 const REPEAT_MAX: u32 = 1_000;
 
-/// Compiles an expression that has to match the whole of a value, as Envoy matches paths, headers and the like.
+/// Compiles an expression that has to match the whole of a value, as Envoy matches paths, headers and the like. It is
+/// shared with the others of the same source.
 ///
 /// # Errors
 /// What is wrong with it, in a line.
-pub fn whole(source: &str) -> Result<Regex, String> {
-    let translated = translate(source)?;
-    compile(&format!(r"\A(?:{translated})\z"))
+pub fn whole(source: &str) -> Result<Arc<Regex>, String> {
+    shared(source, || {
+        let translated = translate(source)?;
+        compile(&format!(r"\A(?:{translated})\z"))
+    })
 }
 
 /// Compiles an expression that may match any part of a value, as Envoy rewrites paths.

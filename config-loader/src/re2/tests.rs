@@ -126,6 +126,16 @@ fn syntax_that_re2_rejects_is_rejected_with_a_reason() {
 }
 
 #[test]
+fn equal_expressions_are_compiled_once_while_one_is_in_use() {
+    let first = whole("/once/.*").unwrap();
+    assert!(Arc::ptr_eq(&first, &whole("/once/.*").unwrap()));
+    assert!(whole("/once/(").is_err());
+    let gone = Arc::downgrade(&first);
+    drop(first);
+    assert!(gone.upgrade().is_none(), "nothing else keeps it");
+}
+
+#[test]
 fn groups_keep_their_numbers() {
     for (source, count) in [
         ("(?P<a>x)(?:y)(z)", 3),

@@ -170,7 +170,7 @@ fn pattern(source: &str, path: &str) -> Result<Pattern, String> {
     match compiled {
         Ok(regex) => Ok(Pattern {
             source: source.into(),
-            regex: Arc::new(regex),
+            regex,
         }),
         Err(problem) => Err(format!(
             "`{path}` is no regular expression of RE2: {problem}"

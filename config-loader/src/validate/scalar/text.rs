@@ -221,7 +221,7 @@ pub fn regex(
         return None;
     }
     let problem = match re2::whole(text) {
-        Ok(regex) => return Some(Arc::new(regex)),
+        Ok(regex) => return Some(regex),
         Err(problem) => problem,
     };
     let found = check.error(

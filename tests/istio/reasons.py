@@ -54,6 +54,15 @@ def covered(pair):
     return any(host.startswith("q.wild-") for host in hosts)
 
 
+def of_unknown_subset(pair):
+    """Whether a destination has a subset that no DestinationRule of its host has."""
+    known = {(r["spec"]["host"], s["name"]) for r in pair.resources if r["kind"] == "DestinationRule"
+             for s in r["spec"].get("subsets", [])}
+    rules = [rule for r in pair.resources if r["kind"] == "VirtualService" for rule in r["spec"]["http"]]
+    named = [route["destination"] for rule in rules for route in rule.get("route", [])]
+    return any("subset" in one and (one["host"], one["subset"]) not in known for one in named)
+
+
 def closes(name, a, b, pair):
     asked = pair.request.header("proxy-connection") == "close"
     return name == "response header connection" and b is None and (pair.request.body or asked)
@@ -103,15 +112,15 @@ REASONS = [
      lambda name, a, b, pair: name == "request header x-envoy-is-timeout-retry" and b is None),
     ("RFC 9110 8.6: no content-length without a body, where the client sent none",
      lambda name, a, b, pair: name == "request header content-length" and a == ["0"] and b is None),
-    ("to be merged: `server: envoy` at a sidecar",
-     lambda name, a, b, pair: name == "response header server" and (a, b) == (["envoy"], ["istio-envoy"])),
     ("docs/configuration.md: a sidecar, too, removes x-envoy-* headers that only a proxy may set",
      lambda name, a, b, pair: name in ("request header x-envoy-decorator-operation", "request header x-envoy-original-path",
                                        "request header x-envoy-external-address")
      and b is None and pair.request.header(name.split(" ")[-1])),
     ("8.2: a rule without a name has the name of its match, without a dot",
      lambda name, a, b, pair: "header" in name and a and b and re.sub(r"(^|,)\.(?=m\d)", r"\1", plain(a)) == plain(b)),
-    ("to be merged: server, content type and body of a malformed request", malformed),
+    ("to be decided: server, content type and body of a malformed request that a rule's code refuses", malformed),
+    ("3.5: a destination of an unknown subset has no cluster, and so no session cookie",
+     lambda name, a, b, pair: name == "response header set-cookie" and of_unknown_subset(pair)),
 ]
 
 

@@ -22,9 +22,17 @@ fn root() -> PathBuf {
 
 /// Every document for users, by its path from the root.
 fn pages() -> Vec<String> {
-    let mut pages: Vec<String> = ["README.md", "ARCHITECTURE.md", "benches/README.md"]
-        .map(str::to_owned)
-        .into();
+    let outside = [
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "README.md",
+        "RELEASE.md",
+        "SECURITY.md",
+        "benches/README.md",
+        "fuzz/README.md",
+    ];
+    let mut pages: Vec<String> = outside.map(str::to_owned).into();
     for directory in ["docs", "examples", "deploy"] {
         let Ok(entries) = fs::read_dir(root().join(directory)) else {
             continue;

@@ -168,6 +168,12 @@ const OLDER_GROUPS: [(&str, &str); 2] = [
     ("policy/v1", "policy/v1beta1"),
 ];
 
+/// Lines of manifests that use a field of a pod which an older API server does not have, and the field.
+const NEWER_FIELDS: [(&str, &str); 2] = [
+    ("restartPolicy: Always", "initContainers.restartPolicy"),
+    ("sleep:", "containers.lifecycle.preStop.sleep"),
+];
+
 fn kubectl(kubeconfig: &str, args: &[&str]) -> Output {
     let mut command = Command::new("kubectl");
     command.env("KUBECONFIG", kubeconfig).args(args);
@@ -187,16 +193,18 @@ fn manifests_are_accepted_by_a_kubernetes_api_server() {
     };
     let versions = text(kubectl(&kubeconfig, &["api-versions"]));
     let versions: BTreeSet<&str> = versions.lines().collect();
-    let field = "deployment.spec.template.spec.initContainers.restartPolicy";
-    let has_native_sidecars = kubectl(&kubeconfig, &["explain", field]).status.success();
     for (name, own, kinds) in KUSTOMIZATIONS {
-        if name.starts_with("sidecar-native") && !has_native_sidecars {
-            eprintln!("skipped {name}: the API server is older than native sidecars");
-            continue;
-        }
         let directory = root().join("deploy/kubernetes").join(name);
         let directory = directory.to_str().unwrap();
         let mut manifests = text(kubectl(&kubeconfig, &["kustomize", directory]));
+        let unknown = NEWER_FIELDS.iter().find(|(line, field)| {
+            let explain = ["explain", &format!("deployment.spec.template.spec.{field}")];
+            manifests.contains(line) && !kubectl(&kubeconfig, &explain).status.success()
+        });
+        if let Some((_, field)) = unknown {
+            eprintln!("skipped {name}: the API server has no {field}");
+            continue;
+        }
         for (group, older) in OLDER_GROUPS {
             if !versions.contains(group) {
                 let line = |group: &str| format!("apiVersion: {group}\n");

@@ -12,7 +12,7 @@ use proxy::cluster::{
 use proxy::pool::PoolSettings;
 use proxy::provenance::Sources;
 use proxy::registry::{Address, Moment, Registry};
-use proxy::telemetry::{Reporter, RequestLabels, StatsRegistry};
+use proxy::telemetry::{Reporter, RequestLabels, RequestStats, StatsRegistry};
 use proxy::upstream::Protocol;
 
 /// Every balancer, by name.
@@ -57,34 +57,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         destination: Arc::default(),
         service: Arc::default(),
     });
-    let labels = Arc::default();
-    let endpoints: Vec<Endpoint> = of
-        .iter()
-        .enumerate()
-        .map(|(number, (locality, weight))| {
-            let [_, high, middle, low] = (number as u32 + 1).to_be_bytes();
-            let address = Address::Ip(([10, high, middle, low], 80).into());
-            Endpoint {
-                state: registry.endpoint(&state.name, &address),
-                address,
-                alternates: None,
-                weight: *weight,
-                common: Arc::new(Common {
-                    locality: Locality::new(locality.as_str()),
-                    network: Arc::default(),
-                    member: None,
-                    labels: Arc::clone(&labels),
-                    labels_from: LabelSource::default(),
-                    node: None,
-                    hostname: None,
-                    tls: EndpointTls::OfCluster,
-                    hop: None,
-                    scope: Arc::clone(&state.name),
-                    stats: Arc::clone(&stats),
-                }),
-            }
-        })
-        .collect();
+    let endpoints = registered_endpoints(&registry, &state.name, &stats, of);
     let (here, own) = (Locality::new("region/zone-0"), BTreeMap::new());
     let place = |locality| TopologyLabels {
         locality,
@@ -120,6 +93,42 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         fingerprint: 0,
     };
     Cluster::build(parts, Moment(1))
+}
+
+/// Endpoints with these localities and weights, at addresses of their own.
+fn registered_endpoints(
+    registry: &Registry,
+    cluster: &Arc<str>,
+    stats: &Arc<RequestStats>,
+    of: &[(String, u32)],
+) -> Vec<Endpoint> {
+    let labels = Arc::default();
+    of.iter()
+        .enumerate()
+        .map(|(number, (locality, weight))| {
+            let [_, high, middle, low] = (number as u32 + 1).to_be_bytes();
+            let address = Address::Ip(([10, high, middle, low], 80).into());
+            Endpoint {
+                state: registry.endpoint(cluster, &address),
+                address,
+                alternates: None,
+                weight: *weight,
+                common: Arc::new(Common {
+                    locality: Locality::new(locality.as_str()),
+                    network: Arc::default(),
+                    member: None,
+                    labels: Arc::clone(&labels),
+                    labels_from: LabelSource::default(),
+                    node: None,
+                    hostname: None,
+                    tls: EndpointTls::OfCluster,
+                    hop: None,
+                    scope: Arc::clone(cluster),
+                    stats: Arc::clone(stats),
+                }),
+            }
+        })
+        .collect()
 }
 
 /// Records an outcome, and ejects the endpoint if it has failed often enough, as requests do.

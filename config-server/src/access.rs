@@ -8,5 +8,5 @@ pub mod tokens;
 pub mod user;
 
 pub use guard::Guard;
-pub use roles::Role;
-pub use user::{Attributes, User};
+pub use roles::{Attributes, Role};
+pub use user::User;

@@ -24,6 +24,7 @@ pub mod table;
 mod typed;
 pub mod validation;
 pub mod watch;
+mod write;
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::Value;
 
+use crate::access::{Attributes, User};
 use crate::object;
 use crate::status::Failure;
 use crate::store::{Entry, Expected, Revision, Store, Written};
@@ -80,6 +82,35 @@ impl Call {
             _ => "",
         }
     }
+
+    /// Checks that a user may make this call.
+    ///
+    /// # Errors
+    /// 403 if not.
+    pub fn check(&self, user: &User) -> Result<(), Failure> {
+        let target = &self.target;
+        let attributes = Attributes {
+            verb: self.verb(),
+            group: target.resource.group,
+            resource: target.resource.api.plural,
+            subresource: if target.is_status { "status" } else { "" },
+            namespace: target.namespace.as_deref(),
+        };
+        if user.role.allows(&attributes) {
+            return Ok(());
+        }
+        let name = target.name.as_deref().unwrap_or("");
+        // Kubernetes takes the name of a Namespace for the namespace of the request.
+        let namespace = match attributes.namespace {
+            None if target.resource.kind == "Namespace" => target.name.as_deref(),
+            other => other,
+        };
+        let why = user.refusal(&Attributes {
+            namespace,
+            ..attributes
+        });
+        Err(Failure::forbidden(target.resource, name, why))
+    }
 }
 
 /// What a write did, with its answer.
@@ -117,22 +148,6 @@ impl Api {
             store,
             owners: Arc::default(),
             lines: Arc::default(),
-        }
-    }
-
-    /// Carries out a write.
-    ///
-    /// # Errors
-    /// As Kubernetes does.
-    pub async fn change(&self, call: &Call) -> Result<Change, Failure> {
-        let target = &call.target;
-        match (&call.method, &target.name, target.is_status) {
-            (&Method::POST, None, _) => self.create(call).await,
-            (&Method::PUT, Some(name), _) => self.replace(call, name).await,
-            (&Method::PATCH, Some(name), _) => self.patch(call, name).await,
-            (&Method::DELETE, Some(name), false) => self.delete(call, name).await,
-            (&Method::DELETE, None, false) => self.delete_collection(call).await,
-            _ => Err(Failure::method_not_allowed()),
         }
     }
 

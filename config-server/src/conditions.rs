@@ -1,7 +1,7 @@
 //! Writes `status.conditions`: what `strait check` says of the objects of a server, written to them.
 //!
 //! A feed tells of objects (`follow` of this server, `remote` of another one), the `engine` checks them and knows which conditions they should have (`wanted`,
-//! `merge`), and `run` has those written that differ (`writer`). A write that changes nothing is never made, and what is
+//! `merge`), and `run` has those written that differ (`write`, `writer`). A write that changes nothing is never made, and what is
 //! written is no reason to write again: findings do not depend on conditions.
 
 mod engine;
@@ -11,6 +11,7 @@ mod programmed;
 mod remote;
 mod run;
 mod wanted;
+mod write;
 mod writer;
 
 pub use engine::Engine;
@@ -19,7 +20,5 @@ pub(crate) use merge::merged;
 pub use remote::follow_remote;
 pub use run::{Reports, run};
 pub(crate) use wanted::{Wanted, valid};
+pub use write::MANAGER;
 pub use writer::Writer;
-
-/// The field manager of what is written here.
-pub const MANAGER: &str = "strait-control";

@@ -38,8 +38,6 @@ mod fields;
 
 mod object;
 
-mod defaults;
-
 pub mod resources;
 
 pub mod status;

@@ -1,14 +1,17 @@
 //! Objects as JSON: metadata by name, and what the server sets in it.
 
+mod defaults;
+mod metadata;
+
 use bytes::Bytes;
 use rand::RngExt;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use crate::clock;
-use crate::defaults;
 use crate::resources::Resource;
 use crate::store::{Entry, Revision};
+pub use metadata::{ANNOTATION_BYTES_MAX, meta, metadata, metadata_mut};
 
 /// A random UID.
 pub fn new_uid() -> String {
@@ -33,31 +36,6 @@ pub fn random_suffix() -> String {
     let mut rng = rand::rng();
     let letters = (0..5).map(|_| char::from(LETTERS[rng.random_range(0..LETTERS.len())]));
     letters.collect()
-}
-
-/// The metadata; null if there is none.
-pub fn metadata(object: &Value) -> &Value {
-    &object["metadata"]
-}
-
-/// The metadata, made if there is none.
-pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
-    if !object.is_object() {
-        *object = Value::Object(Map::new());
-    }
-    let metadata = &mut object["metadata"];
-    if !metadata.is_object() {
-        *metadata = Value::Object(Map::new());
-    }
-    match metadata {
-        Value::Object(map) => map,
-        _ => unreachable!("made above"),
-    }
-}
-
-/// A text in the metadata; empty if it is absent.
-pub fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
-    metadata(object)[field].as_str().unwrap_or("")
 }
 
 /// Whether the object waits for its finalizers.

@@ -8,6 +8,7 @@ mod changes;
 mod histogram;
 mod report;
 mod sharing;
+mod view;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,75 +16,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use config_loader::proxy_state::{ProxySpec, ProxyStatus};
 use tokio::sync::watch;
 
-use crate::store::{Event, Revision, Store};
+use crate::store::{Event, Store};
 use changes::{Changes, Key};
 pub use histogram::Histogram;
 pub use report::{REPORT_BYTES_MAX, read, to_json};
 pub use sharing::share;
+use view::check_subject;
+pub use view::{NotTaken, PROXIES_MAX, ProxyView, Report, applied};
 use writes::Writes;
 pub use writes::{follows, has_effect};
 
 /// A proxy that is silent for so long is forgotten.
 pub const TTL: Duration = Duration::from_secs(60);
 
-/// The most proxies that are known at once.
-pub const PROXIES_MAX: usize = 10_000;
-
 /// How many events are taken from the history at a time.
 const BATCH: usize = 256;
-
-/// What a proxy says of itself.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name, unique in the namespace.
-    pub name: String,
-    /// Who it is.
-    pub spec: ProxySpec,
-    /// What is in effect there.
-    pub status: ProxyStatus,
-}
-
-/// A proxy as it is known now.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProxyView {
-    /// What it said last.
-    pub report: Report,
-    /// When it was first heard of.
-    pub created: SystemTime,
-    /// When it was last heard of.
-    pub seen: SystemTime,
-    /// The newest revision that it should have.
-    pub newest: Option<Revision>,
-    /// How long the newest change took that it has, from the write to the report.
-    pub last_change: Option<Duration>,
-    /// The user who reports for it; empty if every user may.
-    pub subject: String,
-}
-
-impl ProxyView {
-    /// Checks that a user may report for this proxy, or have it forgotten.
-    ///
-    /// # Errors
-    /// If another user reports for it.
-    pub fn check_subject(&self, subject: Option<&str>) -> Result<(), NotTaken> {
-        check_subject(&self.subject, subject)
-    }
-
-    /// Whether everything that it should have is in effect there.
-    pub fn is_current(&self) -> bool {
-        applied(&self.report) >= self.newest
-    }
-}
-
-/// The revision that is in effect at a proxy, if revisions are numbers.
-pub fn applied(report: &Report) -> Option<Revision> {
-    report.status.revision.as_ref()?.parse().ok()
-}
 
 /// What reports come by: a stream or a connection, whose end is the end of the proxy unless it comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,31 +45,6 @@ pub struct Sender<'a> {
     pub reporter: Option<Reporter>,
     /// The user who may report for this proxy from now on; none for one who may report for every proxy.
     pub subject: Option<&'a str>,
-}
-
-/// Why a report is not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotTaken {
-    /// There are [`PROXIES_MAX`] others.
-    Full,
-    /// Another user, of this name, reports for the proxy.
-    OfAnother(String),
-}
-
-impl std::fmt::Display for NotTaken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            NotTaken::Full => write!(
-                f,
-                "there are {PROXIES_MAX} proxies already; a proxy that does not report for 60 s is forgotten"
-            ),
-            NotTaken::OfAnother(subject) => write!(
-                f,
-                "the user {subject:?} reports for this proxy: use its token, or give each proxy a name of its own; a proxy that \
-                 does not report for 60 s is forgotten"
-            ),
-        }
-    }
 }
 
 /// The proxies of this server.
@@ -362,15 +286,6 @@ impl Proxies {
 
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn check_subject(known: &str, subject: Option<&str>) -> Result<(), NotTaken> {
-    match subject {
-        Some(subject) if !known.is_empty() && known != subject => {
-            Err(NotTaken::OfAnother(known.to_owned()))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -6,52 +6,17 @@
 
 pub mod embedded;
 pub mod etcd;
+mod event;
 pub mod history;
 pub mod pages;
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use event::{Entry, Event, Revision, StoreError};
 pub use history::History;
-
-/// The number of a write. It rises with every write to any key.
-pub type Revision = u64;
-
-/// A key with its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The key.
-    pub key: Arc<str>,
-    /// The write that made the value.
-    pub revision: Revision,
-    /// The value.
-    pub value: Bytes,
-}
-
-/// A change of one key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// The key.
-    pub key: Arc<str>,
-    /// The write.
-    pub revision: Revision,
-    /// The new value; none if the key was deleted.
-    pub value: Option<Bytes>,
-    /// The value before; none if the key was absent.
-    pub previous: Option<Bytes>,
-}
-
-impl Event {
-    /// How many bytes it holds.
-    pub fn size(&self) -> usize {
-        let length = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
-        self.key.len() + length(&self.value) + length(&self.previous)
-    }
-}
 
 /// What a write needs the key to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,39 +59,6 @@ pub struct Page {
     /// How many more there are after them.
     pub remaining: usize,
 }
-
-/// Why a store did not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreError {
-    /// The revision is older than the history.
-    Compacted,
-    /// The revision is not reached yet.
-    Future {
-        /// The latest revision.
-        current: Revision,
-    },
-    /// There is no space for the write.
-    Full(String),
-    /// The store failed: a broken disk, a lost connection.
-    Failed(String),
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Compacted => f.write_str("the revision is older than the history"),
-            StoreError::Future { current } => {
-                write!(
-                    f,
-                    "the revision is not reached yet, the latest is {current}"
-                )
-            }
-            StoreError::Full(why) | StoreError::Failed(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
 
 /// What a store answers.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

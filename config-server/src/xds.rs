@@ -1,12 +1,14 @@
 //! Serves the resources over xDS: aggregated discovery, incremental or with the state of the world.
 //!
 //! A stream is a task (`session`) with the types that its client subscribed to (`subscription`), and with what is known of its
-//! proxy (`reported`); `form` has the two forms of the protocol, and `encoded` the resources that all streams share.
+//! proxy (`reported`); `form` has the two forms of the protocol, `shared` the parts of the server that
+//! all streams use, and `encoded` the resources that they send.
 
 mod encoded;
 mod form;
 mod reported;
 mod session;
+mod shared;
 mod subscription;
 
 use std::future::{Ready, ready};
@@ -22,9 +24,9 @@ use tonic::server::{Grpc, StreamingService};
 use tonic::{Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use self::encoded::Encoded;
 use self::form::{Form, Incremental, StateOfTheWorld};
 use self::session::Session;
+use self::shared::Shared;
 use crate::access::{Guard, User};
 use crate::api::Api;
 use crate::api::respond::{self, Body};
@@ -44,24 +46,19 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
     value.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// What all streams share.
+/// The streams of a server.
 #[derive(Clone, Debug)]
-pub struct Streams {
-    api: Api,
-    proxies: Arc<Proxies>,
-    metrics: Arc<Metrics>,
-    encoded: Arc<Encoded>,
-}
+pub struct Streams(Shared);
 
 impl Streams {
     /// Streams of the resources of `api`, whose clients are among `proxies`.
     pub fn new(api: &Api, proxies: &Arc<Proxies>, metrics: &Arc<Metrics>) -> Streams {
-        Streams {
+        Streams(Shared {
             api: api.clone(),
             proxies: Arc::clone(proxies),
             metrics: Arc::clone(metrics),
             encoded: Arc::default(),
-        }
+        })
     }
 
     /// Serves a stream to a user.
@@ -81,7 +78,7 @@ impl Streams {
         let codec = ProstCodec::<F::Response, F::Request>::default();
         let mut grpc = Grpc::new(codec).max_decoding_message_size(REQUEST_BYTES_MAX);
         let opened = Opened::<F> {
-            streams: self.clone(),
+            shared: self.0.clone(),
             by: Some(by),
             form: std::marker::PhantomData,
         };
@@ -121,7 +118,7 @@ fn body_of(response: Response<tonic::body::Body>) -> Response<Body> {
 
 /// A stream that is about to begin.
 struct Opened<F> {
-    streams: Streams,
+    shared: Shared,
     /// The user; taken by the one call.
     by: Option<(User, Guard)>,
     form: std::marker::PhantomData<F>,
@@ -137,7 +134,7 @@ impl<F: Form> StreamingService<F::Request> for Opened<F> {
             return ready(Err(Status::internal("the stream has begun already")));
         };
         let (responses, received) = mpsc::channel(RESPONSES_MAX);
-        let session = Session::<F>::new(self.streams.clone(), by, responses);
+        let session = Session::<F>::new(self.shared.clone(), by, responses);
         tokio::spawn(session.run(request.into_inner()));
         let responses = stream::unfold(received, |mut received| async {
             let next = received.recv().await?;

@@ -17,7 +17,6 @@ pub mod refusal;
 mod server;
 mod settings;
 pub mod socket;
-mod timeouts;
 pub mod transport;
 pub mod watchdog;
 
@@ -25,4 +24,4 @@ pub use accepted::{AcceptedConnection, Downstream};
 pub use handler::Handler;
 pub use server::Server;
 pub use settings::Settings;
-pub use timeouts::Timeouts;
+pub use settings::timeouts::Timeouts;

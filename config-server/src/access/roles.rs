@@ -5,8 +5,22 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Attributes;
 use crate::resources;
+
+/// Attributes of a request for objects, in the words of Kubernetes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes<'a> {
+    /// Such as `get` or `deletecollection`.
+    pub verb: &'a str,
+    /// The API group; empty for the core group.
+    pub group: &'a str,
+    /// The plural.
+    pub resource: &'a str,
+    /// `status`, or empty.
+    pub subresource: &'a str,
+    /// The namespace; none for all of them, and for objects outside of namespaces.
+    pub namespace: Option<&'a str>,
+}
 
 /// What a user may do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

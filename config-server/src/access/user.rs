@@ -1,38 +1,9 @@
-//! Users, and the decision about each request of theirs.
+//! Users, and what they may ask for.
 
 use http::StatusCode;
 
-use super::Role;
-use crate::api::Call;
+use super::{Attributes, Role};
 use crate::status::Failure;
-
-/// What a request for objects asks for, in the words of Kubernetes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attributes<'a> {
-    /// Such as `get` or `deletecollection`.
-    pub verb: &'a str,
-    /// The API group; empty for the core group.
-    pub group: &'a str,
-    /// The plural.
-    pub resource: &'a str,
-    /// `status`, or empty.
-    pub subresource: &'a str,
-    /// The namespace; none for all of them, and for objects outside of namespaces.
-    pub namespace: Option<&'a str>,
-}
-
-impl<'a> Attributes<'a> {
-    fn of(call: &'a Call) -> Attributes<'a> {
-        let target = &call.target;
-        Attributes {
-            verb: call.verb(),
-            group: target.resource.group,
-            resource: target.resource.api.plural,
-            subresource: if target.is_status { "status" } else { "" },
-            namespace: target.namespace.as_deref(),
-        }
-    }
-}
 
 /// Who sent a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,29 +15,6 @@ pub struct User {
 }
 
 impl User {
-    /// Checks that the user may make this call.
-    ///
-    /// # Errors
-    /// 403 if not.
-    pub fn check(&self, call: &Call) -> Result<(), Failure> {
-        let attributes = Attributes::of(call);
-        if self.role.allows(&attributes) {
-            return Ok(());
-        }
-        let target = &call.target;
-        let name = target.name.as_deref().unwrap_or("");
-        // Kubernetes takes the name of a Namespace for the namespace of the request.
-        let namespace = match attributes.namespace {
-            None if target.resource.kind == "Namespace" => target.name.as_deref(),
-            other => other,
-        };
-        let why = self.refusal(&Attributes {
-            namespace,
-            ..attributes
-        });
-        Err(Failure::forbidden(target.resource, name, why))
-    }
-
     /// The name by which the reports of its proxies are tied to the user; none for one that may write every report.
     pub fn subject(&self) -> Option<&str> {
         (self.role != Role::Admin).then_some(&*self.name)
@@ -86,7 +34,7 @@ impl User {
     }
 
     /// Why a request for objects is not allowed.
-    fn refusal(&self, request: &Attributes<'_>) -> String {
+    pub(crate) fn refusal(&self, request: &Attributes<'_>) -> String {
         let Attributes {
             verb,
             group,

@@ -230,7 +230,11 @@ impl Api {
         if owner.uid.is_empty() {
             return Ok(());
         }
-        for key in self.dependents(owner.uid, owner.revision).await? {
+        for key in self
+            .owners
+            .dependents(&*self.store, owner.uid, owner.revision)
+            .await?
+        {
             self.release(&key, owner, is_orphan).await?;
         }
         Ok(())

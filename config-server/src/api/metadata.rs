@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use crate::object;
+use crate::object::{self, ANNOTATION_BYTES_MAX};
 use crate::resources::Resource;
 use crate::status::{Cause, Failure};
 
-/// The most bytes of all annotations of an object.
-pub const ANNOTATION_BYTES_MAX: usize = 256 << 10;
 /// The longest name of a Namespace, and the longest part of a key or value of a label.
 const LABEL_CHARS_MAX: usize = 63;
 

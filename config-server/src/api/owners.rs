@@ -9,13 +9,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::Api;
 use crate::status::Failure;
 use crate::store::pages::Pages;
-use crate::store::{History, Revision, StoreError};
+use crate::store::{History, Revision, Store, StoreError};
 
 /// How many objects are read at a time.
 const CHUNK: usize = 500;
+/// Most builds of the index during one delete: the history may move past each of them.
+const BUILDS_MAX: usize = 50;
 /// How long a delete waits for the history to have every change before it.
 const WAIT_FOR_HISTORY: Duration = Duration::from_secs(3);
 
@@ -90,47 +91,48 @@ fn owners_in(value: &Bytes) -> Vec<Arc<str>> {
         .collect()
 }
 
-impl Api {
+impl Owners {
     /// The keys of the objects that name the owner with that UID, as of a write or later.
     pub(super) async fn dependents(
         &self,
+        store: &dyn Store,
         uid: &str,
         revision: Revision,
     ) -> Result<Vec<Arc<str>>, Failure> {
-        let history = self.store.history();
+        let history = store.history();
         let mut latest = history.subscribe();
         let reached = latest.wait_for(|latest| *latest >= revision);
         // Past that time, dependents that another replica wrote just before stay.
         let _ = tokio::time::timeout(WAIT_FOR_HISTORY, reached).await;
-        for _ in 0..super::ATTEMPTS_MAX {
+        for _ in 0..BUILDS_MAX {
             {
-                let mut known = self.owners.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 if known.follow(history) {
                     let keys = known.dependents.get(uid);
                     return Ok(keys.map_or_else(Vec::new, |keys| keys.iter().cloned().collect()));
                 }
             }
-            let built = self.read_owners().await?;
-            *self.owners.0.lock().unwrap_or_else(PoisonError::into_inner) = built;
+            let built = read_owners(store).await?;
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = built;
         }
         Err(StoreError::Compacted.into())
     }
+}
 
-    /// Builds the index from the store. Changes meanwhile are in the history.
-    async fn read_owners(&self) -> Result<Known, Failure> {
-        // Before the scan, since what is newer is taken from the history again.
-        let mut known = Known {
-            at: Some(self.store.history().latest()),
-            ..Known::default()
-        };
-        let mut pages = Pages::of(&*self.store, CHUNK);
-        while let Some(entries) = pages.next().await? {
-            for entry in &entries {
-                known.set(&entry.key, Some(&entry.value));
-            }
+/// Builds the index from the store. Changes meanwhile are in the history.
+async fn read_owners(store: &dyn Store) -> Result<Known, Failure> {
+    // Before the scan, since what is newer is taken from the history again.
+    let mut known = Known {
+        at: Some(store.history().latest()),
+        ..Known::default()
+    };
+    let mut pages = Pages::of(store, CHUNK);
+    while let Some(entries) = pages.next().await? {
+        for entry in &entries {
+            known.set(&entry.key, Some(&entry.value));
         }
-        Ok(known)
     }
+    Ok(known)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::merge::merged;
 use super::programmed::{Followers, Subject, identity};
 use super::wanted::{Wanted, has_conditions, wanted};
-use super::writer::{Outcome, Write};
+use super::write::{Outcome, Write};
 use crate::object;
 use crate::resources::{self, Resource};
 use crate::store::Revision;

@@ -8,9 +8,8 @@ use config_loader::{ApiServer, ControlSettings, Kind, KubernetesSettings};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::MANAGER;
 use super::follow::Feed;
-use super::writer::{Outcome, Write, outcome, patch};
+use super::write::{MANAGER, Outcome, Write, outcome, patch};
 use crate::remote::{Remote, send};
 
 /// Writes the conditions of one object.

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Path, Set, from_json, is_key, leaves, set, shown, to_json, unset};
-use crate::api::metadata::ANNOTATION_BYTES_MAX;
 use crate::clock;
-use crate::object;
+use crate::object::{self, ANNOTATION_BYTES_MAX};
 use crate::status::Cause;
 
 /// Manager of `kubectl apply --server-side`.

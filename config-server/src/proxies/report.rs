@@ -6,7 +6,7 @@ use config_loader::proxy_state::{REJECTED_MAX, REPORT_GROUP, REPORT_KIND, REPORT
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{ProxyView, Report};
+use super::view::{ProxyView, Report};
 use crate::clock;
 use crate::object;
 

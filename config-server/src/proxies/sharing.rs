@@ -12,7 +12,8 @@ use bytes::Bytes;
 use config_loader::proxy_state::{ProxySpec, ProxyStatus};
 use serde::{Deserialize, Serialize};
 
-use super::{Proxies, ProxyView, Report, TTL};
+use super::view::{ProxyView, Report};
+use super::{Proxies, TTL};
 use crate::object;
 use crate::store::StoreError;
 use crate::store::etcd::Shared;

@@ -1,6 +1,8 @@
+use config_loader::proxy_state::{ProxySpec, ProxyStatus};
 use serde_json::json;
 
 use super::*;
+use crate::store::Revision;
 
 const ROUTES: &str = "networking.istio.io/virtualservices";
 

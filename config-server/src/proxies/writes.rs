@@ -10,7 +10,7 @@ use config_loader::proxy_state::ProxySpec;
 use config_loader::source::content;
 use serde_json::{Value, json};
 
-use super::Report;
+use super::view::Report;
 use crate::resources::{self, Resource};
 use crate::selector::Selector;
 use crate::store::{Event, Revision};

@@ -173,7 +173,7 @@ impl Server {
 
     /// Checks that a call is allowed. A write that is not is in the audit log, too.
     fn check(&self, user: &User, call: &Call) -> Result<(), Failure> {
-        let outcome = user.check(call);
+        let outcome = call.check(user);
         if let Err(failure) = &outcome
             && !["get", "list", "watch", ""].contains(&call.verb())
         {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use super::{Event, Revision, StoreError};
+use super::event::{Event, Revision, StoreError};
 
 /// How much history is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

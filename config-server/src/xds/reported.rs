@@ -133,7 +133,7 @@ impl ReportedProxy {
         status
             .rejected
             .truncate(config_loader::proxy_state::REJECTED_MAX);
-        let told = match self.user.check(&put_of(&report)) {
+        let told = match put_of(&report).check(&self.user) {
             Ok(()) => {
                 self.metrics.report();
                 let sender = Sender {

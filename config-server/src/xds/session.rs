@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tonic::{Status, Streaming};
 
-use super::Streams;
 use super::encoded::Encoded;
 use super::form::{Asked, Form, Said};
 use super::reported::ReportedProxy;
+use super::shared::Shared;
 use super::subscription::{Effect, Subscription};
 use crate::access::{Guard, User};
 use crate::api::Call;
@@ -39,7 +39,7 @@ const END_MAX: Duration = Duration::from_secs(5);
 
 /// One stream.
 pub(super) struct Session<F: Form> {
-    streams: Streams,
+    shared: Shared,
     user: User,
     guard: Guard,
     proxy: ReportedProxy,
@@ -69,13 +69,13 @@ enum End {
 
 impl<F: Form> Session<F> {
     pub(super) fn new(
-        streams: Streams,
+        shared: Shared,
         (user, guard): (User, Guard),
         responses: mpsc::Sender<Result<F::Response, Status>>,
     ) -> Session<F> {
         Session {
-            proxy: ReportedProxy::new(&streams.proxies, &streams.metrics, &user),
-            streams,
+            proxy: ReportedProxy::new(&shared.proxies, &shared.metrics, &user),
+            shared,
             user,
             guard,
             responses,
@@ -100,9 +100,9 @@ impl<F: Form> Session<F> {
     }
 
     async fn serve(&mut self, mut requests: Streaming<F::Request>) -> Result<(), End> {
-        let latest = self.streams.api.store.latest().await;
+        let latest = self.shared.api.store.latest().await;
         self.seen = latest.map_err(unavailable)?;
-        let mut changes = self.streams.api.store.history().subscribe();
+        let mut changes = self.shared.api.store.history().subscribe();
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
         loop {
             self.take_changes()?;
@@ -159,7 +159,7 @@ impl<F: Form> Session<F> {
             };
             return self.send(said).await;
         };
-        let is_allowed = self.user.check(&watch_of(&target));
+        let is_allowed = watch_of(&target).check(&self.user);
         if let Err(failure) = &is_allowed
             && !target.resource.is_secret()
         {
@@ -208,10 +208,10 @@ impl<F: Form> Session<F> {
             prefix: subscribed.target.prefix(),
             ..Scan::default()
         };
-        let store = &self.streams.api.store;
+        let store = &self.shared.api.store;
         let page = store.scan(scan).await.map_err(unavailable)?;
         let of = (&subscribed.subscription.of.clone(), &subscribed.target);
-        let encoded = &self.streams.encoded;
+        let encoded = &self.shared.encoded;
         let entries = page.entries.iter();
         let sent =
             entries.filter_map(|entry| encoded.of(of, &entry.key, (entry.revision, &entry.value)));
@@ -222,7 +222,7 @@ impl<F: Form> Session<F> {
     /// Takes the changes in since the last time.
     fn take_changes(&mut self) -> Result<(), End> {
         loop {
-            let history = self.streams.api.store.history();
+            let history = self.shared.api.store.history();
             let events = history.since(self.seen, BATCH);
             let events = events.map_err(|error| match error {
                 StoreError::Compacted => End::Failed(Status::aborted(
@@ -234,7 +234,7 @@ impl<F: Form> Session<F> {
             for event in events {
                 self.seen = event.revision;
                 for subscribed in self.subscriptions.values_mut() {
-                    subscribed.change(&event, &self.streams.encoded);
+                    subscribed.change(&event, &self.shared.encoded);
                 }
             }
             if is_all {

@@ -1,7 +1,5 @@
 //! TLS that ends here: the handshake over a connection of which nothing but the client's first message is known.
 
-mod pending;
-
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -24,8 +22,7 @@ use crate::telemetry::Counter;
 use crate::tls::encrypted::{Encrypted, Failure, Reason};
 use crate::tls::{Identity, Name, Peer};
 
-pub(super) use self::pending::Pending;
-pub use self::pending::Settings;
+pub use super::settings::handshake::Settings;
 
 /// The oldest supported version, as on the wire (RFC 5246, section 6.2.1).
 const TLS_1_2: u16 = 0x0303;

@@ -10,7 +10,6 @@ mod head;
 mod inbox;
 mod outbox;
 mod reply;
-mod settings;
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -35,7 +34,7 @@ use crate::telemetry::ConnectionProtocol;
 
 use self::driver::{Driver, End, Past};
 use self::encoder::Asked;
-pub use self::settings::Settings;
+pub use super::settings::http1::Settings;
 
 /// How serving, as opposed to parking, came to an end. Left is the socket, or the connection with it.
 enum Ended<S> {

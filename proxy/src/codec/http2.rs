@@ -2,8 +2,6 @@
 
 mod driver;
 mod ready;
-mod settings;
-mod shared;
 mod slot;
 
 use std::future::poll_fn;
@@ -16,7 +14,7 @@ use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
 use super::park::{Done, linger};
 use super::server::Server;
-use super::timeouts::Timeouts;
+use super::settings::timeouts::Timeouts;
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::http2::Reason;
@@ -25,8 +23,7 @@ use crate::runtime::clock::{TICK, Tick};
 use crate::telemetry::{ConnectionProtocol, Counter};
 
 use self::driver::{Driver, End};
-pub use self::settings::Settings;
-pub(super) use self::shared::Shared;
+pub use super::settings::http2::Settings;
 
 impl<A: Handler> AcceptedConnection<A> {
     /// Serves HTTP/2 to the connection's end.

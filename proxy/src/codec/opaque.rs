@@ -6,9 +6,6 @@
 
 mod first;
 mod guard;
-mod known_clients;
-mod scratch;
-mod settings;
 
 use std::future::poll_fn;
 use std::io;
@@ -25,7 +22,8 @@ use tokio::time::Instant;
 use super::accepted::{AcceptedConnection, Downstream};
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
-use super::timeouts::Timeouts;
+use super::server::scratch::Scratch;
+use super::settings::timeouts::Timeouts;
 use super::transport::Transport;
 use crate::exchange::tcp::{DownstreamTcp, Opened, Record, Side, broken};
 use crate::registry::ConnectionPermit;
@@ -38,9 +36,7 @@ use crate::upstream::stream::Stream as Upstream;
 pub use self::first::FirstSpeaker;
 pub use self::guard::Tell;
 use self::guard::{Guard, Passed};
-pub(super) use self::known_clients::KnownClients;
-pub(super) use self::scratch::Scratch;
-pub use self::settings::Settings;
+pub use super::settings::opaque::Settings;
 
 /// How a connection came to its end.
 enum Outcome {

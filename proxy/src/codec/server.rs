@@ -1,4 +1,8 @@
-//! What the connections of one worker share.
+//! State that the connections of one worker share, whatever their protocol. The protocols use it, not the reverse.
+
+mod known_clients;
+mod pending;
+pub(super) mod scratch;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,17 +15,19 @@ use hyper::{Request, Response, StatusCode};
 use super::connection_table::{ConnectionTable, Governed};
 use super::date::Dates;
 use super::handler::Handler;
-use super::handshake::Pending;
-use super::http2::Shared as Http2Shared;
-use super::opaque::{KnownClients, Scratch};
 use super::refusal::Refusal;
 use super::settings::Settings;
+use super::settings::timeouts::Timeouts;
 use super::socket::Counted;
-use super::timeouts::Timeouts;
 use crate::exchange::{Connection, DownstreamBody};
+use crate::http2::worker_buffers::WorkerBuffers;
 use crate::runtime::task::Supervisor;
 use crate::snapshot::{Direction, Listener, ListenerKey, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
+
+use self::known_clients::KnownClients;
+use self::pending::Pending;
+use self::scratch::Scratch;
 
 /// What one worker serves connections with.
 #[derive(Debug)]
@@ -30,7 +36,7 @@ pub struct Server<A> {
     pub(super) settings: Settings,
     pub(super) timeouts: Timeouts,
     pub(super) dates: Dates,
-    pub(super) http2: Http2Shared,
+    pub(super) http2_buffers: WorkerBuffers,
     pub(super) connection_table: Rc<ConnectionTable>,
     pub(super) scratch: Scratch,
     pub(super) supervisor: Supervisor,
@@ -63,7 +69,7 @@ impl<A: Handler> Server<A> {
             handler,
             timeouts: settings.timeouts,
             dates: Dates::default(),
-            http2: Http2Shared::new(),
+            http2_buffers: WorkerBuffers::default(),
             settings,
             connection_table,
             scratch: Scratch::new(),

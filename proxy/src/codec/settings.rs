@@ -1,10 +1,16 @@
 //! Limits and timeouts of downstream connections.
 
-use super::handshake::Settings as HandshakeSettings;
-use super::http1::Settings as Http1Settings;
-use super::http2::Settings as Http2Settings;
-use super::opaque::Settings as OpaqueSettings;
-use super::timeouts::Timeouts;
+pub mod handshake;
+pub mod http1;
+pub mod http2;
+pub mod opaque;
+pub mod timeouts;
+
+use self::handshake::Settings as HandshakeSettings;
+use self::http1::Settings as Http1Settings;
+use self::http2::Settings as Http2Settings;
+use self::opaque::Settings as OpaqueSettings;
+use self::timeouts::Timeouts;
 
 /// Limits and timeouts of downstream connections.
 #[derive(Clone, Debug, Default)]

@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::head::{BodyKind, Head, Lines};
 use crate::codec::refusal::Refusal;
+use crate::codec::settings::http1::Settings;
 use crate::fields::{self, Field};
 
 /// Limits of a request's head.
@@ -23,6 +24,15 @@ pub struct Limits {
     pub head_bytes_max: usize,
     /// Header fields of a request, and of its trailers.
     pub headers_max: usize,
+}
+
+impl Limits {
+    pub(super) fn of(settings: &Settings) -> Self {
+        Self {
+            head_bytes_max: settings.head_bytes_max,
+            headers_max: settings.headers_max,
+        }
+    }
 }
 
 /// Most bytes of chunk extensions in one body. They are of no use, and could be most of what is sent.

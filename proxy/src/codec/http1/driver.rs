@@ -15,7 +15,7 @@ use hyper::body::{Body as _, SizeHint};
 use tokio::io::AsyncWrite as _;
 use tokio::sync::oneshot;
 
-use super::decoder::Decoder;
+use super::decoder::{Decoder, Limits};
 use super::encoder::{self, Asked, Asking, Encoding};
 use super::head::{BodyKind, Head};
 use super::inbox::Inbox;
@@ -121,7 +121,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         socket: Socket,
         past: Past,
     ) -> Self {
-        let limits = server.settings.http1.limits();
+        let limits = Limits::of(&server.settings.http1);
         Self {
             past,
             server,

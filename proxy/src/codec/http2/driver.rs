@@ -170,7 +170,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     /// One turn. Ready when the connection is over.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, tick: u64) -> Poll<End> {
         let _turn = Turn::begin();
-        let memory = &self.server.http2.memory;
+        let memory = &self.server.http2_buffers;
         if !self.ready.is_of(cx.waker()) {
             self.watch_anew(cx.waker());
         }
@@ -242,7 +242,7 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         let server = self.server;
-        let mut scratch = server.http2.memory.input();
+        let mut scratch = server.http2_buffers.input();
         for _ in 0..READS {
             self.unread = self.engine.is_full();
             if self.unread {

@@ -58,19 +58,8 @@ impl Clusters<'_> {
         {
             return Arc::clone(before);
         }
-        let federation = pools.map(|pools| {
-            let before = previous.and_then(|before| before.federation.as_ref());
-            let begin = || Arc::new(Turns::starting_at(self.registry.first_turn(&state.name)));
-            let turns = before.map_or_else(begin, |before| Arc::clone(before.turns()));
-            let replay = self.identity.mesh.failover_replay;
-            let federation = Federation::build(pools, replay, turns)
-                .following(&state.flips)
-                .counting(&service.host, &self.member, self.stats);
-            Arc::new(match before {
-                Some(before) => federation.after_change(before),
-                None => federation,
-            })
-        });
+        let before = previous.and_then(|before| before.federation.as_deref());
+        let federation = pools.map(|pools| self.federation(pools, before, &state, &service.host));
         let endpoints = self.endpoints(making, (members, &tls), previous);
         let plan = self.plan(&policy.balance, &endpoints, is_pool);
         let has_pods = service.is_headless
@@ -82,22 +71,7 @@ impl Clusters<'_> {
             protocol: port.protocol,
             balance: policy.balance.clone(),
             endpoints: endpoints.into(),
-            dialed: making.dials.map(|dials| Dialed {
-                common: Arc::new(Common {
-                    locality: Locality::default(),
-                    network: Arc::default(),
-                    member: None,
-                    labels: Arc::default(),
-                    labels_from: LabelSource::default(),
-                    node: None,
-                    hostname: None,
-                    tls: EndpointTls::OfCluster,
-                    hop: None,
-                    scope: Arc::clone(making.base),
-                    stats: self.stats_of(making.direction, service, &WorkloadLabels::default()),
-                }),
-                port: dials.port,
-            }),
+            dialed: self.dialed(making),
             plan,
             unresolved: self.unresolved(port, members).into(),
             stats: self.stats_of(making.direction, service, &WorkloadLabels::default()),
@@ -113,6 +87,48 @@ impl Clusters<'_> {
             state,
         };
         Arc::new(Cluster::build(parts, self.now))
+    }
+
+    /// The pools of a federation, which continue what those before have begun.
+    fn federation(
+        &self,
+        pools: Vec<Pool>,
+        before: Option<&Federation>,
+        state: &ClusterState,
+        host: &Arc<str>,
+    ) -> Arc<Federation> {
+        let begin = || Arc::new(Turns::starting_at(self.registry.first_turn(&state.name)));
+        let turns = before.map_or_else(begin, |before| Arc::clone(before.turns()));
+        let replay = self.identity.mesh.failover_replay;
+        let federation = Federation::build(pools, replay, turns)
+            .following(&state.flips)
+            .counting(host, &self.member, self.stats);
+        Arc::new(match before {
+            Some(before) => federation.after_change(before),
+            None => federation,
+        })
+    }
+
+    /// The endpoint at the address that the client dialed.
+    fn dialed(&self, making: &Making<'_>) -> Option<Dialed> {
+        let dials = making.dials?;
+        let common = Common {
+            locality: Locality::default(),
+            network: Arc::default(),
+            member: None,
+            labels: Arc::default(),
+            labels_from: LabelSource::default(),
+            node: None,
+            hostname: None,
+            tls: EndpointTls::OfCluster,
+            hop: None,
+            scope: Arc::clone(making.base),
+            stats: self.stats_of(making.direction, making.service, &WorkloadLabels::default()),
+        };
+        Some(Dialed {
+            common: Arc::new(common),
+            port: dials.port,
+        })
     }
 
     /// Notes the DNS names among workloads; a name that is needed at once is not delayed.

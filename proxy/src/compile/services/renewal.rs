@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use config_loader::catalog::HostIndex;
+
 use crate::compile::service::Service;
 use crate::compile::services::collector::{Collector, Names};
 use crate::compile::services::selecting::Selecting;
@@ -20,6 +22,27 @@ pub(in crate::compile) struct Touched {
     pub reshaped: BTreeSet<Arc<str>>,
     /// Whether these may be behind aliases.
     pub has_aliases: bool,
+}
+
+impl Touched {
+    /// Replaces the service of a host, and notes the host.
+    fn replace(
+        &mut self,
+        by_host: &mut HostIndex<Arc<Service>>,
+        host: Arc<str>,
+        new: Option<Arc<Service>>,
+    ) {
+        let hosts = match (by_host.get(&host), &new) {
+            (Some(old), Some(new)) if new.is_shaped_like(old) => &mut self.changed,
+            (None, None) => return,
+            _ => &mut self.reshaped,
+        };
+        hosts.insert(Arc::clone(&host));
+        match new {
+            Some(new) => drop(by_host.insert(host, new)),
+            None => drop(by_host.remove(&host)),
+        }
+    }
 }
 
 impl Services {
@@ -88,19 +111,7 @@ impl Services {
                 return None;
             }
             let new = new.map(|draft| Arc::new(draft.finish()));
-            let is_reshaped = match (old, &new) {
-                (Some(old), Some(new)) => !new.is_shaped_like(old),
-                (None, None) => continue,
-                _ => true,
-            };
-            match is_reshaped {
-                true => touched.reshaped.insert(Arc::clone(&host)),
-                false => touched.changed.insert(Arc::clone(&host)),
-            };
-            match new {
-                Some(new) => drop(self.by_host.insert(host, new)),
-                None => drop(self.by_host.remove(&host)),
-            }
+            touched.replace(&mut self.by_host, host, new);
         }
         self.members = collector.members;
         self.selections = collector.selections.into_inner();

@@ -110,6 +110,39 @@ impl Imports {
         lines
     }
 
+    /// Every import of a file from another: the importer, the file that defines the name.
+    pub fn arrows(&self) -> impl Iterator<Item = (&[String], &[String])> {
+        let arrows = self.arrows.iter();
+        arrows.flat_map(|(from, to)| to.keys().map(|to| (&**from, &**to)))
+    }
+
+    /// Arrows between the modules of each folder, each module with everything below it.
+    pub fn between_siblings(&self) -> Self {
+        let mut arrows: BTreeMap<ModulePath, BTreeMap<ModulePath, BTreeSet<String>>> =
+            BTreeMap::new();
+        for (from, to) in &self.arrows {
+            for (to, names) in to {
+                let shared = from
+                    .iter()
+                    .zip(to)
+                    .take_while(|(one, other)| one == other)
+                    .count();
+                let (Some(from), Some(to)) = (from.get(..=shared), to.get(..=shared)) else {
+                    continue; // a module and its folder
+                };
+                arrows.entry(to.to_vec()).or_default();
+                let names = names.iter().cloned();
+                let to = arrows
+                    .entry(from.to_vec())
+                    .or_default()
+                    .entry(to.to_vec())
+                    .or_default();
+                to.extend(names);
+            }
+        }
+        Self { arrows }
+    }
+
     /// The files that a file imports from, directly or through others.
     fn reached(&self, from: &ModulePath) -> BTreeSet<&ModulePath> {
         let mut reached = BTreeSet::new();
@@ -237,6 +270,7 @@ fn visit<'t, 'a>(
                 at += end + 2;
             }
             ["pub", ..] => is_public = true,
+            ["mod", _, ";", ..] => at += 1,
             ["mod", name, "{", ..] => {
                 here.push((*name).to_owned());
                 depth += 1;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::decoder::Limits;
 use crate::codec::check::Http10;
 
 /// Limits and timeouts of HTTP/1 connections.
@@ -33,16 +32,6 @@ impl Default for Settings {
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(300),
             park_after: Duration::from_secs(1),
-        }
-    }
-}
-
-impl Settings {
-    /// Limits of a request head.
-    pub(in crate::codec) fn limits(&self) -> Limits {
-        Limits {
-            head_bytes_max: self.head_bytes_max,
-            headers_max: self.headers_max,
         }
     }
 }

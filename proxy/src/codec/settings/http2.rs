@@ -50,7 +50,7 @@ impl Default for Settings {
 
 impl Settings {
     /// The settings of the protocol engine.
-    pub(super) fn engine(&self) -> machine::settings::Settings {
+    pub(in crate::codec) fn engine(&self) -> machine::settings::Settings {
         machine::settings::Settings {
             concurrent_streams_max: self.concurrent_streams_max,
             header_list_bytes_max: self.header_list_bytes_max,
@@ -65,7 +65,7 @@ impl Settings {
     ///
     /// Streams that are reset before we look at them are bounded by `pending_resets_max` (CVE-2023-44487); this bounds the
     /// work that a peer can cause by resetting requests that we did look at, or by making us reset them (CVE-2025-8671).
-    pub(super) fn is_abuse(&self, begun: u32, cut: u32) -> bool {
+    pub(in crate::codec) fn is_abuse(&self, begun: u32, cut: u32) -> bool {
         begun >= self.resets_judged_after && cut > begun / 2
     }
 }

@@ -36,23 +36,23 @@ impl KnownClients {
     const TIME: Duration = Duration::from_secs(3600);
 
     /// Notes that a client of this address began the mesh's TLS.
-    pub(super) fn saw_mesh_tls(&self, client: IpAddr, now: Tick) {
+    pub(in crate::codec) fn saw_mesh_tls(&self, client: IpAddr, now: Tick) {
         self.note(client, |known| known.mesh_tls = now.after(Self::TIME));
     }
 
     /// Notes that a client of this address began the mesh's TLS after the endpoint had spoken: its silence was no plain text.
-    pub(super) fn saw_late_mesh_tls(&self, client: IpAddr, now: Tick) {
+    pub(in crate::codec) fn saw_late_mesh_tls(&self, client: IpAddr, now: Tick) {
         self.saw_mesh_tls(client, now);
         self.note(client, |known| known.silence = Tick::default());
     }
 
     /// Notes that a client of this address spoke plain text.
-    pub(super) fn saw_plain_text(&self, client: IpAddr, now: Tick) {
+    pub(in crate::codec) fn saw_plain_text(&self, client: IpAddr, now: Tick) {
         self.note(client, |known| known.plain_text = now.after(Self::TIME));
     }
 
     /// Notes that a client of this address let the endpoint speak first: plain text, unless its message was lost.
-    pub(super) fn saw_silence(&self, client: IpAddr, now: Tick) {
+    pub(in crate::codec) fn saw_silence(&self, client: IpAddr, now: Tick) {
         self.note(client, |known| {
             if known.mesh_tls <= now {
                 known.silence = now.after(Self::TIME);
@@ -69,7 +69,7 @@ impl KnownClients {
     }
 
     /// Time that the first bytes of an endpoint are held back from a client of this address.
-    pub(super) fn held(&self, client: IpAddr, now: Tick) -> Duration {
+    pub(in crate::codec) fn held(&self, client: IpAddr, now: Tick) -> Duration {
         let known = self.0.borrow().get(&client).copied().unwrap_or_default();
         let plain_text = known.plain_text.max(known.silence);
         match (now < known.mesh_tls, now < plain_text) {

@@ -16,7 +16,7 @@ impl Scratch {
     }
 
     /// The memory.
-    pub(super) fn space(&self) -> RefMut<'_, [u8]> {
+    pub(in crate::codec) fn space(&self) -> RefMut<'_, [u8]> {
         let mut space = self.0.borrow_mut();
         if space.is_empty() {
             *space = vec![0; PIECE_BYTES].into_boxed_slice();

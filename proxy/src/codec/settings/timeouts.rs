@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::http1::Settings as Http1Settings;
-use super::park::Patience;
-use super::watchdog;
+use crate::codec::park::Patience;
+use crate::codec::watchdog;
 
 /// Timeouts of connections of any protocol.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +35,14 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    pub(super) fn patience(&self) -> Patience<'_> {
+    pub(in crate::codec) fn patience(&self) -> Patience<'_> {
         Patience {
             idle: &self.idle,
             drain_idle: &self.drain_idle,
         }
     }
 
-    pub(super) fn http1(
+    pub(in crate::codec) fn http1(
         &self,
         http1: &Http1Settings,
         park_after: Option<Duration>,

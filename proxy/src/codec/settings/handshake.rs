@@ -1,7 +1,5 @@
-//! How many handshakes a worker has in progress.
+//! Limits of TLS handshakes.
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::time::Duration;
 
 /// Limits of handshakes.
@@ -22,29 +20,5 @@ impl Default for Settings {
             pending_max: 4096,
             forward_certificate: true,
         }
-    }
-}
-
-/// Counts the handshakes of a worker that are not over.
-#[derive(Debug, Default)]
-pub(in crate::codec) struct Pending(Rc<Cell<usize>>);
-
-/// A handshake that is not over; counted out when dropped.
-pub(super) struct Begun(Rc<Cell<usize>>);
-
-impl Pending {
-    /// Counts one more, unless that is too many.
-    pub(super) fn begin(&self, max: usize) -> Option<Begun> {
-        if self.0.get() >= max {
-            return None;
-        }
-        self.0.set(self.0.get() + 1);
-        Some(Begun(Rc::clone(&self.0)))
-    }
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
     }
 }

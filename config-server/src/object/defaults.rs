@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::object;
+use super::metadata::{meta, metadata_mut};
 use crate::resources::Resource;
 
 /// Sets the fields that clients of Kubernetes count on.
 pub fn fill(object: &mut Value, resource: &Resource) {
     match (resource.group, resource.kind) {
         ("", "Namespace") => {
-            let name = Value::from(object::meta(object, "name"));
-            let labels = object::metadata_mut(object).entry("labels");
+            let name = Value::from(meta(object, "name"));
+            let labels = metadata_mut(object).entry("labels");
             let labels = labels.or_insert_with(|| json!({}));
             if labels.is_object() {
                 labels["kubernetes.io/metadata.name"] = name;

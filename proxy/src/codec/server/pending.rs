@@ -1,0 +1,28 @@
+//! Count of the handshakes that a worker has in progress.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Counts the handshakes of a worker that are not over.
+#[derive(Debug, Default)]
+pub(in crate::codec) struct Pending(Rc<Cell<usize>>);
+
+/// A handshake that is not over; counted out when dropped.
+pub(in crate::codec) struct Begun(Rc<Cell<usize>>);
+
+impl Pending {
+    /// Counts one more, unless that is too many.
+    pub(in crate::codec) fn begin(&self, max: usize) -> Option<Begun> {
+        if self.0.get() >= max {
+            return None;
+        }
+        self.0.set(self.0.get() + 1);
+        Some(Begun(Rc::clone(&self.0)))
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}

@@ -16,6 +16,7 @@ mod set;
 mod shared_map;
 mod shared_text;
 mod spec;
+mod text_map;
 mod values;
 
 pub use health_check::{HealthCheck, HealthChecked, Probe};
@@ -24,6 +25,7 @@ pub use set::{Objects, ResourceSet};
 pub use shared_map::SharedMap;
 pub(crate) use shared_text::shared_text;
 pub use spec::{AnyObject, Spec};
+pub use text_map::TextMap;
 pub use values::{ExportTo, Percent};
 
 pub use crate::kind::{Kind, Name, ObjectRef};

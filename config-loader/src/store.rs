@@ -119,6 +119,8 @@ impl Store {
         for (id, file) in affected {
             self.decide(id, &file, &mut set, &mut delta);
         }
+        // it had an entry for each affected object
+        self.positions.shrink_to(2 * self.positions.len());
         if !delta.is_empty() {
             set.revision += 1;
             self.set = Arc::new(set);
@@ -137,7 +139,7 @@ impl Store {
                 // Its objects stay where they are, but now as quarantined ones.
                 let documents = old
                     .as_ref()
-                    .map_or_else(Vec::new, |old| old.documents.clone());
+                    .map_or_else(Box::default, |old| old.documents.clone());
                 Some(FileReading {
                     documents,
                     failure: Some(failure),

@@ -313,8 +313,8 @@ impl<'a> Draft<'a> {
         }
         Some(Arc::new(Object {
             id,
-            labels: std::mem::take(&mut metadata.labels),
-            annotations: std::mem::take(&mut metadata.annotations),
+            labels: std::mem::take(&mut metadata.labels).into(),
+            annotations: std::mem::take(&mut metadata.annotations).into(),
             created: metadata.created,
             order: self.order,
             provenance: Provenance {

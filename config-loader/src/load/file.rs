@@ -20,7 +20,7 @@ use crate::resource::{AnyObject, Order, Provenance};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileReading {
     /// Its documents, in order.
-    pub(crate) documents: Vec<Document>,
+    pub(crate) documents: Box<[Document]>,
     /// Why the file could not be read at last; its documents are those of the last time that it could.
     pub(crate) failure: Option<Box<Diagnostic>>,
 }
@@ -48,7 +48,10 @@ impl FileReading {
 /// A document, known by its text.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
-    key: (u64, usize),
+    /// Hash of its text.
+    hash: u64,
+    /// Length of its text, in bytes.
+    len: u32,
     first_line: u32,
     pub(crate) reading: KeptReading,
     /// Where its rules stand, if it can be read again without all of them.
@@ -128,22 +131,20 @@ pub(crate) fn read_file(
     options: ReadOptions,
 ) -> FileReading {
     let known = previous.map_or(&[][..], |previous| &previous.documents);
-    let mut elsewhere: Option<HashMap<(u64, usize), Vec<usize>>> = None;
+    let mut elsewhere: Option<HashMap<(u64, u32), Vec<usize>>> = None;
     let mut documents = Vec::with_capacity(known.len());
     for (at, chunk) in parse::split(text).into_iter().enumerate() {
         let index = u32::try_from(at).unwrap_or(u32::MAX);
-        let key = (
-            XxHash64::oneshot(0, chunk.text.as_bytes()),
-            chunk.text.len(),
-        );
+        let hash = XxHash64::oneshot(0, chunk.text.as_bytes());
+        let len = u32::try_from(chunk.text.len()).unwrap_or(u32::MAX);
         let in_place = known
             .get(at)
-            .filter(|document| document.key == key)
+            .filter(|document| (document.hash, document.len) == (hash, len))
             .map(|_| at);
         // Most documents stay where they were: only when one did not is it looked for.
         let known_at = in_place.or_else(|| {
             let places = elsewhere.get_or_insert_with(|| places(known));
-            places.get_mut(&key).and_then(Vec::pop)
+            places.get_mut(&(hash, len)).and_then(Vec::pop)
         });
         let (reading, layout) = match known_at.and_then(|at| Some((at, known.get(at)?))) {
             Some((known_at, same)) => (reuse(same, known_at, chunk, index), same.layout.clone()),
@@ -158,15 +159,15 @@ pub(crate) fn read_file(
             ),
         };
         documents.push(Document {
-            key,
+            hash,
+            len,
             first_line: chunk.first_line,
             reading,
             layout,
         });
     }
-    documents.shrink_to_fit();
     FileReading {
-        documents,
+        documents: documents.into(),
         failure: None,
     }
 }
@@ -198,10 +199,13 @@ fn read_safely(
 }
 
 /// Where each text stood.
-fn places(known: &[Document]) -> HashMap<(u64, usize), Vec<usize>> {
-    let mut places: HashMap<(u64, usize), Vec<usize>> = HashMap::new();
+fn places(known: &[Document]) -> HashMap<(u64, u32), Vec<usize>> {
+    let mut places: HashMap<(u64, u32), Vec<usize>> = HashMap::new();
     for (at, document) in known.iter().enumerate().rev() {
-        places.entry(document.key).or_default().push(at);
+        places
+            .entry((document.hash, document.len))
+            .or_default()
+            .push(at);
     }
     places
 }

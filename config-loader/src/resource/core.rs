@@ -1,5 +1,6 @@
 //! The Kubernetes core kinds, checked, and the small types that the multi-cluster kinds share with them.
 
+mod addresses;
 mod condition;
 mod endpoint_slice;
 mod ingress;
@@ -12,6 +13,7 @@ mod secret;
 mod service;
 mod shared;
 
+pub use addresses::Addresses;
 pub use condition::{Condition, ConditionStatus};
 pub use endpoint_slice::{AddressType, Conditions, EndpointSlice, SliceEndpoint, SlicePort};
 pub use ingress::{Ingress, IngressMode, IngressPort};

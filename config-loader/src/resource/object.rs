@@ -1,8 +1,8 @@
 //! One checked object: who it is, where it came from, what it says.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::text_map::TextMap;
 use crate::kind::{Kind, ObjectRef};
 use crate::span::Line;
 
@@ -35,9 +35,9 @@ pub struct Object<T> {
     /// Who it is.
     pub id: ObjectRef,
     /// `metadata.labels`
-    pub labels: BTreeMap<String, String>,
+    pub labels: TextMap,
     /// `metadata.annotations`
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: TextMap,
     /// `metadata.creationTimestamp`, in seconds since 1970.
     pub created: Option<i64>,
     /// Where in its file it stands.

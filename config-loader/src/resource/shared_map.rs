@@ -110,23 +110,28 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
             self.len += 1;
             return None;
         };
+        let is_last = number + 1 == self.chunks.len();
         let chunk = Arc::make_mut(&mut self.chunks[number]);
-        match chunk.binary_search_by(|(known, _)| known.cmp(&key)) {
+        let at = match chunk.binary_search_by(|(known, _)| known.cmp(&key)) {
             Ok(at) => return Some(std::mem::replace(&mut chunk[at].1, value)),
-            Err(at) => chunk.insert(at, (key, value)),
-        }
+            Err(at) => at,
+        };
         self.len += 1;
-        if chunk.len() > CHUNK_MAX {
-            // entries often come in order: then the chunks before the last one stay full
-            let is_last_entry = number + 1 == self.chunks.len();
-            let chunk = Arc::make_mut(&mut self.chunks[number]);
-            let half = match is_last_entry {
-                true => CHUNK_MAX * 3 / 4,
-                false => chunk.len() / 2,
-            };
-            let second = chunk.split_off(half);
-            self.chunks.insert(number + 1, Arc::new(second));
+        if chunk.len() < CHUNK_MAX {
+            chunk.insert(at, (key, value));
+            return None;
         }
+        // entries often come in order: then the chunks before the last one stay full
+        let half = match is_last {
+            true => at.max(CHUNK_MAX / 2),
+            false => CHUNK_MAX / 2,
+        };
+        let mut second = chunk.split_off(half);
+        match at.checked_sub(half) {
+            Some(at) => second.insert(at, (key, value)),
+            None => chunk.insert(at, (key, value)),
+        }
+        self.chunks.insert(number + 1, Arc::new(second));
         None
     }
 

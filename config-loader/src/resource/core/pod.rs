@@ -1,10 +1,9 @@
 //! Pod, checked: the labels, identity and node of the workload behind an address.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{EndpointSlice, LabelText};
+use super::{Addresses, EndpointSlice, LabelText};
 use crate::resource::Object;
 
 /// A checked Pod, with the fields that routing reads.
@@ -23,7 +22,7 @@ pub struct Pod {
     /// Its addresses, once it has some.
     ///
     /// Source: `status.podIPs`, else `status.podIP`.
-    pub addresses: Box<[IpAddr]>,
+    pub addresses: Addresses,
     /// Whether it takes requests where no EndpointSlice says so: it has not ended, and no condition `Ready` is false.
     ///
     /// Source: `status.phase`, `status.conditions`.

@@ -31,6 +31,9 @@ const KEEP_ALIVE_RETRIES: u32 = 3;
 /// Longest time until what was sent is acknowledged.
 const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(45);
 
+/// Largest read buffer of a connection. Watches last for hours, and a buffer that grew with a list stays as large.
+const READ_BUFFER_BYTES_MAX: usize = 64 * 1024;
+
 /// A client of a server, how long the server asked to be left alone, and when its watches were heard.
 #[derive(Clone)]
 pub(crate) struct Connected {
@@ -140,7 +143,9 @@ fn open(config: Config, times: ApiServerTimes) -> Result<Connected, String> {
     let connector = config
         .rustls_https_connector_with_connector(connector)
         .map_err(wrong)?;
-    let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(connector);
+    let mut http = HttpClient::builder(TokioExecutor::new());
+    http.http1_max_buf_size(READ_BUFFER_BYTES_MAX);
+    let http: HttpClient<_, Body> = http.build(connector);
     let (throttle, signs) = (Throttle::default(), Signs::default());
     let service = ServiceBuilder::new()
         .layer(BoundedLayer::new(times, throttle.clone(), signs.clone()))

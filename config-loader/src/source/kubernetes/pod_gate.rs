@@ -14,34 +14,33 @@ use tokio::time::Instant;
 
 use super::discovery::Resource;
 
-/// Namespace and name of a pod, with a slash between them.
-type PodKey = Arc<str>;
-
-/// The name of a document.
+/// The name of a document: that of a pod is `SERVER/NAMESPACE/pods/NAME`.
 type Document = Arc<str>;
 
-/// Pods that are known, and slices that name them. The most that it holds is a pointer for each endpoint, a name for each
-/// pod, and the slices whose endpoints wait.
+/// Pods that are known, and slices that name them. The most that it holds is a pointer for each endpoint and for each pod,
+/// names of pods that are not known, and the slices whose endpoints wait.
 #[derive(Debug)]
 pub(super) struct PodGate {
+    /// The server, with which the names of its documents begin.
+    server: String,
     /// Time that an endpoint waits for its pod.
     wait: Duration,
     /// The namespaces whose pods are listed, none for all of them: without a list, no endpoint waits.
     lists: HashSet<Option<String>>,
     /// The pods that are known.
-    known: HashSet<PodKey>,
+    known: HashSet<Document>,
     /// The pods that slices name, with how many do.
-    named: HashMap<PodKey, usize>,
-    /// The pods that are gone and still named, with their documents.
-    gone: HashMap<PodKey, Document>,
+    named: HashMap<Document, usize>,
+    /// The pods that are gone and still named.
+    gone: HashSet<Document>,
     /// The pods that are named and not known: until when their endpoints wait; none once they do not any more.
-    awaited: HashMap<PodKey, Option<Instant>>,
+    awaited: HashMap<Document, Option<Instant>>,
     slices: HashMap<Document, Slice>,
 }
 
 #[derive(Debug, Default)]
 struct Slice {
-    pods: Vec<PodKey>,
+    pods: Vec<Document>,
     /// The slice, while some of its endpoints wait.
     held: Option<(DynamicObject, Resource)>,
 }
@@ -54,18 +53,19 @@ pub(super) struct Released {
     /// Documents of pods that no slice names any more.
     pub(super) gone: Vec<Document>,
     /// Pods that were waited for in vain.
-    pub(super) missing: Vec<PodKey>,
+    pub(super) missing: Vec<Document>,
 }
 
 impl PodGate {
-    /// A gate at which endpoints wait for so long.
-    pub(super) fn new(wait: Duration) -> PodGate {
+    /// A gate for a server's pods, at which endpoints wait for so long.
+    pub(super) fn new(server: String, wait: Duration) -> PodGate {
         PodGate {
+            server,
             wait,
             lists: HashSet::new(),
             known: HashSet::new(),
             named: HashMap::new(),
-            gone: HashMap::new(),
+            gone: HashSet::new(),
             awaited: HashMap::new(),
             slices: HashMap::new(),
         }
@@ -83,31 +83,29 @@ impl PodGate {
 
     /// Whether the pods of the namespace of a pod are listed.
     fn has_list_of(&self, pod: &str) -> bool {
-        let namespace = pod.split('/').next().unwrap_or_default();
+        let namespace = pod.rsplit('/').nth(2).unwrap_or_default();
         self.lists.contains(&None) || self.lists.contains(&Some(namespace.to_owned()))
     }
 
     /// A pod is known, which has been reported.
     pub(super) fn pod(&mut self, document: &Document) -> Released {
-        let key = self.share(&key_of(document));
-        self.gone.remove(&key);
-        let was_awaited = self.awaited.remove(&key).is_some();
-        self.known.insert(Arc::clone(&key));
+        self.gone.remove(document);
+        let was_awaited = self.awaited.remove(document).is_some();
+        self.known.insert(Arc::clone(document));
         match was_awaited {
-            true => self.release(|slice| slice.pods.contains(&key)),
+            true => self.release(|slice| slice.pods.contains(document)),
             false => Released::default(),
         }
     }
 
     /// A pod is gone. Returns whether that may take effect.
     pub(super) fn pod_gone(&mut self, document: &Document) -> bool {
-        let key = &*key_of(document);
-        self.known.remove(key);
-        let Some((key, _)) = self.named.get_key_value(key) else {
-            return true;
-        };
-        self.gone.insert(Arc::clone(key), Arc::clone(document));
-        false
+        self.known.remove(document);
+        let is_named = self.named.contains_key(document);
+        if is_named {
+            self.gone.insert(Arc::clone(document));
+        }
+        !is_named
     }
 
     /// A slice is new, or other than before.
@@ -119,8 +117,9 @@ impl PodGate {
         now: Instant,
     ) -> Released {
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-        let named = endpoints(&object.data).filter_map(|endpoint| pod_of(endpoint, namespace));
-        let pods: Vec<PodKey> = named.map(|key| self.share(&key)).collect();
+        let named = endpoints(&object.data);
+        let named = named.filter_map(|endpoint| self.pod_of(endpoint, namespace));
+        let pods: Vec<Document> = named.map(|pod| self.share(&pod)).collect();
         for pod in &pods {
             *self.named.entry(Arc::clone(pod)).or_default() += 1;
             // a pod that is gone is behind the endpoints that the slice had before, not behind new ones
@@ -128,7 +127,7 @@ impl PodGate {
                 let before = self.slices.get(document);
                 before.is_some_and(|before| before.pods.contains(pod))
             };
-            let is_there = self.known.contains(pod) || self.gone.contains_key(pod) && was_named();
+            let is_there = self.known.contains(pod) || self.gone.contains(pod) && was_named();
             if !is_there && self.has_list_of(pod) {
                 let until = Some(now + self.wait);
                 self.awaited.entry(Arc::clone(pod)).or_insert(until);
@@ -159,7 +158,7 @@ impl PodGate {
             if *count == 0 {
                 self.named.remove(&pod);
                 self.awaited.remove(&pod);
-                released.gone.extend(self.gone.remove(&pod));
+                released.gone.extend(self.gone.take(&pod));
             }
         }
         released
@@ -189,7 +188,7 @@ impl PodGate {
     }
 
     /// The name of a pod as it is known already.
-    fn share(&self, key: &str) -> PodKey {
+    fn share(&self, key: &str) -> Document {
         let known = self.known.get(key);
         let named = || self.named.get_key_value(key).map(|(key, _)| key);
         known.or_else(named).map_or_else(|| key.into(), Arc::clone)
@@ -211,8 +210,8 @@ impl PodGate {
 
     /// A slice without the endpoints that wait. It is kept as long as there are any.
     fn release_one(&mut self, document: &Document) -> Option<(Document, DynamicObject, Resource)> {
-        let slice = self.slices.get_mut(document)?;
         let waits = |pod: &str| self.awaited.get(pod).is_some_and(Option::is_some);
+        let slice = self.slices.get_mut(document)?;
         if !slice.pods.iter().any(|pod| waits(pod)) {
             let (object, resource) = slice.held.take()?;
             return Some((Arc::clone(document), object, resource));
@@ -220,32 +219,28 @@ impl PodGate {
         let (mut object, resource) = slice.held.clone()?;
         let namespace = object.metadata.namespace.clone().unwrap_or_default();
         if let Some(Value::Array(endpoints)) = object.data.get_mut("endpoints") {
-            endpoints
-                .retain(|endpoint| !pod_of(endpoint, &namespace).is_some_and(|pod| waits(&pod)));
+            let waits = |endpoint: &_| {
+                self.pod_of(endpoint, &namespace)
+                    .is_some_and(|pod| waits(&pod))
+            };
+            endpoints.retain(|endpoint| !waits(endpoint));
         }
         Some((Arc::clone(document), object, resource))
     }
-}
 
-/// Namespace and name of the pod of a document, `.../NAMESPACE/pods/NAME`.
-fn key_of(document: &str) -> String {
-    let mut parts = document.rsplit('/');
-    let (name, namespace) = (parts.next(), parts.nth(1));
-    let (name, namespace) = (name.unwrap_or_default(), namespace.unwrap_or_default());
-    format!("{namespace}/{name}")
+    /// The pod behind an endpoint.
+    fn pod_of(&self, endpoint: &Value, namespace: &str) -> Option<String> {
+        let reference = endpoint.get("targetRef")?;
+        let text = |name: &str| reference.get(name).and_then(Value::as_str);
+        let namespace = text("namespace").unwrap_or(namespace);
+        let name = text("name").filter(|_| text("kind") == Some("Pod"))?;
+        Some(format!("{}/{namespace}/pods/{name}", self.server))
+    }
 }
 
 fn endpoints(slice: &Value) -> impl Iterator<Item = &Value> {
     let endpoints = slice.get("endpoints").and_then(Value::as_array);
     endpoints.into_iter().flatten()
-}
-
-/// Namespace and name of the pod behind an endpoint.
-fn pod_of(endpoint: &Value, namespace: &str) -> Option<String> {
-    let reference = endpoint.get("targetRef")?;
-    let text = |name: &str| reference.get(name).and_then(Value::as_str);
-    let namespace = text("namespace").unwrap_or(namespace);
-    (text("kind") == Some("Pod")).then(|| Some(format!("{namespace}/{}", text("name")?)))?
 }
 
 #[cfg(test)]

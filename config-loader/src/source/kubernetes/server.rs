@@ -101,7 +101,7 @@ impl Server {
         (states, ages): (Option<States>, SourceAges),
         reports: mpsc::Sender<Message>,
     ) -> Server {
-        let gate = PodGate::new(settings.workload_wait);
+        let gate = PodGate::new(settings.servers[number].name(), settings.workload_wait);
         Server {
             settings,
             number,

@@ -42,8 +42,10 @@ pub(in crate::source) enum Became<O> {
 struct Known {
     /// A hash of its version.
     version: u64,
-    /// As that of its item; none if it was saved by an earlier process.
-    content: Option<u64>,
+    /// As that of its item.
+    content: u64,
+    /// Whether it was saved by an earlier process, so that neither version nor content are known.
+    is_saved: bool,
     /// The number of the last list that has it.
     list: u32,
 }
@@ -113,7 +115,8 @@ impl<O> Mirror<O> {
         let names = saved.iter().map(|(name, _)| Arc::clone(name));
         let unknown = || Known {
             version: 0,
-            content: None,
+            content: 0,
+            is_saved: true,
             list: 0,
         };
         self.known.extend(names.map(|name| (name, unknown())));
@@ -166,7 +169,7 @@ impl<O> Mirror<O> {
     /// Whether an object is known in this version.
     pub(in crate::source) fn has(&self, name: &Arc<str>, version: u64) -> bool {
         let known = self.known.get(name);
-        known.is_some_and(|known| known.content.is_some() && known.version == version)
+        known.is_some_and(|known| !known.is_saved && known.version == version)
     }
 
     fn set(&mut self, item: Item<O>) -> Option<Became<O>> {
@@ -175,14 +178,15 @@ impl<O> Mirror<O> {
         };
         let now = Known {
             version: item.version,
-            content: Some(item.content),
+            content: item.content,
+            is_saved: false,
             list: self.list,
         };
         match self.known.get_mut(&item.name) {
             Some(known) => {
                 let before = std::mem::replace(known, now);
-                let is_same = before.version == known.version && before.content.is_some();
-                if is_same || before.content == known.content {
+                let is_same = before.version == known.version || before.content == known.content;
+                if is_same && !before.is_saved {
                     return None;
                 }
             }

@@ -1,9 +1,7 @@
 //! Pod, Node and Namespace: state of a cluster, which its API server has checked. What is wrong in a field leaves the field out.
 
-use std::net::IpAddr;
-
 use crate::raw::core as raw;
-use crate::resource::core::{Namespace, Node, Pod};
+use crate::resource::core::{Addresses, Namespace, Node, Pod};
 use crate::resource::shared_text;
 use crate::validate::{Check, api, scalar};
 
@@ -16,17 +14,17 @@ pub fn pod(raw: &raw::Pod, _check: &mut Check<'_>) -> Pod {
         account: api::some_text(&spec.service_account_name)
             .unwrap_or_else(|| shared_text("default")),
         node: api::some_text(&spec.node_name),
-        addresses: status.map_or_else(Box::default, addresses),
+        addresses: status.map_or_else(Addresses::default, addresses),
         is_ready: status.is_none_or(is_ready),
         ..Pod::default()
     }
 }
 
 /// The addresses of a pod, without those that are none.
-fn addresses(status: &raw::PodStatus) -> Box<[IpAddr]> {
+fn addresses(status: &raw::PodStatus) -> Addresses {
     let all = status.pod_ips.get().into_iter().flatten();
     let all = all.filter_map(|entry| entry.get()?.ip.get());
-    let found: Box<[IpAddr]> = all.filter_map(|text| scalar::ip(text)).collect();
+    let found: Addresses = all.filter_map(|text| scalar::ip(text)).collect();
     match (found.is_empty(), status.pod_ip.get()) {
         (true, Some(text)) => scalar::ip(text).into_iter().collect(),
         _ => found,

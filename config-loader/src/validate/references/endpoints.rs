@@ -142,7 +142,7 @@ impl<'a> Endpoint<'a> {
             *counts.entry(pod.map(|pod| &pod.spec.labels)).or_default() += 1;
         }
         let endpoints = counts.into_iter().map(|(pod, count)| Endpoint {
-            labels: [Some(&slice.labels).filter(|_| pod.is_none()), None],
+            labels: [Some(&*slice.labels).filter(|_| pod.is_none()), None],
             pod,
             is_of_slice: true,
             whereabouts: match slice.source_cluster() {

@@ -129,7 +129,7 @@ impl<'a> SliceOf<'a> {
             member,
             locality,
             network,
-            labels: Arc::new(slice.labels.clone()),
+            labels: Arc::new((*slice.labels).clone()),
         }
     }
 

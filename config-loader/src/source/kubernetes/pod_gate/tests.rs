@@ -34,6 +34,10 @@ fn object(name: &str, data: Value) -> DynamicObject {
     serde_json::from_value(all).unwrap()
 }
 
+fn gate() -> PodGate {
+    PodGate::new("kubernetes://east".to_owned(), WAIT)
+}
+
 fn document(pod: u8) -> Document {
     format!("kubernetes://east/prod/pods/p{pod}").into()
 }
@@ -48,9 +52,10 @@ fn slice(pods: &[u8]) -> DynamicObject {
 
 /// The pods that a slice has endpoints of.
 fn pods_in(slice: &DynamicObject) -> Vec<u8> {
-    let named = endpoints(&slice.data).filter_map(|endpoint| pod_of(endpoint, "prod"));
+    let gate = gate();
+    let named = endpoints(&slice.data).filter_map(|endpoint| gate.pod_of(endpoint, "prod"));
     named
-        .map(|key| key.trim_start_matches("prod/p").parse().unwrap())
+        .map(|pod| pod.rsplit_once("/p").unwrap().1.parse().unwrap())
         .collect()
 }
 
@@ -64,7 +69,7 @@ fn released(released: &Released) -> Vec<Vec<u8>> {
 
 #[test]
 fn endpoint_waits_for_its_pod_and_its_neighbors_do_not() {
-    let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
+    let (mut gate, now) = (gate(), Instant::now());
     gate.listed(None);
     gate.pod(&document(1));
     let first = gate.slice(&"s".into(), slice(&[1, 2]), &slices(), now);
@@ -76,7 +81,7 @@ fn endpoint_waits_for_its_pod_and_its_neighbors_do_not() {
 
 #[test]
 fn endpoint_is_used_without_its_pod_after_the_wait() {
-    let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
+    let (mut gate, now) = (gate(), Instant::now());
     gate.listed(None);
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
     assert!(gate.expire(now + WAIT / 2).slices.is_empty());
@@ -85,14 +90,14 @@ fn endpoint_is_used_without_its_pod_after_the_wait() {
     assert_eq!(released(&later), vec![Vec::<u8>::new()]);
     let expired = gate.expire(now + WAIT);
     assert_eq!(released(&expired), [[1]]);
-    assert_eq!(*expired.missing, ["prod/p1".into()]);
+    assert_eq!(*expired.missing, [document(1)]);
     assert_eq!(released(&gate.pod(&document(1))), [[1]]);
     assert_eq!(released(&gate.expire(now + WAIT * 2)), [[1, 2]]);
 }
 
 #[test]
 fn nothing_waits_where_pods_are_not_read() {
-    let mut gate = PodGate::new(WAIT);
+    let mut gate = gate();
     let passed = gate.slice(&"s".into(), slice(&[1]), &slices(), Instant::now());
     assert_eq!(released(&passed), [[1]]);
     assert_eq!(gate.deadline(), None);
@@ -100,7 +105,7 @@ fn nothing_waits_where_pods_are_not_read() {
 
 #[test]
 fn endpoint_waits_only_where_pods_of_its_namespace_are_listed() {
-    let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
+    let (mut gate, now) = (gate(), Instant::now());
     gate.listed(Some("other"));
     let passed = gate.slice(&"s".into(), slice(&[1]), &slices(), now);
     assert_eq!(released(&passed), [[1]]);
@@ -114,7 +119,7 @@ fn endpoint_waits_only_where_pods_of_its_namespace_are_listed() {
 
 #[test]
 fn new_endpoint_waits_for_the_successor_of_a_pod_that_is_gone() {
-    let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
+    let (mut gate, now) = (gate(), Instant::now());
     gate.listed(None);
     gate.pod(&document(1));
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
@@ -126,7 +131,7 @@ fn new_endpoint_waits_for_the_successor_of_a_pod_that_is_gone() {
 
 #[test]
 fn pod_that_is_gone_stays_until_its_slice_drops_it() {
-    let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
+    let (mut gate, now) = (gate(), Instant::now());
     gate.listed(None);
     gate.pod(&document(1));
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
@@ -140,7 +145,7 @@ fn pod_that_is_gone_stays_until_its_slice_drops_it() {
 
 #[test]
 fn pod_that_comes_back_does_not_go() {
-    let (mut gate, now) = (PodGate::new(WAIT), Instant::now());
+    let (mut gate, now) = (gate(), Instant::now());
     gate.listed(None);
     gate.pod(&document(1));
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
@@ -175,7 +180,7 @@ proptest! {
     /// in the end everything is in effect.
     #[test]
     fn every_order_ends_in_the_same(steps in steps()) {
-        let (mut gate, mut now) = (PodGate::new(WAIT), Instant::now());
+        let (mut gate, mut now) = (gate(), Instant::now());
         gate.listed(None);
         let mut wanted: BTreeMap<u8, Vec<u8>> = BTreeMap::new();
         let mut pods: HashSet<u8> = HashSet::new();

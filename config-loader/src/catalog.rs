@@ -22,6 +22,7 @@ pub mod sidecars;
 mod slices;
 mod source;
 mod workload;
+mod workload_policies;
 
 /// Most clusters that share the requests for a service.
 pub const POOLS_MAX: usize = 64;
@@ -42,3 +43,4 @@ pub use shifts::RoutedHosts;
 pub use slices::Slices;
 pub use source::Source;
 pub use workload::Workload;
+pub use workload_policies::{SelectsWorkloads, policies_of};

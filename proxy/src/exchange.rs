@@ -3,6 +3,7 @@
 //! [`run`] owns the order of a request and reads from top to bottom; what it asks (`route`, `filter`, `cluster`)
 //! returns values, and what it sends through (`pool`) returns a response or an error.
 
+mod admit;
 pub mod attempt;
 pub mod body;
 pub mod connect;

@@ -182,8 +182,6 @@ impl Listener {
     pub fn http(&self, security: Security<'_>) -> Option<&Arc<HttpHosts>> {
         match (&self.service, security) {
             (Service::Http(hosts), Security::Plain) => Some(hosts),
-            // connections from before plain text was refused
-            (Service::Detected(detected), Security::Plain) if detected.refuses_plain_text() => None,
             (Service::Detected(detected), _) => detected.http.as_ref(),
             (Service::Tls(chains), Security::Tls(sni)) => match &chains.find(sni)?.handling {
                 Handling::Terminate {

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Workload;
-use crate::kind::{Kind, ObjectRef};
+use super::workload_policies::{in_namespace, withheld};
+use crate::kind::ObjectRef;
 use crate::resource::istio::{MutualTls, PeerAuthentication};
 use crate::resource::{Object, ResourceSet};
 
@@ -103,10 +104,7 @@ impl Accepted {
 
     /// A rejected policy that never was good may have wanted this.
     fn withhold(&mut self, set: &ResourceSet, namespace: &str) {
-        let mut withheld = set.withheld.iter();
-        let found =
-            withheld.find(|id| id.kind == Kind::PeerAuthentication && *id.namespace == *namespace);
-        if let Some(id) = found {
+        if let Some(id) = withheld::<PeerAuthentication>(set, namespace) {
             self.mode = MutualTls::Strict;
             self.by = Some(id.clone());
         }
@@ -119,9 +117,8 @@ fn oldest<'s>(
     namespace: &str,
     is_one: impl Fn(&PeerAuthentication) -> bool,
 ) -> Option<&'s Policy> {
-    let policies = set.peer_authentications.values();
-    policies
-        .filter(|policy| *policy.id.namespace == *namespace && is_one(&policy.spec))
+    in_namespace(set, namespace)
+        .filter(|policy| is_one(&policy.spec))
         .min_by(|a, b| a.age().cmp(&b.age()))
 }
 

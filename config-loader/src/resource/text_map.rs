@@ -5,6 +5,10 @@ use std::ops::Deref;
 
 /// Texts by key. Empty, as those of tens of thousands of pods are, it takes the memory of a pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::box_collection,
+    reason = "an empty map of its own takes 24 bytes"
+)]
 pub struct TextMap(Option<Box<BTreeMap<String, String>>>);
 
 /// What an empty map is read as.

@@ -200,6 +200,7 @@ impl<A: Handler> AcceptedConnection<A> {
             local,
         } = &self.downstream;
         DownstreamTcp {
+            listener: Arc::clone(listener),
             remote: *remote,
             local: *local,
             dialed: (!listener.has_socket()).then_some(*local),

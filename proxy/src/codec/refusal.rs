@@ -84,7 +84,7 @@ impl Refusal {
                 "the target of CONNECT has a user name; write HOST:PORT, and send credentials for the proxy in \
                  Proxy-Authorization"
             }
-            Self::Target if is_connect => LocalReply::BAD_CONNECT.body,
+            Self::Target if is_connect => LocalReply::CONNECT_ADVICE,
             Self::Target if authority.contains('@') => {
                 "the URL has a user name; write http://HOST:PORT/PATH, and send credentials in Authorization"
             }

@@ -5,10 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use config_loader::catalog::hostname;
+use config_loader::catalog::{hostname, policies_of};
 use config_loader::diagnostic::suggest;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{GatewayRef, HttpAction, PolicyScope, VirtualService};
+use config_loader::resource::istio::{
+    AuthorizationPolicy, GatewayRef, HttpAction, RequestAuthentication, VirtualService,
+};
 use config_loader::{Name, ResourceSet};
 
 use crate::compile::applies::{selects, visible, workload};
@@ -83,19 +85,12 @@ impl<'a> Survey<'a> {
     /// Security policies that select this proxy. None of them is enforced yet.
     pub fn unenforced_policies(&self) -> Vec<Provenance> {
         let own = workload(self.identity);
-        let selects = |namespace: &str, scope: &PolicyScope| {
-            let is_near = namespace == own.namespace || namespace == own.root_namespace;
-            is_near && !scope.has_targets && own.is_selected_by(&scope.selector)
-        };
-        let of_requests = self.resources.authorization_policies.values();
-        let of_requests = of_requests
-            .filter(|policy| selects(&policy.id.namespace, &policy.spec.scope))
-            .map(|policy| provenance_of(policy.as_ref(), 0));
-        let of_tokens = self.resources.request_authentications.values();
-        let of_tokens = of_tokens
-            .filter(|policy| selects(&policy.id.namespace, &policy.spec.scope))
-            .map(|policy| provenance_of(policy.as_ref(), 0));
-        of_requests.chain(of_tokens).collect()
+        let of_requests = policies_of::<AuthorizationPolicy>(self.resources, own);
+        let of_tokens = policies_of::<RequestAuthentication>(self.resources, own);
+        let of_requests = of_requests.map(|policy| provenance_of(policy.as_ref(), 0));
+        of_requests
+            .chain(of_tokens.map(|policy| provenance_of(policy.as_ref(), 0)))
+            .collect()
     }
 
     /// The servers that a part of a listener is made of.

@@ -44,16 +44,18 @@ pub async fn run(
     request: &mut Request<DownstreamBody>,
 ) -> Response<ReplyBody> {
     let named = NamedHost::of_connect(request);
-    let routes =
-        named
-            .as_ref()
-            .ok()
-            .and_then(|named| match &snapshot.proxied(named.port)?.service {
-                Service::Detected(detected) => Some(Arc::clone(&detected.opaque)),
-                _ => None,
-            });
+    let proxied = named.as_ref().ok();
+    let proxied = proxied.and_then(|named| snapshot.proxied(named.port));
+    let routes = proxied.and_then(|listener| match &listener.service {
+        Service::Detected(detected) => Some(Arc::clone(&detected.opaque)),
+        _ => None,
+    });
     let user_agent = request.headers().get(USER_AGENT);
     let asked = DownstreamTcp {
+        listener: proxied.map_or_else(
+            || Arc::new(connection.listener.clone()),
+            |listener| Arc::clone(&listener.key),
+        ),
         remote: connection.client.source,
         local: connection.client.destination,
         dialed: None,

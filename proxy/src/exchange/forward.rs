@@ -115,7 +115,7 @@ fn failure_reply(
     let timed_out = matches!(error.kind(), Kind::RequestTimeout | Kind::AttemptTimeout);
     if prepared.response.alt_response && timed_out {
         reply.status = StatusCode::NO_CONTENT;
-        reply.body = "";
+        reply.body = "".into();
     }
     reply.retried = record.attempts() > 1;
     reply

@@ -7,6 +7,7 @@ pub mod health;
 pub mod log;
 pub mod peer;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -72,7 +73,7 @@ pub struct Record {
     attempts: u32,
     /// Status of the last of these attempts; 0 for none.
     attempt_code: u16,
-    details: &'static str,
+    details: Cow<'static, str>,
     grpc: bool,
     /// Whether its client speaks gRPC-Web, which gets local replies as clients of plain HTTP do; with the fault of its
     /// base64.
@@ -117,7 +118,7 @@ impl Record {
             added: ResponseFlags::NONE,
             attempts: 0,
             attempt_code: 0,
-            details: "downstream_remote_disconnect",
+            details: "downstream_remote_disconnect".into(),
             grpc: timeout::is_grpc(request.headers()),
             web: None,
             head: request.method() == Method::HEAD,
@@ -223,10 +224,15 @@ impl Record {
     }
 
     /// Notes the response's head, as it goes to the client.
-    pub fn responded(&mut self, code: u16, flags: ResponseFlags, details: &'static str) {
+    pub fn responded(
+        &mut self,
+        code: u16,
+        flags: ResponseFlags,
+        details: impl Into<Cow<'static, str>>,
+    ) {
         self.code = code;
         self.flags = flags;
-        self.details = details;
+        self.details = details.into();
     }
 
     /// Adds a flag that stays, however the exchange ends.
@@ -268,8 +274,8 @@ impl Record {
     }
 
     /// Why, in Envoy's words.
-    pub fn details(&self) -> &'static str {
-        self.details
+    pub fn details(&self) -> &str {
+        &self.details
     }
 
     /// Makes a local reply and notes it.
@@ -279,7 +285,8 @@ impl Record {
         if self.head {
             local_reply::headers_only(&mut response);
         }
-        self.responded(response.status().as_u16(), local.flags, local.details);
+        let code = response.status().as_u16();
+        self.responded(code, local.flags, local.details.clone());
         self.saw_headers(response.headers());
         self.sent_bytes = response.body().len() as u64;
         self.count_local_reply(local.flags);
@@ -362,7 +369,7 @@ impl Record {
             Ending::Complete => (),
             Ending::TimedOut => {
                 self.flags = ResponseFlags::UT;
-                self.details = "upstream_response_timeout";
+                self.details = "upstream_response_timeout".into();
             }
             Ending::UpstreamBroke(kind) => {
                 let outcome = health::of_failure(kind);
@@ -380,7 +387,8 @@ impl Record {
                         "upstream_reset_after_response_started{protocol_error}"
                     }
                     _ => "upstream_reset_after_response_started{connection_termination}",
-                };
+                }
+                .into();
             }
         }
         self.ended = true;
@@ -421,7 +429,7 @@ impl Record {
         if let Some(log) = &self.log {
             let end = End {
                 record: &record,
-                details: self.details,
+                details: &self.details,
                 attempts: self.attempts,
                 upstream_time: self.upstream_time,
             };
@@ -448,7 +456,7 @@ impl Drop for Record {
         if !self.ended {
             // the head may be out already: the code stays what was sent
             self.flags = ResponseFlags::DC;
-            self.details = "downstream_remote_disconnect";
+            self.details = "downstream_remote_disconnect".into();
         }
         self.tell();
     }

@@ -3,6 +3,7 @@
 //! The same steps as for a request, without a head. The result is a connected stream with a [`Record`], which
 //! the codec fills while bytes move. A connection may stay for days, so that a record holds no snapshot.
 
+use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -17,7 +18,8 @@ use tokio::time::Instant;
 use crate::balance::{HashKey, of_address};
 use crate::cluster::{Ask, BLACK_HOLE, Outcome};
 use crate::error::{Error, Kind};
-use crate::exchange::downstream::connection::Handshake;
+use crate::exchange::admit::admit;
+use crate::exchange::downstream::connection::{Handshake, PeerIdentity};
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::record::log::host;
 use crate::exchange::record::{health, peer};
@@ -27,13 +29,15 @@ use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::registry::{Address, ConnectionPermit, EndpointState};
 use crate::route::OpaqueHead;
-use crate::snapshot::{Destination, Federated, OpaqueRoutes};
+use crate::snapshot::{Destination, Federated, ListenerKey, OpaqueRoutes};
 use crate::telemetry::{Counter, Entry, HttpVersion, RequestStats, ResponseFlags};
 use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 
 /// A downstream TCP connection to proxy.
 #[derive(Clone, Debug)]
 pub struct DownstreamTcp {
+    /// The listener that it came to.
+    pub listener: Arc<ListenerKey>,
     /// Address of the peer.
     pub remote: SocketAddr,
     /// Our address, or that which the client dialed.
@@ -93,37 +97,18 @@ pub async fn open(worker: &Rc<Worker>, asked: DownstreamTcp) -> Result<Opened, L
     let snapshot = worker.snapshot();
     let mut asked = asked;
     let mut record = Record::begin(worker, &mut asked);
-    let end = match find(worker, &snapshot, &asked, &mut record).await {
+    let refusal = match find(worker, &snapshot, &asked, &mut record).await {
         Ok((target, tunnel)) => match connect(worker, &target, tunnel, &mut record).await {
             Ok(made) => {
                 record.status = u16::from(record.connect.is_some()) * 200;
                 return Ok(made.opened(record));
             }
-            Err(end) => end,
+            Err(refusal) => refusal,
         },
-        Err(end) => end,
+        Err(refusal) => refusal,
     };
-    let End { reply, flags } = end;
-    record.details = (!reply.details.is_empty()).then_some(reply.details);
-    if record.connect.is_some() {
-        record.status = reply.status.as_u16();
-    }
-    record.finish(flags, None);
-    Err(reply)
-}
-
-/// How a connection ends that leads nowhere.
-struct End {
-    /// To a client that sent a request.
-    reply: LocalReply,
-    flags: ResponseFlags,
-}
-
-impl From<LocalReply> for End {
-    fn from(reply: LocalReply) -> Self {
-        let flags = reply.flags;
-        Self { reply, flags }
-    }
+    record.refuse(&refusal);
+    Err(refusal)
 }
 
 /// The destination of a connection, with the address that its client dialed or named.
@@ -132,7 +117,12 @@ async fn find(
     snapshot: &SnapshotRef,
     asked: &DownstreamTcp,
     record: &mut Record,
-) -> Result<(Target, Option<Arc<Tunnel>>), End> {
+) -> Result<(Target, Option<Arc<Tunnel>>), LocalReply> {
+    // of others it is known later who the client is
+    if !record.is_undecided {
+        let came = (&*asked.listener, asked.local);
+        admitted(snapshot, came, PeerIdentity::new(asked.tls.as_deref()))?;
+    }
     let Some(request) = asked.connect.as_deref() else {
         return target(worker, snapshot, asked, record);
     };
@@ -140,7 +130,7 @@ async fn find(
     let (target, tunnel) = target(worker, snapshot, asked, record)?;
     if target.cluster().dialed.is_none() {
         return match &**target.cluster().name() {
-            BLACK_HOLE => Err(LocalReply::NOT_IN_REGISTRY.into()),
+            BLACK_HOLE => Err(LocalReply::NOT_IN_REGISTRY),
             _ => Ok((target, tunnel)),
         };
     }
@@ -148,13 +138,23 @@ async fn find(
     Ok((target.dialed(Some(address), worker), tunnel))
 }
 
+/// Asks whether the connection of a client may go on, by the policies of now.
+fn admitted(
+    snapshot: &SnapshotRef,
+    (listener, local): (&ListenerKey, SocketAddr),
+    peer: PeerIdentity<'_>,
+) -> Result<(), LocalReply> {
+    let listener = snapshot.listener(listener, local);
+    admit(listener.ok_or(LocalReply::NO_CONNECTION_RULE)?, peer)
+}
+
 fn target(
     worker: &Worker,
     snapshot: &SnapshotRef,
     asked: &DownstreamTcp,
     record: &mut Record,
-) -> Result<(Target, Option<Arc<Tunnel>>), End> {
-    let no_route = || End::from(LocalReply::NO_CONNECTION_RULE);
+) -> Result<(Target, Option<Arc<Tunnel>>), LocalReply> {
+    let no_route = || LocalReply::NO_CONNECTION_RULE;
     let routes = asked.routes.as_ref().ok_or_else(no_route)?;
     let source = Some(asked.remote.ip());
     let named = asked
@@ -250,7 +250,7 @@ async fn connect(
     target: &Target,
     tunnel: Option<Arc<Tunnel>>,
     record: &mut Record,
-) -> Result<Made, End> {
+) -> Result<Made, LocalReply> {
     let mut tried = Tried::new();
     let (mut last, mut instead, mut moves) = (None, None, 0);
     let asking = target.clone().asking(ask(target, record));
@@ -263,7 +263,7 @@ async fn connect(
     while let Some(picked) = instead.take().or_else(|| next(&mut tried)) {
         record.goes_to(&picked);
         if record.connect.is_some() && is_loop(&picked.endpoint().address, target.snapshot()) {
-            return Err(LocalReply::PROXY_ITSELF.into());
+            return Err(LocalReply::PROXY_ITSELF);
         }
         let connecting = connect_to(worker, &picked, (target, &tunnel), record);
         let may = Moves {
@@ -279,7 +279,7 @@ async fn connect(
                 return Ok(made);
             }
             Ok(Err(error)) if error.kind() == Kind::Overflow => {
-                return Err(LocalReply::from_kind(Kind::Overflow).into());
+                return Err(LocalReply::from_kind(Kind::Overflow));
             }
             Ok(Err(error)) => {
                 let cluster = target.cluster().name();
@@ -304,14 +304,11 @@ async fn connect(
         None => match target.newest(worker) {
             Some(target) => target.no_endpoint_reply(),
             None => Target::unknown(&worker.snapshot(), target.cluster().id()),
-        }
-        .into(),
-        Some(reply) => End {
-            reply: LocalReply {
-                details: "",
-                ..reply
-            },
+        },
+        Some(reply) => LocalReply {
+            details: "".into(),
             flags: ResponseFlags::UF.union(ResponseFlags::URX),
+            ..reply
         },
     })
 }
@@ -371,6 +368,7 @@ fn ask(target: &Target, record: &Record) -> Ask {
 /// Everything that the end of a connection reports; recorded when it is dropped.
 pub struct Record {
     worker: Rc<Worker>,
+    listener: Arc<ListenerKey>,
     start: SystemTime,
     started: Instant,
     client: Client,
@@ -394,7 +392,7 @@ pub struct Record {
     address: Option<Address>,
     ends: Option<Rc<Ends>>,
     failure: Option<Box<str>>,
-    details: Option<&'static str>,
+    details: Option<Cow<'static, str>>,
     termination: Option<&'static str>,
     flags: ResponseFlags,
     received: u64,
@@ -408,6 +406,7 @@ impl Record {
     fn begin(worker: &Rc<Worker>, asked: &mut DownstreamTcp) -> Self {
         Self {
             worker: Rc::clone(worker),
+            listener: Arc::clone(&asked.listener),
             start: SystemTime::now(),
             started: Instant::now(),
             client: Client {
@@ -415,10 +414,8 @@ impl Record {
                 destination: asked.local,
             },
             server_name: asked.server_name.clone(),
-            principal: asked
-                .tls
-                .as_deref()
-                .and_then(peer::principal)
+            principal: PeerIdentity::new(asked.tls.as_deref())
+                .principal()
                 .map(Into::into),
             tls: asked.tls.take(),
             connect: asked.connect.clone(),
@@ -469,9 +466,18 @@ impl Record {
     }
 
     /// Counts the connection, now that it is known who its client is.
-    pub fn decided(&mut self, tls: Option<Rc<Handshake>>, server_name: Option<Arc<str>>) {
+    ///
+    /// # Errors
+    ///
+    /// The reply for a client that may not go on.
+    pub fn decided(
+        &mut self,
+        tls: Option<Rc<Handshake>>,
+        server_name: Option<Arc<str>>,
+    ) -> Result<(), LocalReply> {
         self.is_undecided = false;
-        self.principal = tls.as_deref().and_then(peer::principal).map(Into::into);
+        let peer = PeerIdentity::new(tls.as_deref());
+        self.principal = peer.principal().map(Into::into);
         self.server_name = server_name.or_else(|| tls.as_deref()?.server_name.clone());
         let registry = &self.worker.telemetry.stats;
         if let Some(of_peer) = peer::stats(tls.as_deref(), &self.stats, registry) {
@@ -479,6 +485,8 @@ impl Record {
         }
         self.stats.tcp().opened(self.worker.id);
         self.counted = true;
+        let came = (&*self.listener, self.client.destination);
+        admitted(&self.worker.snapshot(), came, peer)
     }
 
     /// Notes bytes that were carried: from the client, and to it.
@@ -486,6 +494,15 @@ impl Record {
         self.received += received;
         self.sent += sent;
         self.stats.tcp().carried(self.worker.id, received, sent);
+    }
+
+    /// Ends the record of a connection that gets no further, for which this is the reply to a client that sent a request.
+    pub fn refuse(mut self, reply: &LocalReply) {
+        self.details = (!reply.details.is_empty()).then(|| reply.details.clone());
+        if self.connect.is_some() {
+            self.status = reply.status.as_u16();
+        }
+        self.finish(reply.flags, None);
     }
 
     /// Ends the record: how, and why if this proxy closed the connection.
@@ -512,7 +529,7 @@ impl Record {
             authority: authority.map(|authority| authority.as_str().as_bytes()),
             user_agent: user_agent.map(HeaderValue::as_bytes),
             flags: self.flags,
-            response_code_details: self.details,
+            response_code_details: self.details.as_deref(),
             connection_termination_details: self.termination,
             upstream_transport_failure_reason: self.failure.as_deref(),
             bytes_received: self.received,

@@ -140,8 +140,11 @@ fn line(field: String, condition: &TextMatch, got: Option<String>, held: bool) -
     let almost = got.as_deref().filter(|_| !held && !is_excluded);
     Explained {
         hint: almost.and_then(|got| match condition {
-            TextMatch::Exact(wanted) => case(wanted, got, false),
-            TextMatch::Prefix(wanted) => case(wanted, got, true),
+            TextMatch::Exact(wanted) => case(wanted, got),
+            TextMatch::Prefix(wanted) => case(wanted, got.get(..wanted.len())?),
+            TextMatch::Suffix(wanted) => {
+                case(wanted, got.get(got.len().checked_sub(wanted.len())?..)?)
+            }
             TextMatch::Present => None,
             TextMatch::Regex(wanted) => part(wanted, got),
         }),
@@ -156,18 +159,14 @@ fn uri_hint(uri: &UriMatch, path: &str) -> Option<&'static str> {
     match uri {
         _ if uri.matches(path.as_bytes()) => None,
         UriMatch::Any => None,
-        UriMatch::Exact { value, .. } => case(value, path, false),
-        UriMatch::Prefix { value, .. } => case(value, path, true),
+        UriMatch::Exact { value, .. } => case(value, path),
+        UriMatch::Prefix { value, .. } => case(value, path.get(..value.len())?),
         UriMatch::Regex(wanted) => part(wanted, path),
     }
 }
 
 /// The hint for a text that would match in another case.
-fn case(wanted: &str, got: &str, is_prefix: bool) -> Option<&'static str> {
-    let got = match is_prefix {
-        true => got.get(..wanted.len())?,
-        false => got,
-    };
+fn case(wanted: &str, got: &str) -> Option<&'static str> {
     let is_it = wanted.eq_ignore_ascii_case(got) && wanted != got;
     is_it.then_some("differs in case only")
 }

@@ -1,4 +1,4 @@
-//! Conditions on a piece of text: equal, prefix, regular expression, or mere presence. Bytes, case-sensitive.
+//! Conditions on a piece of text: equal, prefix, suffix, regular expression, or mere presence. Bytes, case-sensitive.
 
 use crate::pattern::Pattern;
 
@@ -13,6 +13,8 @@ pub enum TextMatch {
     Present,
     /// The whole text matches.
     Regex(Pattern),
+    /// Ends with these bytes.
+    Suffix(Box<str>),
 }
 
 impl TextMatch {
@@ -23,6 +25,7 @@ impl TextMatch {
             Self::Prefix(wanted) => text.starts_with(wanted.as_bytes()),
             Self::Present => true,
             Self::Regex(wanted) => wanted.is_match(text),
+            Self::Suffix(wanted) => text.ends_with(wanted.as_bytes()),
         }
     }
 
@@ -33,15 +36,37 @@ impl TextMatch {
             Self::Prefix(_) => "prefix",
             Self::Present => "present",
             Self::Regex(_) => "regex",
+            Self::Suffix(_) => "suffix",
         }
     }
 
     /// The wanted text as it was written; empty for presence.
     pub fn wanted(&self) -> &str {
         match self {
-            Self::Exact(wanted) | Self::Prefix(wanted) => wanted,
+            Self::Exact(wanted) | Self::Prefix(wanted) | Self::Suffix(wanted) => wanted,
             Self::Present => "",
             Self::Regex(wanted) => wanted.written(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffix_is_the_end_of_a_text() {
+        let suffix = TextMatch::Suffix("/admin".into());
+        for (text, expected) in [
+            ("/admin", true),
+            ("/v1/admin", true),
+            ("admin", false),
+            ("/admin/", false),
+            ("/ADMIN", false),
+            ("", false),
+        ] {
+            assert_eq!(suffix.matches(text.as_bytes()), expected, "{text}");
+        }
+        assert!(TextMatch::Suffix("".into()).matches(b""));
     }
 }

@@ -68,11 +68,6 @@ impl Detected {
         self.client_first.binary_search(&dialed).is_ok()
     }
 
-    /// Whether requests in plain text are refused.
-    pub fn refuses_plain_text(&self) -> bool {
-        matches!(&self.tls, TlsBytes::Mesh(mesh) if mesh.strict)
-    }
-
     /// Whether both are the same, kept by `Arc`.
     pub fn is_same(&self, other: &Self) -> bool {
         let Self {

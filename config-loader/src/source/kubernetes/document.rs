@@ -51,6 +51,14 @@ pub(super) fn name(server: &ApiServer, resource: &Resource, object: &DynamicObje
     name.into()
 }
 
+/// Namespace and name of the object of a document, as `prod/web`.
+pub(super) fn namespaced_name(document: &str) -> String {
+    let mut parts = document.rsplit('/');
+    let (name, namespace) = (parts.next(), parts.nth(1));
+    let (name, namespace) = (name.unwrap_or_default(), namespace.unwrap_or_default());
+    format!("{namespace}/{name}")
+}
+
 /// Whether an object counts: one that is being deleted does not, unless it is the state of a cluster (a pod that ends may
 /// still serve), nor does one that its cluster has from another.
 pub(super) fn counts(server: &ApiServer, resource: &Resource, object: &DynamicObject) -> bool {

@@ -472,7 +472,12 @@ impl Watch {
     fn released(&self, released: Released) -> Vec<Change> {
         for pod in released.missing {
             let server = self.server.name();
-            tracing::warn!(server, %pod, "pod is not known: its endpoints are used without its labels and identity");
+            let pod = document::namespaced_name(&pod);
+            tracing::warn!(
+                server,
+                pod,
+                "pod is not known: its endpoints are used without its labels and identity"
+            );
         }
         let slices = released.slices.into_iter();
         let slices = slices.map(|(name, slice, resource)| {

@@ -114,8 +114,10 @@ impl<A: Handler> AcceptedConnection<A> {
         server_name: Option<Box<str>>,
         guard: Option<Tell<bool>>,
     ) {
-        met.record
-            .decided(self.tls.take(), server_name.map(Arc::from));
+        let server_name = server_name.map(Arc::from);
+        if let Err(refusal) = met.record.decided(self.tls.take(), server_name) {
+            return met.record.refuse(&refusal);
+        }
         let guard = guard.map(|passes| Box::new(Guard::new(passes)));
         self.pass(met, guard).await;
     }

@@ -82,6 +82,32 @@ pub struct Handshake {
     pub peer_stats: PeerStats,
 }
 
+/// Identity of the client of a connection: what its TLS handshake proved.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerIdentity<'a>(Option<&'a Handshake>);
+
+impl<'a> PeerIdentity<'a> {
+    /// The identity by a handshake; none for a connection in plain text.
+    pub fn new(handshake: Option<&'a Handshake>) -> Self {
+        Self(handshake)
+    }
+
+    /// Whether the connection is inside TLS that ends here.
+    pub fn is_in_tls(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether the client showed a certificate, which the handshake has verified.
+    pub fn has_certificate(self) -> bool {
+        self.0.is_some_and(|handshake| handshake.peer.is_some())
+    }
+
+    /// The first URI of the client's certificate, as `spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT`.
+    pub fn principal(self) -> Option<&'a str> {
+        self.0?.peer.as_ref()?.facts()?.uri()
+    }
+}
+
 impl Connection {
     /// A connection that was accepted on `listener`.
     pub fn new(
@@ -145,6 +171,11 @@ impl Connection {
             None => Scheme::Http,
             Some(_) => Scheme::Https,
         }
+    }
+
+    /// The identity of the client.
+    pub fn peer(&self) -> PeerIdentity<'_> {
+        PeerIdentity::new(self.tls.as_deref())
     }
 
     /// What decides which servers of the listener its requests are for.

@@ -4,7 +4,6 @@
 //! `grpc-status` and `grpc-message`.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -28,15 +27,15 @@ pub struct LocalReply {
     /// Why, for log and metrics.
     pub flags: ResponseFlags,
     /// Body, sent as `text/plain`; empty for none.
-    pub body: &'static str,
+    pub body: Cow<'static, str>,
     /// Why, in Envoy's words, for the log.
-    pub details: &'static str,
+    pub details: Cow<'static, str>,
+    /// Headers that it has beyond those of every reply.
+    pub headers: Option<Box<HeaderMap>>,
     /// Whether `x-envoy-overloaded: true` is sent.
     pub overloaded: bool,
     /// Whether the body says that this is the last of several attempts.
     pub retried: bool,
-    /// What the transport says of the connection that could not be made, which the body ends with.
-    pub transport: Option<Arc<str>>,
 }
 
 /// Prefix of the body of a reply after an attempt without a response.
@@ -52,11 +51,11 @@ impl LocalReply {
         Self {
             status,
             flags,
-            body,
-            details,
+            body: Cow::Borrowed(body),
+            details: Cow::Borrowed(details),
+            headers: None,
             overloaded: false,
             retried: false,
-            transport: None,
         }
     }
 
@@ -149,11 +148,14 @@ impl LocalReply {
         "missing_host_header",
     );
 
+    /// Advice to a client whose CONNECT has no host and port.
+    pub const CONNECT_ADVICE: &'static str = "CONNECT needs HOST:PORT with a port from 1 to 65535";
+
     /// CONNECT without a host and a port.
     pub const BAD_CONNECT: Self = Self::new(
         StatusCode::BAD_REQUEST,
         ResponseFlags::NONE,
-        "CONNECT needs HOST:PORT with a port from 1 to 65535",
+        Self::CONNECT_ADVICE,
         "invalid_connect_target",
     );
 
@@ -255,11 +257,13 @@ impl LocalReply {
             Kind::Overflow => Self {
                 status: S::SERVICE_UNAVAILABLE,
                 flags: F::UO,
-                body: "upstream connect error or disconnect/reset before headers. reset reason: overflow",
-                details: "upstream_reset_before_response_started{overflow}",
+                body: Cow::Borrowed(
+                    "upstream connect error or disconnect/reset before headers. reset reason: overflow",
+                ),
+                details: Cow::Borrowed("upstream_reset_before_response_started{overflow}"),
+                headers: None,
                 overloaded: true,
                 retried: false,
-                transport: None,
             },
             Kind::RequestTimeout => Self::timeout("response_timeout"),
             Kind::AttemptTimeout => Self::timeout("upstream_per_try_timeout"),
@@ -269,12 +273,15 @@ impl LocalReply {
         }
     }
 
-    /// The local reply that tells a peer about this error.
+    /// The local reply that tells a peer about this error; its body ends with what the transport says of a connection that could
+    /// not be made.
     pub fn from_error(error: &Error) -> Self {
-        Self {
-            transport: error.transport().cloned(),
-            ..Self::from_kind(error.kind())
-        }
+        let reply = Self::from_kind(error.kind());
+        let Some(reason) = error.transport() else {
+            return reply;
+        };
+        let body = format!("{}, transport failure reason: {reason}", reply.body).into();
+        Self { body, ..reply }
     }
 
     /// The response itself, in the form that the client understands.
@@ -291,25 +298,26 @@ impl LocalReply {
         if !self.body.is_empty() {
             response.headers_mut().insert(CONTENT_TYPE, TEXT_PLAIN);
         }
-        if self.overloaded {
-            response
-                .headers_mut()
-                .insert(X_ENVOY_OVERLOADED, HeaderValue::from_static("true"));
-        }
+        self.add_headers(response.headers_mut());
         response
+    }
+
+    fn add_headers(&self, headers: &mut HeaderMap) {
+        if self.overloaded {
+            headers.insert(X_ENVOY_OVERLOADED, HeaderValue::from_static("true"));
+        }
+        if let Some(own) = &self.headers {
+            headers.extend(HeaderMap::clone(own));
+        }
     }
 
     /// The body; put together only for a reply after retries, which are rare.
     fn text(&self) -> Cow<'static, str> {
-        let text = match self.body.strip_prefix(RESET) {
+        match self.body.strip_prefix(RESET) {
             Some(reason) if self.retried => {
                 format!("{RESET}retried and the latest {reason}").into()
             }
-            _ => self.body.into(),
-        };
-        match &self.transport {
-            Some(reason) => format!("{text}, transport failure reason: {reason}").into(),
-            None => text,
+            _ => self.body.clone(),
         }
     }
 
@@ -319,10 +327,8 @@ impl LocalReply {
             false => self.text(),
         };
         let mut headers = HeaderMap::new();
+        self.add_headers(&mut headers);
         tell_grpc(&mut headers, self.status, message.as_bytes());
-        if self.overloaded {
-            headers.insert(X_ENVOY_OVERLOADED, HeaderValue::from_static("true"));
-        }
         let mut response = Response::new(Bytes::new());
         *response.headers_mut() = headers;
         response
@@ -546,6 +552,24 @@ mod tests {
         let without = LocalReply::NO_ROUTE.response(false);
         assert!(without.headers().is_empty());
         assert_eq!(without.status(), 404);
+    }
+
+    #[test]
+    fn reply_has_its_own_headers_body_and_details() {
+        let mut headers = HeaderMap::new();
+        headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
+        let reply = LocalReply {
+            body: format!("{} is missing", "a token").into(),
+            details: format!("denied_by_{}", "a policy").into(),
+            headers: Some(Box::new(headers)),
+            ..LocalReply::NO_ROUTE
+        };
+        let response = reply.response(false);
+        assert_eq!(response.headers()["www-authenticate"], "Bearer");
+        assert_eq!(response.body(), "a token is missing");
+        let response = reply.response(true);
+        assert_eq!(response.headers()["www-authenticate"], "Bearer");
+        assert_eq!(response.headers()["grpc-message"], "a token is missing");
     }
 
     #[test]

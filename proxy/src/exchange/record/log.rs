@@ -14,7 +14,6 @@ use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::downstream::origin::X_FORWARDED_FOR;
 use crate::exchange::message::headers::X_REQUEST_ID;
-use crate::exchange::record::peer;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
 use crate::filter::rewrite::ORIGINAL_PATH;
@@ -157,7 +156,7 @@ impl LogFields {
             downstream_local_address: Some(connection.client.destination),
             downstream_remote_address: Some(self.client),
             requested_server_name: connection.server_name(),
-            downstream_peer_uri_san: connection.tls.as_deref().and_then(peer::principal),
+            downstream_peer_uri_san: connection.peer().principal(),
             route_name: self.route.as_deref(),
         });
     }

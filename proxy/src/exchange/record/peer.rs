@@ -3,18 +3,15 @@
 
 use std::sync::Arc;
 
-use crate::exchange::downstream::connection::{Connection, Handshake};
+use crate::exchange::downstream::connection::{Connection, Handshake, PeerIdentity};
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, Security, StatsRegistry, Workload};
 use crate::tls::spiffe::SpiffeId;
-use crate::tls::{Facts, Name};
 
 /// How the connection is secured, as the side that receives it reports it.
 pub(super) fn security(connection: &Connection, reporter: Reporter) -> Security {
-    let handshake = connection.tls.as_ref();
-    let has_certificate = handshake.is_some_and(|handshake| handshake.peer.is_some());
     match reporter {
         Reporter::Source => Security::Unknown,
-        Reporter::Destination if has_certificate => Security::MutualTls,
+        Reporter::Destination if connection.peer().has_certificate() => Security::MutualTls,
         Reporter::Destination => Security::None,
     }
 }
@@ -37,10 +34,10 @@ pub fn stats(
 
 /// Labels with the identities of both sides, if the client has one.
 fn with_principals(labels: &RequestLabels, handshake: &Handshake) -> Option<RequestLabels> {
-    let principal = principal(handshake)?;
+    let principal = PeerIdentity::new(Some(handshake)).principal()?;
     let namespace = SpiffeId::parse(principal).map(|id| Arc::from(id.namespace));
     let source = &*labels.source;
-    let own = handshake.own.as_deref().and_then(|own| uri(&own.facts));
+    let own = handshake.own.as_deref().and_then(|own| own.facts.uri());
     let destination = &*labels.destination;
     Some(RequestLabels {
         source: Arc::new(Workload {
@@ -54,13 +51,4 @@ fn with_principals(labels: &RequestLabels, handshake: &Handshake) -> Option<Requ
         }),
         ..labels.clone()
     })
-}
-
-/// The identity of the client, by the first URI of its certificate.
-pub fn principal(handshake: &Handshake) -> Option<&str> {
-    uri(handshake.peer.as_ref()?.facts()?)
-}
-
-fn uri(facts: &Facts) -> Option<&str> {
-    facts.names.iter().find_map(Name::uri)
 }

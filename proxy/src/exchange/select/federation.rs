@@ -125,12 +125,13 @@ impl Target {
         let cluster = self.cluster();
         let reply = LocalReply::from_kind(cluster.why_none());
         let details = match (cluster.absence, &cluster.federation) {
-            (Some(absence), _) => absence.details(),
+            (Some(absence), _) => absence.details().into(),
             (None, federation) => {
                 let pools = federation.iter().flat_map(|one| one.pools());
                 let pools = pools.filter_map(|pool| self.snapshot().cluster(pool.cluster));
                 let own = federation.is_none().then_some(cluster);
-                self.why_out(pools.chain(own)).unwrap_or(reply.details)
+                self.why_out(pools.chain(own))
+                    .map_or(reply.details, Into::into)
             }
         };
         LocalReply { details, ..reply }
@@ -142,7 +143,7 @@ impl Target {
         let reply = LocalReply::from_kind(Kind::NoCluster);
         match snapshot.lacks_port(cluster) {
             true => LocalReply {
-                details: "cluster_not_found{port_not_exported}",
+                details: "cluster_not_found{port_not_exported}".into(),
                 ..reply
             },
             false => reply,

@@ -10,6 +10,7 @@ use hyper::header::{HOST, LOCATION, PROXY_AUTHORIZATION};
 use hyper::{Method, Request, Response, Uri};
 
 use crate::cluster::Split;
+use crate::exchange::admit::admit;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::local_reply::LocalReply;
@@ -95,11 +96,11 @@ impl Found {
     }
 }
 
-/// Normalises the request's path and finds the rule that takes the request, whose head was `cleaned`.
+/// Normalises the request's path, asks whether the request may go on, and finds the rule that takes it. Its head was `cleaned`.
 ///
 /// # Errors
 ///
-/// The reply for a request that no rule takes, or that cannot be matched at all.
+/// The reply for a request that is refused, that no rule takes, or that cannot be matched at all.
 pub fn find_route<B>(
     snapshot: &SnapshotRef,
     connection: &Connection,
@@ -128,6 +129,7 @@ pub fn find_route<B>(
         }
         _ => (listener, None),
     };
+    admit(listener, connection.peer())?;
     let hosts = listener
         .http(connection.security())
         .ok_or(LocalReply::NO_ROUTE)?;

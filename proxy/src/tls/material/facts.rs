@@ -43,6 +43,11 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The first URI among its names: the identity of a workload.
+    pub fn uri(&self) -> Option<&str> {
+        self.names.iter().find_map(Name::uri)
+    }
+
     /// Whether the certificate carries one of these names.
     pub(in crate::tls) fn have_one_of(&self, names: &[Arc<str>]) -> bool {
         let has = |wanted: &Arc<str>| self.names.iter().any(|name| name.is(wanted));

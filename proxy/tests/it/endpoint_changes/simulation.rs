@@ -427,6 +427,7 @@ async fn connect(worker: &Rc<Worker>, stays: Duration) -> bool {
         panic!("a TCP listener");
     };
     let asked = DownstreamTcp {
+        listener: Arc::clone(&listener.key),
         remote: TCP,
         local: TCP,
         dialed: None,

@@ -1,0 +1,122 @@
+//! Policies that select workloads by their labels: those that count for one workload.
+//!
+//! A policy counts for the workloads of its own namespace, and one of the root namespace for those of the mesh.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Workload;
+use crate::kind::{Name, ObjectRef};
+use crate::resource::istio::{AuthorizationPolicy, PeerAuthentication, RequestAuthentication};
+use crate::resource::{Object, ResourceSet, Spec};
+
+/// A kind of policy that selects workloads.
+pub trait SelectsWorkloads: Spec {
+    /// Labels of the workloads that it is for, empty for all; none if it names what it is for in another way.
+    fn selector(&self) -> Option<&BTreeMap<String, String>>;
+}
+
+impl SelectsWorkloads for AuthorizationPolicy {
+    fn selector(&self) -> Option<&BTreeMap<String, String>> {
+        (!self.scope.has_targets).then_some(&self.scope.selector)
+    }
+}
+
+impl SelectsWorkloads for PeerAuthentication {
+    fn selector(&self) -> Option<&BTreeMap<String, String>> {
+        Some(&self.selector)
+    }
+}
+
+impl SelectsWorkloads for RequestAuthentication {
+    fn selector(&self) -> Option<&BTreeMap<String, String>> {
+        (!self.scope.has_targets).then_some(&self.scope.selector)
+    }
+}
+
+/// Policies of a kind in a namespace, in the order of their names.
+pub(super) fn in_namespace<'s, T: SelectsWorkloads>(
+    set: &'s ResourceSet,
+    namespace: &str,
+) -> impl Iterator<Item = &'s Arc<Object<T>>> {
+    let first = Name::new(namespace, "");
+    let policies = T::objects(set).starting_at(&first);
+    let policies = policies.take_while(move |(name, _)| name.namespace == first.namespace);
+    policies.map(|(_, policy)| policy)
+}
+
+/// Policies of a kind that count for a workload: those of the root namespace, then those of its own.
+pub fn policies_of<'s, T: SelectsWorkloads>(
+    set: &'s ResourceSet,
+    workload: Workload<'s>,
+) -> impl Iterator<Item = &'s Arc<Object<T>>> {
+    let own = (workload.namespace != workload.root_namespace).then_some(workload.namespace);
+    let namespaces = [workload.root_namespace].into_iter().chain(own);
+    let policies = namespaces.flat_map(|namespace| in_namespace::<T>(set, namespace));
+    policies.filter(move |policy| {
+        let selector = policy.spec.selector();
+        selector.is_some_and(|selector| workload.is_selected_by(selector))
+    })
+}
+
+/// The first rejected policy of a kind and a namespace that never was good, and may have wanted anything.
+pub(super) fn withheld<'s, T: SelectsWorkloads>(
+    set: &'s ResourceSet,
+    namespace: &str,
+) -> Option<&'s ObjectRef> {
+    let mut withheld = set.withheld.iter();
+    withheld.find(|id| id.kind == T::KIND && *id.namespace == *namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Diagnostics;
+
+    /// Names of the AuthorizationPolicies that count for `shop/cart`.
+    fn names(root_namespace: &str) -> Vec<String> {
+        let policy = |name: &str, namespace: &str, spec: &str| {
+            format!(
+                "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
+                 spec: {{{spec}}}\n---\n"
+            )
+        };
+        let text = [
+            policy("all", "shop", ""),
+            policy("cart", "shop", "selector: {matchLabels: {app: cart}}"),
+            policy("other", "shop", "selector: {matchLabels: {app: web}}"),
+            policy(
+                "target",
+                "shop",
+                "targetRefs: [{kind: Service, name: cart, group: ''}]",
+            ),
+            policy("all", "bank", ""),
+            policy("mesh", "istio-system", ""),
+            policy(
+                "carts",
+                "istio-system",
+                "selector: {matchLabels: {app: cart}}",
+            ),
+        ];
+        let mut found = Diagnostics::default();
+        let set = crate::load_bytes("test.yaml", text.concat().as_bytes(), &mut found);
+        let labels = BTreeMap::from([("app".to_owned(), "cart".to_owned())]);
+        let workload = Workload {
+            namespace: "shop",
+            labels: &labels,
+            root_namespace,
+        };
+        let policies = policies_of::<AuthorizationPolicy>(&set, workload);
+        policies.map(|policy| policy.id.name.to_string()).collect()
+    }
+
+    #[test]
+    fn policies_of_the_mesh_come_before_those_of_the_namespace() {
+        assert_eq!(names("istio-system"), ["carts", "mesh", "all", "cart"]);
+    }
+
+    #[test]
+    fn workload_of_the_root_namespace_has_each_policy_once() {
+        assert_eq!(names("shop"), ["all", "cart"]);
+    }
+}

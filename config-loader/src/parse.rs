@@ -8,6 +8,7 @@ mod access;
 mod brackets;
 mod builder;
 mod de;
+mod expansion;
 mod mapping;
 mod node;
 mod offsets;
@@ -19,6 +20,8 @@ mod split;
 mod surrogates;
 
 pub use builder::tree;
+pub(crate) use builder::tree_after;
+pub(crate) use expansion::Expansion;
 pub use node::{Entry, Key, Node, Value};
 pub use path::locate;
 pub(crate) use path::place_all;
@@ -32,13 +35,13 @@ pub const FILE_BYTES_MAX: u64 = 32 << 20;
 /// How many nodes (scalars, lists, mappings) one document may have.
 pub const DOCUMENT_NODES_MAX: usize = 1_000_000;
 
-/// How many nodes the aliases and merge keys of one document may represent.
+/// Most nodes that the aliases and merge keys of one file may represent.
 pub const ALIAS_NODES_MAX: usize = 100_000;
 
-/// Most bytes of texts and keys that the aliases and merge keys of one document may expand to: readers of the tree copy them.
+/// Most bytes of texts and keys that the aliases and merge keys of one file may expand to: readers of the tree copy them.
 pub const ALIAS_BYTES_MAX: usize = 4 << 20;
 
-/// Most bytes that they may expand to, as a multiple of the document's own: a file can have many documents.
+/// Most bytes that those of one document may expand to, as a multiple of the document's own.
 pub const ALIAS_BYTES_RATIO: usize = 100;
 
 /// How deep lists and mappings may be nested.

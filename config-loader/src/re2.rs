@@ -6,13 +6,15 @@
 //!
 //! [`translate`] parses RE2's syntax and writes the same expression in that of the crate `regex`, with nothing left
 //! that the two read differently: classes are spelled out, literals are escaped, flags are resolved, and names of
-//! groups are left out. What RE2 refuses is refused. [`whole`] and [`part`] are the only ways by which a user's
-//! expression is compiled.
+//! groups are left out. What RE2 refuses is refused. [`Budget`] compiles the expressions of one object,
+//! by [`compile`], the only way by which a user's expression is compiled.
 //!
 //! What stays different: a script or a category has the characters of the Unicode version of each library.
 
+mod budget;
 mod bytes;
 mod class;
+mod compiled;
 mod escape;
 mod groups;
 mod pieces;
@@ -22,9 +24,11 @@ mod text;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::RegexBuilder;
 use regex_syntax::ParserBuilder;
 
+pub use budget::{Budget, OBJECT_BYTES_MAX};
+pub use compiled::{Compiled, Extent};
 use pieces::{Frame, Piece, Repeat};
 use shared::shared;
 use text::{Flags, Text};
@@ -41,38 +45,37 @@ const NEST_LIMIT: u32 = 1_000;
 /// How often something may be repeated, repetitions of repetitions multiplied.
 const REPEAT_MAX: u32 = 1_000;
 
-/// Compiles an expression that has to match the whole of a value, as Envoy matches paths, headers and the like. It is
-/// shared with the others of the same source.
+/// Compiles an expression. It is shared with the others of the same source.
 ///
 /// # Errors
 /// What is wrong with it, in a line.
-pub fn whole(source: &str) -> Result<Arc<Regex>, String> {
-    shared(source, || {
+pub fn compile(source: &str, extent: Extent) -> Result<Compiled, String> {
+    shared(source, extent, || {
         let translated = translate(source)?;
-        compile(&format!(r"\A(?:{translated})\z"))
+        match extent {
+            Extent::Part => build(&translated),
+            Extent::Whole => build(&format!(r"\A(?:{translated})\z")),
+        }
     })
 }
 
-/// Compiles an expression that may match any part of a value, as Envoy rewrites paths.
-///
-/// # Errors
-/// What is wrong with it, in a line.
-pub fn part(source: &str) -> Result<Regex, String> {
-    compile(&translate(source)?)
-}
-
-fn compile(translated: &str) -> Result<Regex, String> {
+fn build(translated: &str) -> Result<Compiled, String> {
     let mut parser = ParserBuilder::new();
     let parser = parser.utf8(false).nest_limit(NEST_LIMIT);
     let of_characters = parser.build().parse(translated).map_err(last_line)?;
-    let of_bytes = bytes::of(of_characters).to_string();
-    let mut builder = RegexBuilder::new(&of_bytes);
+    let of_bytes = bytes::of(of_characters);
+    let bytes = compiled::bytes_of(&of_bytes);
+    let mut builder = RegexBuilder::new(&of_bytes.to_string());
     builder
         .size_limit(COMPILED_BYTES_MAX)
         .nest_limit(NEST_LIMIT);
-    builder.build().map_err(|error| match error {
+    let regex = builder.build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "it compiles to more than 1 MiB".to_owned(),
         error => last_line(error),
+    })?;
+    Ok(Compiled {
+        regex: Arc::new(regex),
+        bytes,
     })
 }
 

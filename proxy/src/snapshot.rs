@@ -29,6 +29,7 @@ pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
 pub use service::{Admits, Chain, Chains, Handling, Security, Service, Then};
 pub use virtual_host::{Destination, Route, VirtualHost};
 
+use crate::balance::HashKey;
 use crate::cluster::Cluster;
 use crate::provenance::Provenance;
 use crate::registry::{ClusterId, Moment};
@@ -231,12 +232,14 @@ pub struct Snapshot {
 }
 
 /// The part of a destination that no resource describes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// The service or the subset.
+    /// The service.
     Cluster,
     /// The port of a known service.
     Port,
+    /// The subset of a known service, with what is hashed of requests for the service.
+    Subset(Option<HashKey>),
 }
 
 /// Listeners that accept no more, with the clusters that no listener in effect names. They are no part of what the
@@ -258,6 +261,15 @@ impl Snapshot {
     /// The cluster with this number, as the resources in effect describe it.
     pub fn current_cluster(&self, id: ClusterId) -> Option<&Arc<Cluster>> {
         self.clusters.get(id.0 as usize)?.as_ref()
+    }
+
+    /// The part that is hashed of requests for a destination with this number. Without such a subset, it is as for the service.
+    pub fn hash_key(&self, id: ClusterId) -> Option<&HashKey> {
+        match (self.cluster(id), self.missing.get(&id)) {
+            (Some(cluster), _) => cluster.hash_key(),
+            (None, Some(Missing::Subset(key))) => key.as_ref(),
+            (None, _) => None,
+        }
     }
 
     /// Whether there is no cluster with this number because its service does not have the port.

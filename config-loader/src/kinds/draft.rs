@@ -119,6 +119,8 @@ pub(crate) struct Draft<'a> {
     found: Vec<Diagnostic>,
     /// The findings about a `spec` that is not written.
     of_missing_spec: Range<usize>,
+    /// Bytes of the object's regular expressions.
+    regex_bytes: usize,
     metadata: Metadata,
     id: Option<ObjectRef>,
     fingerprint: u64,
@@ -167,6 +169,7 @@ impl<'a> Draft<'a> {
             order: Order::default(),
             found,
             of_missing_spec: 0..0,
+            regex_bytes: 0,
             metadata,
             id,
             fingerprint: 0,
@@ -211,12 +214,13 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Reads and checks the body. The object is refused if anything in it is an error.
+    /// Reads and checks the body. The object is refused if anything in it is an error. Returns with it what was found, and
+    /// the bytes that its regular expressions take.
     pub(crate) fn finish(
         mut self,
         read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,
         fingerprint: u64,
-    ) -> (Option<DocumentObject>, Vec<Diagnostic>) {
+    ) -> (Option<DocumentObject>, Vec<Diagnostic>, usize) {
         self.fingerprint = fingerprint;
         let object = read(&mut self);
         unsupported_fields::report(self.kind, self.node, &mut self.found);
@@ -234,7 +238,7 @@ impl<'a> Draft<'a> {
         }
         let failed = self.failed();
         let slot = self.slot(object.filter(|_| !failed));
-        (slot, self.found)
+        (slot, self.found, self.regex_bytes)
     }
 
     /// The object by name only, without anything said about it.
@@ -298,6 +302,7 @@ impl<'a> Draft<'a> {
         let spec = validate(&raw, &mut check);
         annotations::report_strange(&mut check);
         let first = self.found.len();
+        self.regex_bytes = check.regexes().used();
         self.found.append(&mut check.into_found());
         if self.body == Body::Spec && self.node.get("spec").is_none() {
             self.of_missing_spec = first..self.found.len();

@@ -23,7 +23,7 @@ pub(super) fn read_changed(
         locator(source.file, Chunk { text, ..chunk }, &lines),
     );
     let object = sole_object(&reading)?;
-    let layout = layout.join(&short, &root?, chunk.text)?;
+    let layout = layout.join(&short, (&root?, reading.regex_bytes), chunk.text)?;
     let fingerprint = whole_fingerprint(layout.root, chunk.text);
     let (whole, items) = long_list::join(&**known, &**object, short.kept, fingerprint)?;
     if items != layout.items() {

@@ -11,7 +11,7 @@ use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, CM036,
 use crate::diagnostic::{Diagnostic, Locator, Severity, suggest};
 use crate::kinds::unsupported::{self, Unsupported};
 use crate::kinds::{self, DocumentObject, Draft, Found, Row, distinct_group};
-use crate::parse::{self, Chunk, Node, Value, place_all};
+use crate::parse::{self, Chunk, Expansion, Node, Value, place_all};
 use crate::resource::{AnyObject, Order};
 use crate::span::{Lines, Span};
 
@@ -24,6 +24,10 @@ pub(crate) struct Reading {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Whether its objects could not be determined: an object that was in it may still be meant.
     pub(crate) unreadable: bool,
+    /// Expansion of its aliases.
+    pub(crate) expansion: Expansion,
+    /// Bytes of the regular expressions of its objects.
+    pub(crate) regex_bytes: usize,
 }
 
 impl Reading {
@@ -45,6 +49,7 @@ impl Reading {
             slots: Vec::new(),
             diagnostics: vec![found],
             unreadable: true,
+            ..Reading::default()
         }
     }
 }
@@ -56,6 +61,8 @@ pub(super) struct Source<'a> {
     /// Counts the documents of the file.
     pub(super) index: u32,
     pub(super) options: ReadOptions,
+    /// Expansion of the aliases of the documents above.
+    pub(super) expanded: Expansion,
 }
 
 /// Reads one document. With a layout, it is one that can be read again by
@@ -66,7 +73,8 @@ pub(super) fn read_document(source: &Source<'_>, chunk: Chunk<'_>) -> (Reading, 
     let list = sole_object(&reading).and_then(|object| long_list::field_of(&**object));
     let layout = root
         .zip(list)
-        .and_then(|(root, list)| Layout::of_long(&root, list, chunk.text));
+        .and_then(|(root, list)| Layout::of_long(&root, list, chunk.text))
+        .map(|layout| layout.with_regexes(reading.regex_bytes));
     (reading, layout)
 }
 
@@ -91,12 +99,14 @@ pub(super) fn locator<'a>(file: &'a Arc<str>, chunk: Chunk<'a>, lines: &'a Lines
 /// Reads a text. Returns its tree as well, if it is one.
 pub(super) fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Option<Node>) {
     let mut malformed = Vec::new();
-    let Some(root) = parse::tree(&locator, &mut malformed) else {
+    let mut expansion = source.expanded;
+    let Some(root) = parse::tree_after(&locator, &mut expansion, &mut malformed) else {
         place_all(&mut malformed, None, &locator);
         let reading = Reading {
             slots: Vec::new(),
             diagnostics: malformed,
             unreadable: true,
+            ..Reading::default()
         };
         return (reading, None);
     };
@@ -105,7 +115,10 @@ pub(super) fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Optio
         source: *source,
         malformed,
         list: false,
-        reading: Reading::default(),
+        reading: Reading {
+            expansion: expansion.beyond(source.expanded),
+            ..Reading::default()
+        },
     };
     document.read_root(&root);
     let Document {
@@ -277,12 +290,13 @@ impl Document<'_> {
             .in_group(distinct_group(row, claim.api_version))
             .read_with(self.source.options);
         self.reading.unreadable |= !draft.has_good_name();
-        let (slot, mut diagnostics) = draft.finish(row.read, self.fingerprint(node));
+        let (slot, mut diagnostics, regex_bytes) = draft.finish(row.read, self.fingerprint(node));
         if let Some(unsupported) = unsupported::of_read(row.kind) {
             let mut found = unsupported_kind(unsupported, claim);
             found.object = slot.as_ref().map(|slot| slot.id().clone());
             self.report(node, found);
         }
+        self.reading.regex_bytes = self.reading.regex_bytes.saturating_add(regex_bytes);
         self.reading.diagnostics.append(&mut diagnostics);
         self.reading.slots.extend(slot);
     }

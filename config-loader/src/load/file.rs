@@ -13,7 +13,7 @@ use super::layout::Layout;
 use crate::ReadOptions;
 use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::kinds::DocumentObject;
-use crate::parse::{self, Chunk};
+use crate::parse::{self, Chunk, Expansion};
 use crate::resource::{AnyObject, Order, Provenance};
 
 /// What one file yielded.
@@ -54,8 +54,25 @@ pub(crate) struct Document {
     len: u32,
     first_line: u32,
     pub(crate) reading: KeptReading,
+    /// Expansions of the aliases of the documents above and of its own; none for a document that has none, and reads the same
+    /// behind any others.
+    expansions: Option<Box<[Expansion; 2]>>,
     /// Where its rules stand, if it can be read again without all of them.
     layout: Option<Arc<Layout>>,
+}
+
+impl Document {
+    /// Whether the document reads the same behind others whose aliases expand to so much.
+    fn reads_same_after(&self, expanded: Expansion) -> bool {
+        let expansions = self.expansions.as_deref();
+        expansions.is_none_or(|[before, _]| *before == expanded)
+    }
+
+    /// Expansion of its own aliases.
+    fn expansion(&self) -> Expansion {
+        let expansions = self.expansions.as_deref();
+        expansions.map_or_else(Expansion::default, |[_, own]| *own)
+    }
 }
 
 /// Reading of a document as it is kept. A good object without findings, as nearly all are, needs nothing but its slot.
@@ -133,6 +150,7 @@ pub(crate) fn read_file(
     let known = previous.map_or(&[][..], |previous| &previous.documents);
     let mut elsewhere: Option<HashMap<(u64, u32), Vec<usize>>> = None;
     let mut documents = Vec::with_capacity(known.len());
+    let mut expanded = Expansion::default();
     for (at, chunk) in parse::split(text).into_iter().enumerate() {
         let index = u32::try_from(at).unwrap_or(u32::MAX);
         let hash = XxHash64::oneshot(0, chunk.text.as_bytes());
@@ -146,25 +164,24 @@ pub(crate) fn read_file(
             let places = elsewhere.get_or_insert_with(|| places(known));
             places.get_mut(&(hash, len)).and_then(Vec::pop)
         });
-        let (reading, layout) = match known_at.and_then(|at| Some((at, known.get(at)?))) {
-            Some((known_at, same)) => (reuse(same, known_at, chunk, index), same.layout.clone()),
-            None => read_safely(
-                &Source {
-                    file,
-                    index,
-                    options,
-                },
-                chunk,
-                known,
-            ),
+        let same = known_at.and_then(|at| Some((at, known.get(at)?)));
+        let same = same.filter(|(_, same)| same.reads_same_after(expanded));
+        let source = Source {
+            file,
+            index,
+            options,
+            expanded,
         };
-        documents.push(Document {
-            hash,
-            len,
-            first_line: chunk.first_line,
-            reading,
-            layout,
-        });
+        let document = match same {
+            Some((known_at, same)) => Document {
+                first_line: chunk.first_line,
+                reading: reuse(same, known_at, chunk, index),
+                ..same.clone()
+            },
+            None => read_safely(&source, (hash, len), chunk, known),
+        };
+        expanded = expanded.and(document.expansion());
+        documents.push(document);
     }
     FileReading {
         documents: documents.into(),
@@ -176,9 +193,10 @@ pub(crate) fn read_file(
 /// not ours, or a validator panic, then that document is refused and nothing else.
 fn read_safely(
     source: &Source<'_>,
+    (hash, len): (u64, u32),
     chunk: Chunk<'_>,
     known: &[Document],
-) -> (KeptReading, Option<Arc<Layout>>) {
+) -> Document {
     let in_source = known.iter().skip(source.index as usize).take(1);
     let elsewhere = known.iter().enumerate();
     let elsewhere =
@@ -195,7 +213,16 @@ fn read_safely(
     };
     let (reading, layout) = catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| (Reading::fault(source.file, chunk), None));
-    (KeptReading::new(reading), layout.map(Arc::new))
+    let has_none = reading.expansion == Expansion::default() && !reading.unreadable;
+    let expansions = [source.expanded, reading.expansion];
+    Document {
+        hash,
+        len,
+        first_line: chunk.first_line,
+        expansions: (!has_none).then(|| Box::new(expansions)),
+        reading: KeptReading::new(reading),
+        layout: layout.map(Arc::new),
+    }
 }
 
 /// Where each text stood.
@@ -250,5 +277,9 @@ fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) ->
         slots: slots.collect(),
         diagnostics: diagnostics.collect(),
         unreadable: document.reading.is_unreadable(),
+        ..Reading::default()
     })
 }
+
+#[cfg(test)]
+mod tests;

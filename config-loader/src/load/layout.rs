@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::long_list::KeptItems;
 use crate::parse::{DOCUMENT_NODES_MAX, Node, Value};
+use crate::re2::OBJECT_BYTES_MAX;
 use crate::span::{Gap, Lines};
 
 /// The texts in which items are looked for, in bytes. Shorter ones are read in full as fast.
@@ -31,6 +32,8 @@ pub(super) struct Layout {
     pub(super) root: u32,
     /// How many nodes the document has at most.
     nodes: usize,
+    /// Bytes of the object's regular expressions, at most.
+    regex_bytes: usize,
 }
 
 /// A text without items that are known.
@@ -83,7 +86,16 @@ impl Layout {
             end: u32::try_from(end).ok()?,
             root: root.span.start,
             nodes: count(root),
+            regex_bytes: 0,
         })
+    }
+
+    /// The layout of an object whose regular expressions take this many bytes.
+    pub(super) fn with_regexes(self, bytes: usize) -> Layout {
+        Layout {
+            regex_bytes: bytes,
+            ..self
+        }
     }
 
     /// How many items there are.
@@ -142,9 +154,14 @@ impl Layout {
         (short.text.len() <= new.len() / 2).then_some(short)
     }
 
-    /// The layout of the text `new`, which in short reads as `root`; none if it turns out that it had to be read in
+    /// The layout of the text `new`, which in short reads as `root`, with expressions of so many bytes; none if it turns out that it had to be read in
     /// full.
-    pub(super) fn join(&self, short: &Short, root: &Node, new: &str) -> Option<Layout> {
+    pub(super) fn join(
+        &self,
+        short: &Short,
+        (root, regex_bytes): (&Node, usize),
+        new: &str,
+    ) -> Option<Layout> {
         let read = Layout::of(root, self.list, &short.text)?;
         let first = *self.starts.first()?;
         let same = read.starts.first() == Some(&first)
@@ -152,7 +169,8 @@ impl Layout {
             && read.root == self.root
             && short.guard.is_none_or(|at| read.starts.last() == Some(&at));
         let nodes = self.nodes + read.nodes;
-        if !same || nodes > DOCUMENT_NODES_MAX {
+        let regex_bytes = self.regex_bytes.saturating_add(regex_bytes);
+        if !same || nodes > DOCUMENT_NODES_MAX || regex_bytes > OBJECT_BYTES_MAX {
             return None;
         }
         let cut_before = u32::try_from(short.cut_before).ok()?;
@@ -176,6 +194,7 @@ impl Layout {
             end,
             root: self.root,
             nodes,
+            regex_bytes,
         })
     }
 }

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
 
 use super::brackets::{Joined, join};
+use super::expansion::Expansion;
 use super::mapping::{merge, refuse_duplicates};
 use super::node::{Entry, Key, Node, Value};
 use super::offsets::Offsets;
 use super::scalar::{number, resolve};
 use super::surrogates::join_surrogates;
-use super::{ALIAS_BYTES_MAX, ALIAS_BYTES_RATIO, ALIAS_NODES_MAX, DEPTH_MAX, DOCUMENT_NODES_MAX};
+use super::{DEPTH_MAX, DOCUMENT_NODES_MAX};
 use crate::diagnostic::codes::common::{YAML001, YAML003, YAML004, YAML007, YAML008, YAML011};
 use crate::diagnostic::{Code, Diagnostic, Locator, Severity};
 use crate::span::Span;
@@ -21,13 +22,22 @@ const QUOTE_STAR: &str =
 /// The fix for the template of a chart.
 const RENDER_TEMPLATE: &str = "this is a template that is not rendered: check its output, as in `helm template . | strait check -`";
 
-/// Reads one document. Without a tree it cannot be used at all; with one, what was found may still be errors.
+/// Reads the only document of a text. Without a tree it cannot be used at all; with one, what was found may still be errors.
 pub fn tree(locator: &Locator<'_>, found: &mut Vec<Diagnostic>) -> Option<Node> {
+    tree_after(locator, &mut Expansion::default(), found)
+}
+
+/// Reads one document as [`tree`] does, behind others whose aliases expand to `expanded`; adds its own if it has a tree.
+pub(crate) fn tree_after(
+    locator: &Locator<'_>,
+    expanded: &mut Expansion,
+    found: &mut Vec<Diagnostic>,
+) -> Option<Node> {
     let text = join_surrogates(locator.text);
-    let mut read = read(locator, &text, &[]);
+    let mut read = read(locator, &text, *expanded, &[]);
     if let Some(at) = read.bracket {
         let Joined { text, brackets } = join(&text);
-        let again = self::read(locator, &text, &brackets);
+        let again = self::read(locator, &text, *expanded, &brackets);
         // One that is part of a text must stay where it is.
         let sound = again.brackets_seen == brackets.len() || again.root.is_none();
         let further = again.stopped_at.is_none_or(|stopped| stopped > at);
@@ -36,6 +46,9 @@ pub fn tree(locator: &Locator<'_>, found: &mut Vec<Diagnostic>) -> Option<Node> 
         }
     }
     found.append(&mut read.found);
+    if read.root.is_some() {
+        *expanded = read.expanded;
+    }
     read.root
 }
 
@@ -50,10 +63,12 @@ struct Read {
     bracket: Option<usize>,
     /// How many of the brackets that were asked for closed a list or mapping.
     brackets_seen: usize,
+    /// Expansion of aliases, those of the documents above included.
+    expanded: Expansion,
 }
 
 /// Reads a text, and looks out for brackets at these byte offsets.
-fn read(locator: &Locator<'_>, text: &str, brackets: &[usize]) -> Read {
+fn read(locator: &Locator<'_>, text: &str, before: Expansion, brackets: &[usize]) -> Read {
     let mut builder = Builder {
         locator,
         offsets: Offsets::new(text),
@@ -61,8 +76,8 @@ fn read(locator: &Locator<'_>, text: &str, brackets: &[usize]) -> Read {
         stack: Vec::new(),
         anchors: HashMap::new(),
         nodes: 0,
-        alias_nodes: 0,
-        alias_bytes: 0,
+        before,
+        expanded: before,
         root: None,
         stopped_at: None,
         brackets,
@@ -80,6 +95,7 @@ fn read(locator: &Locator<'_>, text: &str, brackets: &[usize]) -> Read {
         stopped_at: builder.stopped_at,
         brackets_seen: brackets.len() - builder.brackets.len(),
         root: builder.root.filter(|_| whole),
+        expanded: builder.expanded,
         found: builder.found,
     }
 }
@@ -94,9 +110,9 @@ struct Builder<'a> {
     stack: Vec<Frame>,
     anchors: HashMap<usize, Anchored>,
     nodes: usize,
-    alias_nodes: usize,
-    /// Bytes of texts and keys that aliases expand to: a short document can expand to gigabytes.
-    alias_bytes: usize,
+    /// Expansion of the aliases of the documents above, and of all up to here.
+    before: Expansion,
+    expanded: Expansion,
     root: Option<Node>,
     /// Where the parser found what is no YAML.
     stopped_at: Option<usize>,
@@ -291,7 +307,7 @@ impl Builder<'_> {
                 height: node.height(),
                 node: node.clone(),
             };
-            self.alias_nodes += copy.count;
+            self.expanded.nodes += copy.count;
             self.anchors.insert(anchor, copy);
             self.check_aliases(node.span)?;
         }
@@ -396,8 +412,8 @@ impl Builder<'_> {
                 format!("nested more than {DEPTH_MAX} levels deep"),
             ));
         }
-        self.alias_nodes += found.count;
-        self.alias_bytes += found.text_bytes;
+        self.expanded.nodes += found.count;
+        self.expanded.bytes += found.text_bytes;
         self.check_aliases(span)?;
         let node = self.anchors.get(&anchor).map(|found| found.node.clone());
         node.map_or(Ok(()), |node| self.complete(node, 0))
@@ -413,16 +429,11 @@ impl Builder<'_> {
     }
 
     fn check_aliases(&mut self, span: Span) -> Result<(), Stop> {
-        let bytes_max = ALIAS_BYTES_MAX.min(self.locator.text.len() * ALIAS_BYTES_RATIO);
-        let excess = if self.alias_nodes > ALIAS_NODES_MAX {
-            format!("{ALIAS_NODES_MAX} values")
-        } else if self.alias_bytes > bytes_max {
-            format!("{bytes_max} bytes")
-        } else {
-            return Ok(());
-        };
-        let message = format!("the aliases of this document expand to more than {excess}");
-        Err(self.stop(YAML003, span, message))
+        let text_bytes = self.locator.text.len();
+        match self.expanded.excess(self.before, text_bytes) {
+            Some(message) => Err(self.stop(YAML003, span, message)),
+            None => Ok(()),
+        }
     }
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Node {

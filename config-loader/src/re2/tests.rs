@@ -1,6 +1,16 @@
 //! What is translated, what is refused, and what a real RE2 said of many expressions.
 
+use regex::bytes::Regex;
+
 use super::*;
+
+fn whole(source: &str) -> Result<Arc<Regex>, String> {
+    compile(source, Extent::Whole).map(|compiled| compiled.regex)
+}
+
+fn part(source: &str) -> Result<Arc<Regex>, String> {
+    compile(source, Extent::Part).map(|compiled| compiled.regex)
+}
 
 fn matches(source: &str, value: &str) -> bool {
     let regex = whole(source).unwrap_or_else(|reason| panic!("{source}: {reason}"));
@@ -158,6 +168,51 @@ fn size_and_depth_are_bounded() {
     // Each within its own bound.
     let long = "(?:[a-m][n-z]){500}".repeat(41);
     assert!(whole(&long).is_err_and(|reason| reason == "it compiles to more than 1 MiB"));
+}
+
+/// Different expressions that compile to nearly 1 MiB.
+fn large(number: usize) -> String {
+    format!("{}{number}", "(?:[a-m][n-z]){500}".repeat(12))
+}
+
+#[test]
+fn expressions_of_one_object_have_a_budget() {
+    let budget = Budget::default();
+    let compile = |number: usize| budget.compile(&large(number), Extent::Whole);
+    let taken = (0..200).take_while(|number| compile(*number).is_ok());
+    let taken = taken.count();
+    assert!((20..80).contains(&taken), "{taken}");
+    let reason = "the regular expressions of this object compile to more than 32 MiB together";
+    assert_eq!(
+        budget.compile("a", Extent::Whole).err().as_deref(),
+        Some(reason)
+    );
+    // equal ones are compiled once
+    let budget = Budget::default();
+    let same = (0..200).map(|_| budget.compile(&large(0), Extent::Part));
+    assert!(same.into_iter().all(|compiled| compiled.is_ok()));
+}
+
+#[test]
+fn estimated_bytes_are_near_the_limit_where_compiling_fails() {
+    for unit in [
+        "[a-m][n-z]",
+        "(?:[ace-g]|x{3})",
+        "(?i:ab)",
+        ".?",
+        "(?:a|bc|d)*",
+    ] {
+        let of = |count: usize| {
+            let text = format!("(?:{unit}){{{count}}}");
+            compile(&text.repeat(50), Extent::Whole).map(|compiled| compiled.bytes)
+        };
+        let largest = (1..1_000)
+            .step_by(20)
+            .map_while(|count| of(count).ok())
+            .last();
+        let bytes = largest.unwrap_or(0);
+        assert!((500_000..3_000_000).contains(&bytes), "{unit}: {bytes}");
+    }
 }
 
 /// Lines of `generate.py`: an expression alone if RE2 refuses it; otherwise with what it matches as a whole, what it

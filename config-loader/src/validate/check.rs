@@ -6,6 +6,7 @@ use super::annotations::Annotations;
 use crate::ReadOptions;
 use crate::diagnostic::{Code, Diagnostic, FINDINGS_MAX, Location, Locator, Severity};
 use crate::kind::{Kind, ObjectRef};
+use crate::re2::Budget;
 use crate::span::{Line, Span};
 
 /// What a validator knows of the object that it checks, and where its findings go.
@@ -23,6 +24,7 @@ pub struct Check<'a> {
     dropped: Option<Diagnostic>,
     failed: bool,
     options: ReadOptions,
+    regexes: Budget,
 }
 
 impl<'a> Check<'a> {
@@ -40,6 +42,7 @@ impl<'a> Check<'a> {
             dropped: None,
             failed: false,
             options: ReadOptions::default(),
+            regexes: Budget::default(),
         }
     }
 
@@ -85,6 +88,11 @@ impl<'a> Check<'a> {
     /// Those of the object's annotations that are ours.
     pub fn annotations(&self) -> &'a Annotations {
         self.annotations.unwrap_or(const { &Annotations::NONE })
+    }
+
+    /// The regular expressions of the object.
+    pub fn regexes(&self) -> &Budget {
+        &self.regexes
     }
 
     /// Records that the object is refused already because of its text.

@@ -6,14 +6,14 @@
 //! |                   | more than 16 digits of a size, with leading zeros                        | 9112, 7.1            |
 //! |                   | a size line, all extensions or a trailer section past the limits         | 9112, 7.1.1          |
 //! |                   | a trailer line that ends in a bare LF                                    | 9112, 2.2 and 7.1.2  |
-//! | `Framing`         | a transfer coding other than `chunked`, or `chunked` twice               | 9112, 6.1            |
-//! |                   | a length beside a transfer coding                                        | 9112, 6.1 and 11.2   |
+//! | `Framing`         | a length beside a transfer coding                                        | 9112, 6.1 and 11.2   |
 //! |                   | several lengths, even if they are the same                               | 9112, 6.3 (5.)       |
 //! |                   | a length of more than 48 digits or 63 bits, which others read as another | 9110, 8.6            |
 //! |                   | a body of a CONNECT                                                      | 9110, 9.3.6          |
 //! | `Header`          | a line of the head, or an empty line before it, that ends in a bare LF   | 9112, 2.2 and 11.2   |
 //! | `HeadersTooLarge` | a head past the limits                                                   | 9110, 5.4; 6585, 5   |
 //! | `Target`          | a fragment in the request target                                         | 9112, 3.2            |
+//! | `TransferCoding`  | a transfer coding other than `chunked`, or `chunked` twice               | 9112, 6.1            |
 //!
 //! The reader here is lenient, and shares nothing with the decoder.
 
@@ -37,7 +37,7 @@ impl Refused {
         let Some(line) = self.line else {
             let head = Head::read(&bytes[self.began..]);
             return match self.refusal {
-                Refusal::Framing => head.has_ambiguous_framing(),
+                Refusal::Framing | Refusal::TransferCoding => head.has_ambiguous_framing(),
                 Refusal::Header => head.has_bare_lf,
                 Refusal::HeadersTooLarge => {
                     head.bytes > limits.head_bytes_max || head.fields.len() > limits.headers_max

@@ -169,10 +169,7 @@ impl Cluster {
 
     /// What is hashed of requests for this cluster, if anything is.
     pub fn hash_key(&self) -> Option<&HashKey> {
-        match &self.balance.policy {
-            Policy::Hash(policy) => Some(&policy.key),
-            Policy::Simple(_) | Policy::Passthrough => None,
-        }
+        self.balance.hash_key()
     }
 
     /// Picks an endpoint for one attempt; `None` when there is none that may be used.

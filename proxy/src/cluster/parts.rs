@@ -7,7 +7,7 @@ use super::{
     Absence, Dialed, Endpoint, Federation, HealthCheck, OutlierPolicy, Plan, Pods, RetryLimit,
     Spread, Warmup,
 };
-use crate::balance::Policy;
+use crate::balance::{HashKey, Policy};
 use crate::pool::PoolSettings;
 use crate::provenance::Sources;
 use crate::registry::ClusterState;
@@ -76,6 +76,14 @@ pub struct Balance {
 }
 
 impl Balance {
+    /// The part of requests that is hashed, if any is.
+    pub fn hash_key(&self) -> Option<&HashKey> {
+        match &self.policy {
+            Policy::Hash(policy) => Some(&policy.key),
+            Policy::Simple(_) | Policy::Passthrough => None,
+        }
+    }
+
     /// The fewest endpoints for which zones, which then are the groups, matter; none where groups have weights.
     pub(super) fn zones_from(&self) -> Option<u32> {
         match self.spread {

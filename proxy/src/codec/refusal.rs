@@ -18,8 +18,7 @@ pub enum Refusal {
     BodyTimeout,
     /// Framing of a request body that is not what it was announced to be.
     Chunk,
-    /// Two readers could disagree on where the request ends: both lengths, repeated or unreadable lengths, a transfer
-    /// coding other than `chunked`.
+    /// Two readers could disagree on where the request ends: both lengths, repeated or unreadable lengths.
     Framing,
     /// A header line that could be read in two ways: folded, or with a CR or LF of its own.
     Header,
@@ -33,6 +32,8 @@ pub enum Refusal {
     LowVersion,
     /// A request target that does not fit its method.
     Target,
+    /// A transfer coding other than `chunked`.
+    TransferCoding,
 }
 
 impl Refusal {
@@ -42,6 +43,7 @@ impl Refusal {
             Self::Framing | Self::Header | Self::Host | Self::Target => {
                 Some(StatusCode::BAD_REQUEST)
             }
+            Self::TransferCoding => Some(StatusCode::NOT_IMPLEMENTED),
             Self::HeadTimeout => Some(StatusCode::REQUEST_TIMEOUT),
             Self::HeadersTooLarge => Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
             Self::LowVersion => Some(StatusCode::UPGRADE_REQUIRED),
@@ -57,6 +59,7 @@ impl Refusal {
             Self::HeadersTooLarge => "http1.headers_too_large",
             Self::LowVersion => "low_version",
             Self::Target => "http1.invalid_url",
+            Self::TransferCoding => "http1.invalid_transfer_encoding",
             Self::BodyTimeout | Self::Chunk | Self::Framing | Self::Header | Self::Host => {
                 "http1.codec_error"
             }
@@ -138,7 +141,7 @@ impl Refusal {
     pub fn counter(self) -> Counter {
         match self {
             Self::BodyTimeout | Self::Chunk => Counter::ProtocolBody,
-            Self::Framing => Counter::ProtocolFraming,
+            Self::Framing | Self::TransferCoding => Counter::ProtocolFraming,
             Self::Header => Counter::ProtocolHeader,
             Self::HeadTimeout => Counter::ProtocolHeadTimeout,
             Self::HeadersTooLarge => Counter::ProtocolHeaderTooLarge,

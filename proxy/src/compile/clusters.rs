@@ -306,10 +306,7 @@ impl<'a> Clusters<'a> {
         if !self.built.has(state.id) {
             let cluster = self.unchanged(name, state.id).or_else(|| self.find(name));
             if cluster.is_none() {
-                let missing = match self.lacks_port(name) {
-                    true => Missing::Port,
-                    false => Missing::Cluster,
-                };
+                let missing = self.missing(name);
                 self.missing.insert(state.id, missing);
             }
             self.built.insert(state.id, cluster);
@@ -344,13 +341,19 @@ impl<'a> Clusters<'a> {
         self.changes
     }
 
-    /// Whether the service of a cluster is known, but has no such port.
-    fn lacks_port(&self, name: &str) -> bool {
+    /// The part of a cluster that is not known.
+    fn missing(&self, name: &str) -> Missing {
         let mut parts = name.splitn(4, '|').skip(1);
         let port = parts.next().and_then(|port| port.parse().ok());
-        let service = parts.nth(1).and_then(|host| self.services.find(host));
-        port.zip(service)
-            .is_some_and(|(port, service)| service.find_port(port).is_none())
+        let host = parts.nth(1).unwrap_or_default();
+        let Some((port, service)) = port.zip(self.services.find(host)) else {
+            return Missing::Cluster;
+        };
+        if service.find_port(port).is_none() {
+            return Missing::Port;
+        }
+        let policy = self.policies.find(host, service, port, "");
+        Missing::Subset(policy.and_then(|policy| policy.balance.hash_key().cloned()))
     }
 
     fn find(&mut self, name: &str) -> Option<Arc<Cluster>> {

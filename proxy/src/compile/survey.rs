@@ -11,7 +11,7 @@ use config_loader::resource::Object;
 use config_loader::resource::istio::{
     AuthorizationPolicy, GatewayRef, HttpAction, RequestAuthentication, VirtualService,
 };
-use config_loader::{Name, ResourceSet};
+use config_loader::{Kind, Name, ObjectRef, ResourceSet};
 
 use crate::compile::applies::{selects, visible, workload};
 use crate::compile::listeners;
@@ -26,6 +26,7 @@ use crate::compile::rules::scope::RuleScope;
 use crate::compile::service::federation;
 use crate::compile::service::federation::Viewer;
 use crate::compile::service::federation::Wanted;
+use crate::compile::service::port::Carries;
 use crate::compile::services::Services;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
@@ -91,6 +92,26 @@ impl<'a> Survey<'a> {
         of_requests
             .chain(of_tokens.map(|policy| provenance_of(policy.as_ref(), 0)))
             .collect()
+    }
+
+    /// PeerAuthentications for this proxy's namespace or the mesh that are rejected and never were valid.
+    pub fn rejected_peer_authentications(&self) -> Vec<ObjectRef> {
+        let own = workload(self.identity);
+        let withheld = self.resources.withheld.iter();
+        let counts = |id: &&ObjectRef| {
+            let is_near = *id.namespace == *own.namespace || *id.namespace == *own.root_namespace;
+            id.kind == Kind::PeerAuthentication && is_near
+        };
+        withheld.filter(counts).cloned().collect()
+    }
+
+    /// Whether the port of a service declares gRPC-Web.
+    pub fn declares_grpc_web(&self, host: &str, port: u16) -> bool {
+        let services = Services::collect(self.resources, self.identity);
+        let port = services
+            .find(host)
+            .and_then(|service| service.find_port(port));
+        port.is_some_and(|port| port.carries == Carries::GrpcWeb)
     }
 
     /// The servers that a part of a listener is made of.

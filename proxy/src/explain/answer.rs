@@ -197,6 +197,9 @@ pub struct HostChoice {
     pub reason: String,
     /// How many rules it has.
     pub rules: usize,
+    /// Whether requests of gRPC-Web are translated into gRPC.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub translates_grpc_web: bool,
 }
 
 /// A rule that was tried.
@@ -339,6 +342,9 @@ pub struct DestinationChoice {
     pub unused_reason: Option<String>,
     /// Where the rule names it.
     pub source: Source,
+    /// The treatment of gRPC-Web requests, in words, where the port of the service declares it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc_web: Option<String>,
     /// New authority for this destination only.
     pub authority: Option<String>,
     /// Header edits for this destination only, before those of the rule.

@@ -46,6 +46,7 @@ pub(super) fn destinations(
         unused_reason: idle(weight, What::Request),
         authority: effect::authority(&route.filters, Some(destination.position)),
         edits: effect::edits(&route.filters, Some(destination.position)),
+        grpc_web: grpc_web(&destination.name, found, survey),
         ..choice(
             What::Request,
             (weight, destination),
@@ -296,6 +297,7 @@ fn choice(
         probability,
         unused_reason: None,
         source: (&destination.provenance).into(),
+        grpc_web: None,
         authority: None,
         edits: Edits::default(),
         failure: failure(
@@ -313,6 +315,18 @@ fn choice(
         port,
         subset,
     }
+}
+
+/// The treatment of gRPC-Web requests for a destination whose port declares them.
+fn grpc_web(name: &str, found: &Found, survey: &Survey<'_>) -> Option<String> {
+    let (host, port, _) = parts(name);
+    let text = match found.virtual_host().is_grpc_web {
+        true => "gRPC-Web: translated into gRPC here",
+        false => {
+            "gRPC-Web: passed on as it is, since the listener does not declare it; the endpoint's sidecar translates it"
+        }
+    };
+    (survey.declares_grpc_web(&host, port)).then(|| text.to_owned())
 }
 
 /// Host, port and subset of `outbound|PORT|SUBSET|HOST`.

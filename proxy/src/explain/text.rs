@@ -133,6 +133,9 @@ impl Page {
         }
         if let Some(host) = &answer.virtual_host {
             self.row("virtual host", &format!("{}  ({})", host.name, host.reason));
+            if host.translates_grpc_web {
+                self.under(2, "requests of gRPC-Web are translated into gRPC");
+            }
         }
     }
 
@@ -313,6 +316,9 @@ impl Page {
         self.edits(8, &destination.edits);
         if let Some(failure) = &destination.failure {
             self.under(8, failure);
+        }
+        if let Some(grpc_web) = &destination.grpc_web {
+            self.under(8, grpc_web);
         }
         if let Some(cluster) = &destination.cluster {
             self.cluster(cluster);

@@ -60,6 +60,7 @@ fn walk(
     };
     answer.listener = Some(choice);
     answer.unenforced_policies = unenforced_policies(listener, survey);
+    answer.hints.extend(rejected_policies(listener, survey));
     let client = question.client;
     let connection = downstream(listener, &name, (question.address, client));
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
@@ -123,6 +124,21 @@ fn unenforced_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Source> 
     }
     let policies = survey.unenforced_policies();
     policies.iter().map(Source::from).collect()
+}
+
+/// Policies of the workload's connections that are rejected and never were valid.
+fn rejected_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Note> {
+    if listener.direction != Direction::Inbound {
+        return Vec::new();
+    }
+    let rejected = survey.rejected_peer_authentications().into_iter();
+    rejected
+        .map(|id| {
+            plain(format!(
+                "{id} is rejected and was never valid: until it is corrected, it counts as STRICT"
+            ))
+        })
+        .collect()
 }
 
 /// The connection that the request would come on: inside TLS for the server of this name where the listener wants that, to
@@ -328,6 +344,7 @@ fn host_choice(host: &VirtualHost) -> HostChoice {
         name: host.name.to_string(),
         reason: reason.to_owned(),
         rules: host.table.rules().len(),
+        translates_grpc_web: host.is_grpc_web,
     }
 }
 

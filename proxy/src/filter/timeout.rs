@@ -27,13 +27,13 @@ const UNITS: [(u128, char); 6] = [
     (3_600 * 1_000_000_000, 'H'),
 ];
 
-/// Whether these headers open a gRPC message: content type `application/grpc`, `application/grpc+...`.
+/// Whether these headers open a gRPC message: content type `application/grpc` or `application/grpc+...`, as in Envoy.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
     let Some(content_type) = fields::first(headers, &CONTENT_TYPE) else {
         return false;
     };
     match content_type.as_bytes().strip_prefix(b"application/grpc") {
-        Some(rest) => matches!(rest.first(), None | Some(b'+' | b';')),
+        Some(rest) => matches!(rest.first(), None | Some(b'+')),
         None => false,
     }
 }

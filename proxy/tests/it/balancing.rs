@@ -183,6 +183,54 @@ fn t98_t99_cookie_is_issued_when_it_has_a_lifetime() {
     );
 }
 
+#[test]
+fn cookie_of_a_destination_with_an_unknown_subset_is_issued() {
+    let origin = Named::new("one");
+    let start = Start::new();
+    let at = origin.origin.address;
+    let service = |name: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: {name}}}\nspec:\n  \
+             hosts: [{name}.test]\n  resolution: STATIC\n  ports: [{{number: 80, name: http, protocol: HTTP}}]\n  \
+             endpoints: [{{address: {}, ports: {{http: {}}}}}]\n",
+            at.ip(),
+            at.port()
+        )
+    };
+    let rule = |name: &str, key: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: {name}}}\nspec:\n  \
+             host: {name}.test\n  trafficPolicy: {{loadBalancer: {{consistentHash: {{{key}}}}}}}\n"
+        )
+    };
+    let split = "- {route: [{destination: {host: a.test}, weight: 50}, {destination: {host: b.test, subset: none}, weight: 50}]}";
+    let text = documents([
+        gateway(&[start.edge()]),
+        routes("a", "['*']", split),
+        service("a"),
+        service("b"),
+        rule("a", "httpHeaderName: x-user"),
+        rule("b", "httpCookie: {name: sid, ttl: 60s}"),
+    ]);
+    let proxy = start.file("mesh.yaml", text).start();
+    let mut client = Raw::connect(proxy.edge);
+    let replies: Vec<Reply> = (0..60).map(|_| ask(&mut client, "")).collect();
+    for status in [200, 503] {
+        let of_status = replies.iter().filter(|reply| reply.status == status);
+        let issued = |reply: &Reply| {
+            let mut lines = reply.headers.iter();
+            lines.any(|line| line.starts_with("set-cookie: sid="))
+        };
+        // without a cluster no key is taken, and none is issued
+        let found: Vec<bool> = of_status.map(issued).collect();
+        assert!(!found.is_empty());
+        assert!(
+            found.iter().all(|issued| *issued == (status == 200)),
+            "{status}: {found:?}"
+        );
+    }
+}
+
 const EJECT: &str = "{loadBalancer: {simple: ROUND_ROBIN}, outlierDetection: \
     {consecutive5xxErrors: 3, interval: 200ms, baseEjectionTime: 1s, maxEjectionPercent: 50}}";
 

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use http_body_util::BodyExt;
 use hyper::{Request, Response};
 
 use crate::support::client::{Client, Front, get};
@@ -58,6 +59,29 @@ fn hop_by_hop_headers_of_a_request_are_removed() {
         assert_eq!(seen.header("te"), Some("trailers"));
         assert_eq!(seen.header("x-yours"), Some("stays"));
     }
+}
+
+#[test]
+fn malformed_chunk_gets_the_reply_of_envoy() {
+    let origin = Origin::start(Back::H1, |request| async move {
+        let _ = request.into_body().collect().await;
+        hyper::Response::new(empty())
+    });
+    let proxy = Proxy::with(|edge| everything_to(edge, &origin));
+    let ask = |kind: &str| {
+        let head = "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n";
+        let request = format!("{head}Content-Type: {kind}\r\n\r\n1\r\na\r\nzz\r\n\r\n");
+        Raw::connect(proxy.edge).send(request).reply()
+    };
+    let reply = ask("text/plain");
+    assert_eq!((reply.status, &*reply.body), (400, &b"Bad Request"[..]));
+    assert!(reply.has("content-type: text/plain"), "{reply:?}");
+    let reply = ask("application/grpc");
+    let fields = ["grpc-status: 13", "grpc-message: Bad Request"];
+    assert!(
+        reply.status == 200 && fields.iter().all(|field| reply.has(field)),
+        "{reply:?}"
+    );
 }
 
 #[test]

@@ -436,9 +436,11 @@ fn responses_of_routes_reach_grpc_clients_as_a_status() {
         head.has("grpc-status: 14") && head.status == 200,
         "{head:?}"
     );
-    let plain = ask("POST", "/busy", "application/json");
-    assert_eq!((plain.status, &plain.body[..]), (503, &b"busy 9%"[..]));
-    assert!(!plain.headers.iter().any(|line| line.starts_with("grpc-")));
+    for kind in ["application/json", "application/grpc;a=b"] {
+        let plain = ask("POST", "/busy", kind);
+        assert_eq!((plain.status, &plain.body[..]), (503, &b"busy 9%"[..]));
+        assert!(!plain.headers.iter().any(|line| line.starts_with("grpc-")));
+    }
     let labels = [("response_code", "200"), ("grpc_response_status", "14")];
     assert_eq!(proxy.metric("istio_requests_total", &labels), 3.0);
 }

@@ -1,5 +1,7 @@
 //! gRPC-Web: ports that declare it translate its requests into gRPC, as Envoy's filter `grpc_web` does.
 
+use std::process::Command;
+
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue};
@@ -348,6 +350,33 @@ async fn only_grpc_web_on_its_ports_is_translated() {
         let seen = origin.seen().pop().unwrap();
         assert_eq!(seen.header("content-type"), Some(content_type));
         assert_eq!(seen.header("grpc-accept-encoding"), None);
+    }
+}
+
+#[test]
+fn explain_says_where_grpc_web_is_translated() {
+    let origin = Origin::named(Back::H2, "hello");
+    let declared = |resources: String| resources.replace("protocol: HTTP2}", "protocol: GRPC-WEB}");
+    let proxies = [
+        Proxy::with(|edge| web(&everything_to(edge, &origin))),
+        Proxy::with(|edge| declared(everything_to(edge, &origin))),
+        Proxy::with(|edge| everything_to(edge, &origin)),
+    ];
+    let told = [
+        "requests of gRPC-Web are translated into gRPC",
+        "gRPC-Web: passed on as it is, since the listener does not declare it",
+    ];
+    for (proxy, expected) in proxies
+        .iter()
+        .zip([[true, false], [false, true], [false, false]])
+    {
+        let (admin, url) = (proxy.admin.to_string(), format!("http://{}/", proxy.edge));
+        let output = Command::new(env!("CARGO_BIN_EXE_strait"))
+            .args(["explain", "--admin", &admin, "GET", &url])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(told.map(|said| text.contains(said)), expected, "{text}");
     }
 }
 

@@ -5,7 +5,7 @@ use http::header::HeaderValue;
 use hyper::Request;
 
 use crate::support::client::{Answer, Client, Front, get, post};
-use crate::support::mesh::{documents, gateway, routes, service};
+use crate::support::mesh::{documents, gateway, routes, service, subsets};
 use crate::support::origin::{Back, Origin, Seen, empty};
 use crate::support::pki::{Authority, Leaf};
 use crate::support::proxy::{Proxy, Start};
@@ -222,24 +222,29 @@ async fn response_operators_have_the_request_as_it_was_sent() {
     response: {set: {x-seen: '%REQ(x-tag)% %REQ(:path)% %REQ(:authority)%', x-gone: '%REQ(x-gone)%'}}
   route: [{destination: {host: web.test}}]
 ";
+    let no_endpoint = rule.replace("/path", "/none");
+    let no_endpoint = no_endpoint.replace("web.test}", "web.test, subset: v2}");
     let proxy = Proxy::with(|edge| {
         documents([
             gateway(&[edge]),
-            routes("web", "[\"*\"]", rule),
+            subsets("web", &["v2"]),
+            routes("web", "[\"*\"]", &[rule, &no_endpoint].concat()),
             service("web", Back::H1, &[(origin.address, "v1")]),
         ])
     });
-    let mut request = get("/path?q=1");
-    for name in ["x-tag", "x-gone"] {
-        let value = HeaderValue::from_static("client");
-        request
-            .headers_mut()
-            .insert(HeaderName::from_static(name), value);
-    }
     let mut client = Client::connect(Front::H1, proxy.edge).await;
-    let answer = client.call(request).await;
-    assert_eq!(answer.header("x-seen"), Some("edited /sent?q=1 sent.test"));
-    assert_eq!(answer.header("x-gone"), None);
+    for (path, status) in [("/path?q=1", 200), ("/none?q=1", 503)] {
+        let mut request = get(path);
+        for name in ["x-tag", "x-gone"] {
+            let value = HeaderValue::from_static("client");
+            let headers = request.headers_mut();
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        let answer = client.call(request).await;
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("x-seen"), Some("edited /sent?q=1 sent.test"));
+        assert_eq!(answer.header("x-gone"), None);
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::process::Command;
 
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::origin::{Back, Origin};
@@ -143,6 +144,23 @@ impl Pair {
     fn accepts_plain_text(&self) -> bool {
         self.in_plain_text().starts_with("HTTP/1.1 200")
     }
+}
+
+#[test]
+fn explain_names_a_rejected_policy() {
+    let pair = Pair::start(CLIENT, &mode("SECURE"));
+    assert_eq!(pair.in_plain_text(), "");
+    let (admin, url) = (
+        pair.sidecar.admin.to_string(),
+        format!("http://{}/", pair.sidecar.edge),
+    );
+    let output = Command::new(env!("CARGO_BIN_EXE_strait"))
+        .args(["explain", "--admin", &admin, "GET", &url])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let said = "PeerAuthentication/shop/cart is rejected and was never valid: until it is corrected, it counts as STRICT";
+    assert!(text.contains(said), "{text}");
 }
 
 #[test]

@@ -207,6 +207,31 @@ fn unknown_destinations_are_refused_under_registry_only() {
 }
 
 #[test]
+fn host_of_a_virtual_service_is_served_on_the_ports_of_its_services() {
+    let api = answering();
+    let rules = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: api}\nspec:\n  \
+        hosts: [api.default.svc.cluster.local, shop.test]\n  http:\n  - directResponse: {status: 204}\n";
+    let resources = [
+        service("api", "10.96.0.1", ("http", 8080), api.address),
+        service("other", "10.96.0.2", ("http", 8081), api.address),
+        rules.to_owned(),
+        policy("REGISTRY_ONLY"),
+    ];
+    let sidecar = Sidecar::start(&[], resources);
+    for (address, host, status) in [
+        ("10.96.0.1:8080", "api", 204),
+        ("10.96.0.1:8080", "shop.test", 204),
+        ("10.96.0.3:80", "shop.test", 204),
+        ("10.96.0.2:8081", "shop.test", 502),
+        ("10.96.0.1:8080", "unknown.test", 502),
+    ] {
+        let reply = get(&mut sidecar.leaves(address), host);
+        assert_eq!(reply.status, status, "{address} {host}");
+    }
+    assert_eq!(api.seen().len(), 0);
+}
+
+#[test]
 fn server_that_speaks_first_is_heard_at_once_on_a_declared_port() {
     let db = Greeter::start();
     // so long that only a connection that is not looked into ends in time

@@ -9,7 +9,7 @@ use crate::diagnostic::codes::multicluster::{
 };
 use crate::raw::Field;
 use crate::raw::flomesh as raw;
-use crate::re2;
+use crate::re2::Extent;
 use crate::resource::flomesh::{Algorithm, ExportRule, PathRewrite, PathType, ServiceExport};
 use crate::resource::istio::Pattern;
 use crate::span::Span;
@@ -145,16 +145,19 @@ fn rewrite(field: &Field<raw::PathRewrite>, check: &mut Check<'_>) -> Option<Pat
     Some(PathRewrite {
         from: Pattern {
             source: from.as_str().into(),
-            regex: Arc::new(regex),
+            regex,
         },
         to: Arc::from(to),
         line: check.line(field.span()),
     })
 }
 
-fn regex(text: &str, field: &Field<String>, check: &mut Check<'_>) -> Option<Regex> {
+fn regex(text: &str, field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<Regex>> {
+    if check.regexes().is_spent() {
+        return None;
+    }
     let limit = scalar::REGEX_BYTES_MAX;
-    let reason = match re2::part(text) {
+    let reason = match check.regexes().compile(text, Extent::Part) {
         _ if text.len() > limit => format!("longer than {limit} bytes"),
         Ok(regex) => return Some(regex),
         Err(reason) => reason,

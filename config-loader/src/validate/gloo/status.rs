@@ -29,7 +29,10 @@ pub(super) fn status(
         traffic_policies.push(AppliedTrafficPolicy {
             policy: reference(&raw.reference),
             observed_generation: generation(&raw.observed_generation, check),
-            target: traffic_policy::target(raw.spec.get().unwrap_or(&serde_json::Value::Null)),
+            target: traffic_policy::target(
+                raw.spec.get().unwrap_or(&serde_json::Value::Null),
+                check.regexes(),
+            ),
             spec: raw.spec.get().cloned().unwrap_or_default(),
         });
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::re2;
+use crate::re2::{Budget, Extent};
 use crate::resource::gloo::{PolicyTarget, WorkloadSelector};
 use crate::resource::istio::{HeaderKey, HeaderMatch, HttpMatch, Pattern, QueryMatch, StringMatch};
 use crate::span::Line;
@@ -22,16 +22,16 @@ const PATHS: [&str; 4] = ["exact", "prefix", "regex", "suffix"];
 ///
 /// # Errors
 /// Why that is unknown.
-pub(super) fn target(spec: &Value) -> Result<PolicyTarget, String> {
+pub(super) fn target(spec: &Value, regexes: &Budget) -> Result<PolicyTarget, String> {
     let mut target = PolicyTarget::default();
     let Some(spec) = spec.as_object() else {
         return Ok(target);
     };
-    for selector in At::root(spec).objects("sourceSelector")? {
+    for selector in At::root(spec, regexes).objects("sourceSelector")? {
         target.sources.push(workload_selector(&selector)?);
     }
     for name in REQUESTS {
-        for matcher in At::root(spec).objects(name)? {
+        for matcher in At::root(spec, regexes).objects(name)? {
             target.requests.push(request_matcher(&matcher)?);
         }
     }
@@ -135,7 +135,7 @@ fn path(at: &At<'_>, ignore_case: bool) -> Result<Option<StringMatch>, String> {
         return Err(format!("`{one}` and `{other}` exclude each other"));
     }
     let text = at.text(name)?;
-    let pattern = |source: &str| pattern(source, &at.path(name));
+    let pattern = |source: &str| at.pattern(source, name);
     Ok(Some(match name {
         "exact" => StringMatch::Exact(text.into()),
         "prefix" => StringMatch::Prefix(text.into()),
@@ -152,43 +152,26 @@ fn path(at: &At<'_>, ignore_case: bool) -> Result<Option<StringMatch>, String> {
 fn value(at: &At<'_>) -> Result<StringMatch, String> {
     let text = at.text("value")?;
     Ok(match (at.flag("regex")?, text) {
-        (true, text) => StringMatch::Regex(pattern(text, &at.path("value"))?),
+        (true, text) => StringMatch::Regex(at.pattern(text, "value")?),
         (false, "") => StringMatch::Present,
         (false, text) => StringMatch::Exact(text.into()),
     })
-}
-
-fn pattern(source: &str, path: &str) -> Result<Pattern, String> {
-    let compiled = match source {
-        "" => Err("it is empty".to_owned()),
-        source if source.len() > scalar::REGEX_BYTES_MAX => Err(format!(
-            "it has more than {} bytes",
-            scalar::REGEX_BYTES_MAX
-        )),
-        source => re2::whole(source),
-    };
-    match compiled {
-        Ok(regex) => Ok(Pattern {
-            source: source.into(),
-            regex,
-        }),
-        Err(problem) => Err(format!(
-            "`{path}` is no regular expression of RE2: {problem}"
-        )),
-    }
 }
 
 /// A mapping, and where it is within the policy.
 struct At<'v> {
     object: &'v Map<String, Value>,
     path: String,
+    /// The expressions of the object that the policy is part of.
+    regexes: &'v Budget,
 }
 
 impl<'v> At<'v> {
-    fn root(object: &'v Map<String, Value>) -> Self {
+    fn root(object: &'v Map<String, Value>, regexes: &'v Budget) -> Self {
         Self {
             object,
             path: String::new(),
+            regexes,
         }
     }
 
@@ -199,10 +182,37 @@ impl<'v> At<'v> {
         }
     }
 
-    fn of(value: &'v Value, path: String) -> Result<Self, String> {
+    fn of(&self, value: &'v Value, path: String) -> Result<Self, String> {
+        let regexes = self.regexes;
         match value.as_object() {
-            Some(object) => Ok(Self { object, path }),
+            Some(object) => Ok(Self {
+                object,
+                path,
+                regexes,
+            }),
             None => Err(format!("`{path}` is no mapping")),
+        }
+    }
+
+    /// The expression that `source` is, which comes of this field.
+    fn pattern(&self, source: &str, name: &str) -> Result<Pattern, String> {
+        let compiled = match source {
+            "" => Err("it is empty".to_owned()),
+            source if source.len() > scalar::REGEX_BYTES_MAX => Err(format!(
+                "it has more than {} bytes",
+                scalar::REGEX_BYTES_MAX
+            )),
+            source => self.regexes.compile(source, Extent::Whole),
+        };
+        match compiled {
+            Ok(regex) => Ok(Pattern {
+                source: source.into(),
+                regex,
+            }),
+            Err(problem) => Err(format!(
+                "`{}` is no regular expression of RE2: {problem}",
+                self.path(name)
+            )),
         }
     }
 
@@ -225,7 +235,7 @@ impl<'v> At<'v> {
     fn object(&self, name: &str) -> Result<Option<At<'v>>, String> {
         let value = self.get(name);
         value
-            .map(|value| At::of(value, self.path(name)))
+            .map(|value| self.of(value, self.path(name)))
             .transpose()
     }
 
@@ -240,7 +250,7 @@ impl<'v> At<'v> {
     fn objects(&self, name: &str) -> Result<Vec<At<'v>>, String> {
         let entries = self.list(name)?.iter().enumerate();
         entries
-            .map(|(index, entry)| At::of(entry, format!("{}[{index}]", self.path(name))))
+            .map(|(index, entry)| self.of(entry, format!("{}[{index}]", self.path(name))))
             .collect()
     }
 
@@ -364,12 +374,15 @@ mod tests {
             (json!([{"prefix": "/a"}, {"uri": {}}]), ""),
         ] {
             let spec = json!({"httpRequestMatchers": written});
-            let target = target(&spec).unwrap();
+            let target = target(&spec, &Budget::default()).unwrap();
             let all: Vec<_> = target.requests.iter().map(said).collect();
             assert_eq!(all.join(" | "), expected, "{spec}");
         }
         let older = json!({"requestMatchers": [{"prefix": "/a"}]});
-        assert_eq!(said(&target(&older).unwrap().requests[0]), "uri /a*");
+        assert_eq!(
+            said(&target(&older, &Budget::default()).unwrap().requests[0]),
+            "uri /a*"
+        );
     }
 
     #[test]
@@ -377,16 +390,25 @@ mod tests {
         let fields =
             json!({"labels": {"app": "edge"}, "namespaces": ["ns1"], "clusters": ["c1", "c2"]});
         for written in [json!([{"kubeWorkloadMatcher": fields}]), json!([fields])] {
-            let target = target(&json!({"sourceSelector": written})).unwrap();
+            let target = target(&json!({"sourceSelector": written}), &Budget::default()).unwrap();
             let [one] = &*target.sources else {
                 panic!("{:?}", target.sources)
             };
             assert_eq!(one.labels["app"], "edge");
             assert_eq!((&*one.namespaces[0], one.clusters.len()), ("ns1", 2));
         }
-        let everybody = target(&json!({"sourceSelector": [{"kubeWorkloadMatcher": {}}]})).unwrap();
+        let everybody = target(
+            &json!({"sourceSelector": [{"kubeWorkloadMatcher": {}}]}),
+            &Budget::default(),
+        )
+        .unwrap();
         assert!(everybody.sources[0].labels.is_empty());
-        assert!(target(&Value::Null).unwrap().sources.is_empty());
+        assert!(
+            target(&Value::Null, &Budget::default())
+                .unwrap()
+                .sources
+                .is_empty()
+        );
     }
 
     #[test]
@@ -425,7 +447,7 @@ mod tests {
                 "`sourceSelector[0].kubeWorkloadMatcher.namespaces` is no list",
             ),
         ] {
-            let problem = target(&spec).unwrap_err();
+            let problem = target(&spec, &Budget::default()).unwrap_err();
             assert!(problem.starts_with(expected), "{problem}");
         }
     }

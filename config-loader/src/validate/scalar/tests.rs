@@ -8,6 +8,7 @@ use crate::diagnostic::codes::common::{CM001, CM002, CM003, CM019, CM029};
 use crate::diagnostic::{Diagnostic, Locator};
 use crate::kind::{Kind, ObjectRef};
 use crate::raw::{Field, Map};
+use crate::re2::Extent;
 use crate::resource::ExportTo;
 use crate::span::{Lines, Span};
 use crate::validate::Check;
@@ -330,7 +331,8 @@ fn regular_expressions_match_whole_values_including_invalid_utf8() {
         long: CM002,
         syntax: CM003,
     };
-    let compile = |text: &str| run(|check| regex(&field(text.to_owned()), codes, check));
+    let compile =
+        |text: &str| run(|check| regex(&field(text.to_owned()), Extent::Whole, codes, check));
     let matches = |text: &str, value: &[u8]| compile(text).0.expect("it compiles").is_match(value);
     assert!(matches("a.*", b"abc") && !matches("a", b"ab") && !matches("b", b"ab"));
     assert!(matches("a|bc", b"bc") && !matches("a|bc", b"ac"));

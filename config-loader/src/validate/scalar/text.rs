@@ -9,7 +9,7 @@ use crate::diagnostic::Code;
 use crate::diagnostic::codes::common::{CM001, CM002, CM003, CM017};
 use crate::diagnostic::suggest;
 use crate::raw::Field;
-use crate::re2;
+use crate::re2::Extent;
 use crate::validate::Check;
 
 /// The longest regular expression, in bytes.
@@ -197,9 +197,10 @@ pub struct RegexCodes {
     pub syntax: Code,
 }
 
-/// A regular expression of the RE2 dialect that must match the whole of a value, which need not be UTF-8.
+/// A regular expression of the RE2 dialect that must match this extent of a value, which need not be UTF-8.
 pub fn regex(
     field: &Field<String>,
+    extent: Extent,
     codes: RegexCodes,
     check: &mut Check<'_>,
 ) -> Option<Arc<Regex>> {
@@ -220,10 +221,15 @@ pub fn regex(
             .help("split it into several match blocks, which are alternatives");
         return None;
     }
-    let problem = match re2::whole(text) {
+    if check.regexes().is_spent() {
+        // said at the first one that is too much
+        return None;
+    }
+    let problem = match check.regexes().compile(text, extent) {
         Ok(regex) => return Some(regex),
         Err(problem) => problem,
     };
+    let is_spent = check.regexes().is_spent();
     let found = check.error(
         codes.syntax,
         field.span(),
@@ -235,6 +241,8 @@ pub fn regex(
         found.help(
             "RE2 has no look-around; withoutHeaders or an earlier rule can often say the same",
         );
+    } else if is_spent {
+        found.help("repeat less in the expressions, or split the object into several");
     } else if problem.ends_with("MiB") {
         found.help("repeat less, or match a shorter part");
     } else {

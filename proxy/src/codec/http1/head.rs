@@ -74,6 +74,8 @@ struct RequestLine {
 #[derive(Debug, Default)]
 struct Said {
     chunked: bool,
+    /// A transfer coding that is not served, or `chunked` once more.
+    unknown_coding: bool,
     length: Option<u64>,
     close: bool,
     keep_alive: bool,
@@ -144,7 +146,9 @@ impl Lines {
         };
         let is_connect = method == Method::CONNECT;
         // HTTP/1.0 has no codings, and what follows a CONNECT is the tunnel's (RFC 9110, section 9.3.6)
-        if said.chunked && !newer || is_connect && body != BodyKind::Empty {
+        let has_unknown_coding = said.unknown_coding || is_connect && said.chunked;
+        let has_length = matches!(body, BodyKind::Length(_));
+        if said.chunked && !newer && !has_unknown_coding || is_connect && has_length {
             return Err(Refusal::Framing);
         }
         let mut headers = std::mem::take(memory);
@@ -159,6 +163,9 @@ impl Lines {
         *request.uri_mut() = uri;
         *request.version_mut() = version;
         *request.headers_mut() = headers;
+        if has_unknown_coding {
+            return Err(Refusal::TransferCoding);
+        }
         Ok(Head {
             request,
             body,
@@ -192,9 +199,10 @@ impl Said {
             14 if is(b"content-length") => return self.content_length(value),
             17 if is(b"transfer-encoding") => {
                 let is_chunked = value.eq_ignore_ascii_case(b"chunked");
-                if !is_chunked || self.length.is_some() || self.chunked {
+                if self.length.is_some() {
                     return Err(Refusal::Framing);
                 }
+                self.unknown_coding |= !is_chunked || self.chunked;
                 self.chunked = true;
             }
             _ => {}

@@ -272,8 +272,8 @@ fn virtual_services_of_the_mesh_route_requests_of_the_workload() {
             // one VirtualService has the whole host; another host of the later one stays
             ("10.0.0.1:80", "http later.test", "200 later"),
             ("10.0.0.1:80", "http api.prod", "200 wild"),
-            // a host that no service has is served on port 80 only
-            ("10.0.0.1:9000", "http later.test", "1 PassthroughCluster"),
+            // a host that no service has is served on the ports of the services of its VirtualService
+            ("10.0.0.1:9000", "http later.test", "200 later"),
             ("10.0.0.1:9000", "http web", "200 mesh"),
         ],
     );

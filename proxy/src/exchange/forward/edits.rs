@@ -48,7 +48,7 @@ fn path_of(uri: &Uri) -> &str {
 /// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
 pub(in crate::exchange) fn request(
     context: &RequestContext<'_>,
-    (destination, picked): (&Destination, &PickedEndpoint),
+    (destination, picked): (&Destination, Option<&PickedEndpoint>),
     (parts, record): (&mut Parts, &Record),
     authority: Option<HeaderValue>,
 ) -> Option<HeaderValue> {
@@ -61,8 +61,8 @@ pub(in crate::exchange) fn request(
             attempts: 1,
             duration: record.started().elapsed(),
             request_id: request_id.as_ref(),
-            upstream_name: picked.dns_name(),
-            upstream_remote: picked.endpoint().address.socket(),
+            upstream_name: picked.and_then(PickedEndpoint::dns_name),
+            upstream_remote: picked.and_then(|picked| picked.endpoint().address.socket()),
             upstream_cluster: &destination.name,
             method: parts.method.as_str(),
             path: path_of(&parts.uri),

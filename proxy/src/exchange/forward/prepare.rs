@@ -27,6 +27,7 @@ use crate::exchange::select::proxied::is_loop;
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::filter::retry::Controls;
 use crate::snapshot::Destination;
+use crate::telemetry::ResponseFlags;
 use crate::upstream::Protocol;
 
 /// A request that is ready for its first attempt.
@@ -68,7 +69,7 @@ pub(in crate::exchange) fn prepare<'a>(
     let cleaned = &mut cleaned;
     let route = context.found.route();
     let keeps_responses = route.filters.leaves_response_headers();
-    let snapshot = (!keeps_responses).then(|| Box::new(RequestSnapshot::of(request)));
+    let mut snapshot = (!keeps_responses).then(|| Box::new(RequestSnapshot::of(request)));
     let Some(split) = &route.split else {
         return Err(Refused {
             destination: None,
@@ -84,6 +85,12 @@ pub(in crate::exchange) fn prepare<'a>(
     let (admitted, picked, cookie) = match admitted {
         Ok(admitted) => admitted,
         Err(reply) => {
+            if let Some(snapshot) = snapshot
+                .as_deref_mut()
+                .filter(|_| reply.flags == ResponseFlags::UH)
+            {
+                edited(context, destination, (request, cleaned), record, snapshot);
+            }
             return Err(Refused {
                 destination: Some(destination),
                 snapshot,
@@ -107,6 +114,32 @@ pub(in crate::exchange) fn prepare<'a>(
         ),
         response,
     })
+}
+
+/// Makes the snapshot that of the request as the rule edits it: as in Envoy, that happens before an endpoint is picked.
+#[cold]
+fn edited<B>(
+    context: &RequestContext<'_>,
+    destination: &Destination,
+    (request, cleaned): (&Request<B>, &mut Cleaned<'_>),
+    record: &Record,
+    snapshot: &mut RequestSnapshot,
+) {
+    let mut parts = Request::new(()).into_parts().0;
+    parts.method = request.method().clone();
+    parts.uri = request.uri().clone();
+    parts.version = request.version();
+    parts.headers = request.headers().clone();
+    cleaned.complete(&mut parts.headers);
+    let authority = parts.uri.authority();
+    let authority = authority.and_then(|text| HeaderValue::from_str(text.as_str()).ok());
+    let authority = edits::request(
+        context,
+        (destination, None),
+        (&mut parts, record),
+        authority,
+    );
+    snapshot.sent(&parts, authority.as_ref(), Protocol::Http1);
 }
 
 /// Finds the destination's cluster and picks one of its endpoints; also makes the session affinity cookie.
@@ -216,7 +249,7 @@ fn forwarded<'a>(
     response.alt_response = controls.is_some_and(|controls| controls.alt_response);
     let authority = edits::request(
         context,
-        (destination, &picked),
+        (destination, Some(&picked)),
         (&mut parts, record),
         authority,
     );

@@ -267,9 +267,12 @@ impl LocalReply {
             },
             Kind::RequestTimeout => Self::timeout("response_timeout"),
             Kind::AttemptTimeout => Self::timeout("upstream_per_try_timeout"),
-            Kind::DownstreamBody => {
-                Self::new(S::BAD_REQUEST, F::DPE, "", "downstream_body_broke_off")
-            }
+            Kind::DownstreamBody => Self::new(
+                S::BAD_REQUEST,
+                F::DPE,
+                "Bad Request",
+                "downstream_body_broke_off",
+            ),
         }
     }
 
@@ -506,7 +509,7 @@ mod tests {
             Kind::DownstreamBody,
             400,
             "DPE",
-            "",
+            "Bad Request",
             "downstream_body_broke_off",
         ),
     ];
@@ -593,7 +596,7 @@ mod tests {
         for (value, expected) in [
             ("application/grpc", true),
             ("application/grpc+proto", true),
-            ("application/grpc;charset=utf-8", true),
+            ("application/grpc;charset=utf-8", false),
             ("application/grpc-web", false),
             ("text/plain", false),
         ] {

@@ -94,7 +94,7 @@ pub fn keys<'a>(
 ) -> impl Iterator<Item = &'a HashKey> {
     let entries = split.into_iter().flat_map(Split::entries);
     let used = entries.filter(|(weight, _)| *weight > 0);
-    used.filter_map(|(_, destination)| snapshot.cluster(destination.cluster)?.hash_key())
+    used.filter_map(|(_, destination)| snapshot.hash_key(destination.cluster))
 }
 
 impl Affinity {

@@ -68,7 +68,7 @@ fn grpc_is_detected_by_content_type() {
     for (content_type, expected) in [
         ("application/grpc", true),
         ("application/grpc+proto", true),
-        ("application/grpc;charset=x", true),
+        ("application/grpc;charset=x", false),
         ("application/grpc-web", false),
         ("application/json", false),
     ] {

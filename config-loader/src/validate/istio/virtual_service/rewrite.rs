@@ -1,12 +1,10 @@
 //! Rewrites of the path and the authority.
 
-use std::sync::Arc;
-
 use super::string_match;
 use crate::diagnostic::codes::istio::{VS067, VS068, VS069, VS303, VS304};
 use crate::raw::{self, Field};
-use crate::re2;
-use crate::resource::istio::{HttpMatch, Pattern, RegexRewrite, Rewrite, RewritePath, StringMatch};
+use crate::re2::Extent;
+use crate::resource::istio::{HttpMatch, RegexRewrite, Rewrite, RewritePath, StringMatch};
 use crate::validate::Check;
 use crate::validate::istio::shared;
 
@@ -81,16 +79,12 @@ fn regex_rewrite(
             .help("write what to look for under `match`, and what to put in its place under `rewrite`");
         return None;
     }
-    let anchored = string_match::pattern(&raw.r#match, check)?;
-    // The anchored form compiled, so this one does: it is the smaller.
-    let regex = re2::part(&anchored.source).map_or(anchored.regex, Arc::new);
+    let pattern = string_match::pattern(&raw.r#match, Extent::Part, check)?;
     let replacement = shared::text_arc(&raw.rewrite)?;
-    groups(&replacement, regex.captures_len() - 1, &raw.rewrite, check);
+    let count = pattern.regex.captures_len() - 1;
+    groups(&replacement, count, &raw.rewrite, check);
     Some(RegexRewrite {
-        pattern: Pattern {
-            source: anchored.source,
-            regex,
-        },
+        pattern,
         replacement,
     })
 }

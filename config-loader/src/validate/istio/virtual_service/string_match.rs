@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::diagnostic::codes::common::CM019;
 use crate::diagnostic::codes::istio::{VS052, VS053, VS054, VS055};
 use crate::raw::{self, Field};
+use crate::re2::Extent;
 use crate::resource::istio::{Pattern, StringMatch};
 use crate::validate::Check;
 use crate::validate::istio::shared;
@@ -56,7 +57,7 @@ pub(super) fn string_match(
         if text == "*" && allow == Allow::StarRegex {
             return Some(StringMatch::Present);
         }
-        return pattern(&raw.regex, check).map(StringMatch::Regex);
+        return pattern(&raw.regex, Extent::Whole, check).map(StringMatch::Regex);
     }
     let written = members.iter().any(|(_, span)| !span.is_none());
     (!written).then_some(StringMatch::Present)
@@ -72,9 +73,13 @@ pub(super) fn of_present(
     found.filter(|found| !matches!(found, StringMatch::Present))
 }
 
-/// A regular expression that must match the whole.
-pub(super) fn pattern(field: &Field<String>, check: &mut Check<'_>) -> Option<Pattern> {
-    let regex = scalar::regex(field, REGEX_CODES, check)?;
+/// A regular expression that must match this extent of a value.
+pub(super) fn pattern(
+    field: &Field<String>,
+    extent: Extent,
+    check: &mut Check<'_>,
+) -> Option<Pattern> {
+    let regex = scalar::regex(field, extent, REGEX_CODES, check)?;
     let source = Arc::from(field.get()?.as_str());
     Some(Pattern { source, regex })
 }

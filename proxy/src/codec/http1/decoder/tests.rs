@@ -232,14 +232,15 @@ fn ambiguous_heads_are_rejected() {
             b"Content-Length: 00000000000000000000000000000000000000000000000000000000000000000000003",
             Refusal::Framing,
         ),
-        (b"Transfer-Encoding: identity", Refusal::Framing),
-        (b"Transfer-Encoding: gzip, chunked", Refusal::Framing),
-        (b"Transfer-Encoding: chunked, chunked", Refusal::Framing),
-        (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", Refusal::Framing),
-        (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity", Refusal::Framing),
-        (b"Transfer-Encoding: \x0bchunked", Refusal::Framing),
-        (b"Transfer-Encoding: \"chunked\"", Refusal::Framing),
-        (b"Transfer-Encoding:", Refusal::Framing),
+        (b"Transfer-Encoding: identity", Refusal::TransferCoding),
+        (b"Transfer-Encoding: gzip, chunked", Refusal::TransferCoding),
+        (b"Transfer-Encoding: chunked, chunked", Refusal::TransferCoding),
+        (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", Refusal::TransferCoding),
+        (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity", Refusal::TransferCoding),
+        (b"Transfer-Encoding: \x0bchunked", Refusal::Header),
+        (b"Transfer-Encoding: \"chunked\"", Refusal::TransferCoding),
+        (b"Transfer-Encoding:", Refusal::TransferCoding),
+        (b"Transfer-Encoding: gzip\r\nContent-Length: 3", Refusal::Framing),
         (b"X: a\r\n b", Refusal::Header),
         (b"X: a\r\n\tb", Refusal::Header),
         (b"X: a\r\n b: c", Refusal::Header),
@@ -299,12 +300,21 @@ fn malformed_request_lines_are_rejected() {
 
 #[test]
 fn bodies_that_a_request_cannot_have_are_rejected() {
-    for bytes in [
-        &b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"[..],
-        b"CONNECT a:443 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
-        b"CONNECT a:443 HTTP/1.1\r\nContent-Length: 1\r\n\r\n",
+    for (bytes, expected) in [
+        (
+            &b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"[..],
+            Refusal::Framing,
+        ),
+        (
+            b"CONNECT a:443 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            Refusal::TransferCoding,
+        ),
+        (
+            b"CONNECT a:443 HTTP/1.1\r\nContent-Length: 1\r\n\r\n",
+            Refusal::Framing,
+        ),
     ] {
-        assert_eq!(read(bytes), (0, Refused(Refusal::Framing)));
+        assert_eq!(read(bytes), (0, Refused(expected)));
     }
     let bytes = b"CONNECT a:443 HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(read(bytes), (1, Between));

@@ -228,7 +228,7 @@ fn refused(rng: &mut SmallRng) -> Request {
             "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
         ),
         3 => (
-            400,
+            501,
             "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
         ),
         4 => (400, "GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\n\r\n"),

@@ -1,5 +1,6 @@
 //! Virtual hosts of a sidecar: for each service that speaks HTTP its VirtualService, or a route of its own.
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -73,9 +74,7 @@ impl NamedHosts<'_> {
             let host = self.of_service(service, port, clusters);
             named.push((host, self.aliases(service, clusters)));
         }
-        if self.key.address.port() == HTTP_PORT {
-            self.add_unserved(services, &mut named, clusters);
-        }
+        self.add_unserved(services, &mut named, clusters);
         if !named.iter().any(|(host, _)| &*host.name == "*") {
             let before = self.before.and_then(|before| before.named("*"));
             let port = self.key.address.port();
@@ -162,29 +161,56 @@ impl NamedHosts<'_> {
         compiler.virtual_host(Arc::clone(name), &parts, clusters)
     }
 
-    /// Hosts of VirtualServices that no service has are served on the port of HTTP.
+    /// Hosts of VirtualServices that no service has on this port are served on the port of HTTP, and on those of the
+    /// services that the VirtualService is for.
     fn add_unserved(
         &self,
         services: &[(Arc<Service>, Port)],
         named: &mut Vec<NamedHost>,
         clusters: &mut Clusters<'_>,
     ) {
+        let port = self.key.address.port();
+        let attached = self.attached(services);
         for (host, objects) in self.virtual_services.iter() {
+            let counts = |object: &&&Arc<Object<VirtualService>>| {
+                port == HTTP_PORT || attached.contains(&Arc::as_ptr(object))
+            };
+            let mut objects = objects.iter().filter(counts).peekable();
+            if objects.peek().is_none() {
+                continue;
+            }
             let is_served = match host.starts_with('*') {
                 true => services
                     .iter()
                     .any(|(service, _)| hostname::is_subset(&service.host, host)),
-                false => clusters
-                    .services()
-                    .find(host)
-                    .is_some_and(|found| found.host == *host && !found.ports.is_empty()),
+                false => clusters.services().find(host).is_some_and(|found| {
+                    let mut ports = found.ports.iter();
+                    found.host == *host && ports.any(|one| one.number == port)
+                }),
             };
-            let object = objects.first().filter(|_| !is_served);
-            if let Some(object) = object.filter(|object| self.keeps_rule(object)) {
+            let object = objects.find(|object| !is_served && self.keeps_rule(object));
+            if let Some(object) = object {
                 let virtual_host = self.of_virtual_service(host, object, false, clusters);
                 named.push((virtual_host, Vec::new()));
             }
         }
+    }
+
+    /// VirtualServices that are for one of these services: by its host, or as the most specific one by a wildcard.
+    fn attached(
+        &self,
+        services: &[(Arc<Service>, Port)],
+    ) -> HashSet<*const Object<VirtualService>> {
+        let of_service = |(service, _): &(Arc<Service>, Port)| {
+            let exact = self.virtual_services.get(&service.host);
+            let found = exact.map(Vec::as_slice).or_else(|| {
+                let wild = self.virtual_services.find(&service.host)?;
+                Some(&wild[..wild.len().min(1)])
+            });
+            found.unwrap_or_default()
+        };
+        let objects = services.iter().flat_map(of_service);
+        objects.map(|object| Arc::as_ptr(object)).collect()
     }
 
     /// The virtual host of a service without a VirtualService; the one of the snapshot before if it is the same.
@@ -328,5 +354,5 @@ pub(super) fn pod_names(
     names.map(|name| format!("*.{}", name.as_ref())).collect()
 }
 
-/// The port on which hosts are served that no service has.
+/// The port on which all hosts are served that no service has.
 const HTTP_PORT: u16 = 80;

@@ -22,3 +22,39 @@ pub fn admit(listener: &Listener, peer: PeerIdentity<'_>) -> Result<(), LocalRep
         false => Err(LocalReply::NO_ROUTE),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::exchange::downstream::connection::Handshake;
+    use crate::snapshot::{
+        Detected, Direction, ListenerKey, MeshTls, ProxyHeader, Service, TlsBytes,
+    };
+
+    #[test]
+    fn plain_text_is_refused_where_mutual_tls_is_demanded() {
+        let handshake = Handshake::default();
+        let (plain, in_tls) = (PeerIdentity::new(None), PeerIdentity::new(Some(&handshake)));
+        for strict in [false, true] {
+            let listener = Listener {
+                key: Arc::new(ListenerKey::from(std::net::SocketAddr::from((
+                    [0, 0, 0, 0],
+                    80,
+                )))),
+                direction: Direction::Inbound,
+                provenance: Vec::new(),
+                protocols: Vec::new(),
+                proxy_protocol: ProxyHeader::Off,
+                skipped: Vec::new(),
+                service: Service::Detected(Arc::new(Detected {
+                    tls: TlsBytes::Mesh(MeshTls { tls: None, strict }),
+                    ..Detected::default()
+                })),
+            };
+            assert_eq!(admit(&listener, plain).is_err(), strict);
+            assert_eq!(admit(&listener, in_tls), Ok(()));
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hyper::ext::Protocol;
@@ -148,6 +149,38 @@ fn plaintext_bytes_have_the_policy_drain_to_finish() {
             .is_none()
     });
     assert!(echoes(&mut plain));
+}
+
+#[test]
+fn client_that_speaks_only_after_the_switch_is_refused() {
+    let heard = Arc::<Mutex<Vec<u8>>>::default();
+    let connections = Arc::<AtomicUsize>::default();
+    let (list, count) = (Arc::clone(&heard), Arc::clone(&connections));
+    let app = RawOrigin::start(move |_, mut stream| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let mut bytes = [0; 64];
+        while let Ok(read @ 1..) = stream.read(&mut bytes) {
+            list.lock().unwrap().extend(&bytes[..read]);
+            if stream.write_all(&bytes[..read]).is_err() {
+                return;
+            }
+        }
+    });
+    let server = Server::start(app.address, "TCP", "PERMISSIVE", &["--policy-drain", "1h"]);
+    assert!(echoes(&mut Raw::connect(server.at).stream()));
+    let mut silent = Raw::connect(server.at).stream();
+    // the proxy has connected the workload for it
+    eventually("both are connected", || {
+        connections.load(Ordering::Relaxed) == 2
+    });
+    server.switch("STRICT");
+    eventually("plain text is refused", || {
+        Raw::connect(server.at).send("new\n").try_read(1).is_none()
+    });
+    let _ = silent.write_all(b"late\n");
+    assert!(is_closed(&mut silent));
+    let heard = String::from_utf8(heard.lock().unwrap().clone()).unwrap();
+    assert!(!heard.contains("late"), "{heard}");
 }
 
 #[test]

@@ -7,13 +7,27 @@ import socket
 import draw
 from world import ISTIO, STRAIT
 
-PATHS = ["/", "/a", "/a/", "/a/b", "/ab", "/b", "/A", "/a/b/c", "/api/v1", "/api/v12", "/a/x/c", "/AB/C", "/a%2Fb", "/a.b", "/xyz"]
-ODD_PATHS = ["/a%2fb", "/a//b", "//a", "/a/./b", "/a/../b", "/a/..", "/../a", "/%61", "/a%20b", "/a;x=1", "/a\\b", "/a%5Cb", "/a%2e%2e/b",
-             "/caf\xc3\xa9", "/a\xff", "/a%00", "/a|b", "/a/b/", "/.a", "/a/.", "/a%", "/a%zz", "/a#f", "/a\"b<>", "/a'(b)*~", "/a^`{}[]"]
-QUERIES = ["", "?", "?q", "?q=", "?q=v1", "?q=v2&q=v1", "?Q=v1", "?p=v1&q=v", "?q=v%31", "?q=a+b", "?x&&q=v1", "?q=v1?p=v2", "?q=/../a", "?=v1", "?q==v1",
-           "?p=%zz&q=v12", "?q=v1#p=v1"]
-HOSTS = ["a.test", "b.test", "x.a.test", "y.x.a.test", "z.a.test", "c.test", "other", "A.Test", "a.b.test", "127.0.0.1", "[::1]", "xa.test"]
+PATHS = ["/", "/a", "/a/", "/a/b", "/ab", "/b", "/A", "/a/b/c", "/api/v1", "/api/v12", "/a/x/c", "/AB/C", "/a%2Fb",
+         "/a.b", "/xyz"]
+ODD_PATHS = ["/a%2fb", "/a//b", "//a", "/a/./b", "/a/../b", "/a/..", "/../a", "/%61", "/a%20b", "/a;x=1", "/a\\b",
+             "/a%5Cb", "/a%2e%2e/b", "/caf\xc3\xa9", "/a\xff", "/a%00", "/a|b", "/a/b/", "/.a", "/a/.", "/a%", "/a%zz",
+             "/a#f", "/a\"b<>", "/a'(b)*~", "/a^`{}[]"]
+QUERIES = ["", "?", "?q", "?q=", "?q=v1", "?q=v2&q=v1", "?Q=v1", "?p=v1&q=v", "?q=v%31", "?q=a+b", "?x&&q=v1",
+           "?q=v1?p=v2", "?q=/../a", "?=v1", "?q==v1", "?p=%zz&q=v12", "?q=v1#p=v1"]
+HOSTS = ["a.test", "b.test", "x.a.test", "y.x.a.test", "z.a.test", "c.test", "other", "A.Test", "a.b.test",
+         "127.0.0.1", "[::1]", "xa.test"]
 PORTS = ["", "", "", ":80", ":8080", ":443"]
+# Header lines of few requests.
+RARE = [
+    ("x-forwarded-for", "9.9.9.9"), ("x-forwarded-proto", "https"), ("x-forwarded-host", "f.test"),
+    ("x-envoy-retry-on", "5xx"), ("x-envoy-upstream-rq-timeout-ms", "50"), ("x-envoy-attempt-count", "7"),
+    ("x-envoy-original-path", "/o"), ("x-request-id", "mine"), ("x-forwarded-client-cert", "By=x"), ("te", "trailers"),
+    ("te", "gzip"), ("Connection", "x-a"), ("Connection", "keep-alive"), ("x-envoy-internal", "true"),
+    ("x-envoy-external-address", "8.8.8.8"), ("expect", "100-continue"), ("x-envoy-decorator-operation", "op"),
+    ("x-envoy-max-retries", "3"), ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+    ("via", "1.1 p"), ("x-envoy-expected-rq-timeout-ms", "5"), ("x-forwarded-port", "9"), ("x-envoy-ip-tags", "t"),
+    ("Keep-Alive", "5"), ("Proxy-Connection", "close"), ("x-envoy-hedge-on-per-try-timeout", "true"),
+    ("x-envoy-is-timeout-retry", "t"), ("x-b3-sampled", "1"), ("forwarded", "for=1.1.1.1")]
 # Differs on every request, or with the time that something takes.
 VOLATILE = {"x-request-id", "date", "x-envoy-upstream-service-time", "content-length"}
 
@@ -52,7 +66,7 @@ def matching(random, match, values):
 
 
 def draw_host(random, world, resources):
-    """Port and host that the configuration serves most of the time, and the VirtualService behind them, if there is one."""
+    """Port and host that the configuration serves most of the time, and the VirtualService behind them, if any."""
     services = [r for r in resources if r["kind"] == "VirtualService" and "hosts" in r["spec"]]
     if not services or random.random() < 0.07:
         return random.choice(world.ports), random.choice(HOSTS), None
@@ -62,7 +76,8 @@ def draw_host(random, world, resources):
         names = [h for r in resources if r["kind"] == "ServiceEntry" for h in r["spec"]["hosts"]]
         if host not in names and random.random() < 0.9:
             host = random.choice([h for h in names if h.endswith(host.lstrip("*"))] or names)
-        return random.choice([*[world.ports[0]] * 6, *[world.ports[1]] * 3, world.ports[2]]), filled(random, host), service
+        port = random.choice([*[world.ports[0]] * 6, *[world.ports[1]] * 3, world.ports[2]])
+        return port, filled(random, host), service
     bound = [(g, s) for g in resources if g["kind"] == "Gateway" for s in g["spec"]["servers"]
              if any(name.split("/")[-1] == g["metadata"]["name"] for name in service["spec"]["gateways"])]
     server = random.choice(bound)[1] if bound else {"port": {"number": world.ports[0]}, "hosts": [host]}
@@ -109,8 +124,9 @@ def draw_request(random, world, resources):
         path = "/" + path
     if ":" not in host:
         host += random.choice(PORTS)
-    return Request(port, method, path.replace(" ", "%20") + query, [("Host", host or "a.test")] + lines + more_lines(random, method),
-                   *body(random, method), source=f"127.0.0.{random.randrange(10, 20)}")
+    lines = [("Host", host or "a.test")] + lines + more_lines(random, method)
+    return Request(port, method, path.replace(" ", "%20") + query, lines, *body(random, method),
+                   source=f"127.0.0.{random.randrange(10, 20)}")
 
 
 def body(random, method):
@@ -123,21 +139,15 @@ def more_lines(random, method):
         for _ in range(random.choice([0, 0, 0, 1, 1, 2])):
             lines.append((name, random.choice(draw.VALUES + ["caf\xc3\xa9", "\xff", "v1;v2", " v1 ", "\tv1"])))
     if random.random() < 0.3:
-        lines.append(("Cookie", random.choice(["user=alice", "user=bob; c=1", "c=1;user=carol", 'user="dave"', "user=", "xuser=e", "user=a; user=b"])))
+        lines.append(("Cookie", random.choice([
+            "user=alice", "user=bob; c=1", "c=1;user=carol", 'user="dave"', "user=", "xuser=e", "user=a; user=b"])))
     if random.random() < 0.25 or method == "OPTIONS":
         lines.append(("Origin", random.choice(draw.ORIGINS)))
         if random.random() < 0.6:
             lines.append(("Access-Control-Request-Method", random.choice(["GET", "PUT"])))
         if random.random() < 0.4:
             lines.append(("Access-Control-Request-Headers", "x-a,x-c"))
-    rare = [("x-forwarded-for", "9.9.9.9"), ("x-forwarded-proto", "https"), ("x-forwarded-host", "f.test"), ("x-envoy-retry-on", "5xx"),
-            ("x-envoy-upstream-rq-timeout-ms", "50"), ("x-envoy-attempt-count", "7"), ("x-envoy-original-path", "/o"), ("x-request-id", "mine"),
-            ("x-forwarded-client-cert", "By=x"), ("te", "trailers"), ("te", "gzip"), ("Connection", "x-a"), ("Connection", "keep-alive"),
-            ("x-envoy-internal", "true"), ("x-envoy-external-address", "8.8.8.8"), ("expect", "100-continue"), ("x-envoy-decorator-operation", "op"),
-            ("x-envoy-max-retries", "3"), ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), ("via", "1.1 p"),
-            ("x-envoy-expected-rq-timeout-ms", "5"), ("x-forwarded-port", "9"), ("x-envoy-ip-tags", "t"), ("Keep-Alive", "5"), ("Proxy-Connection", "close"),
-            ("x-envoy-hedge-on-per-try-timeout", "true"), ("x-envoy-is-timeout-retry", "t"), ("x-b3-sampled", "1"), ("forwarded", "for=1.1.1.1")]
-    lines += random.sample(rare, random.choice([0, 0, 1, 2]))
+    lines += random.sample(RARE, random.choice([0, 0, 1, 2]))
     if random.random() < 0.12:
         lines.append(("x-status", random.choice(["503", "500", "404", "409", "418", "301", "502"])))
         if random.random() < 0.6:
@@ -207,7 +217,9 @@ def response_body(stream, headers):
 def aspects(a, b):
     """How two outcomes differ: a list of (name, Istio's value, Strait's value); empty if they do not."""
     found = []
-    if a["status"] != b["status"] or (a.get("seen") is None) != (b.get("seen") is None) or "endpoint" in a and "endpoint" not in b:
+    differs = (a["status"] != b["status"] or (a.get("seen") is None) != (b.get("seen") is None)
+               or "endpoint" in a and "endpoint" not in b)
+    if differs:
         return [("status", brief(a), brief(b))]
     for key in ("interim", "body", "endpoint"):
         if a.get(key) != b.get(key):
@@ -215,7 +227,8 @@ def aspects(a, b):
     found += header_aspects("response", a.get("headers", {}), b.get("headers", {}))
     x, y = a.get("seen"), b.get("seen")
     if x and y:
-        found += [(f"request {key}", x[key], y[key]) for key in ("method", "target", "version", "body") if x[key] != y[key]]
+        found += [(f"request {key}", x[key], y[key])
+                  for key in ("method", "target", "version", "body") if x[key] != y[key]]
         found += header_aspects("request", by_name(x["headers"]), by_name(y["headers"]))
     return found
 
@@ -273,8 +286,9 @@ def stable(headers):
 def compare(request, repeats=100):
     """Sends a request to both sides until their outcomes are told apart or turn out the same.
 
-    Weights and balancers draw: outcomes are the same if, of many requests, both sides have the same set, apart from rare ones.
-    Returns Istio's first status, and None or the outcomes of both sides that are nearest to each other, with how they differ.
+    Weights and balancers draw: outcomes are the same if, of many requests, both sides have the same set, apart from
+    rare ones. Returns Istio's first status, and None or the outcomes of both sides that are nearest to each other, with
+    how they differ.
     """
     istio, strait = {}, {}
     for i in range(repeats):
@@ -291,7 +305,8 @@ def compare(request, repeats=100):
     if not left and not right:
         return first(istio), None
     left, right = left or [found[0] for found in istio.values()], right or [found[0] for found in strait.values()]
-    nearest = min(((a, b, aspects(a, b)) for a in left for b in right), key=lambda t: (len(t[2]), t[2][0][0] == "status"))
+    nearest = min(((a, b, aspects(a, b)) for a in left for b in right),
+                  key=lambda t: (len(t[2]), t[2][0][0] == "status"))
     return first(istio), nearest
 
 

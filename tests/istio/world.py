@@ -135,13 +135,13 @@ class World:
             file.write("enableAutoMtls: false\nenableTracing: false\n")
         # Off: filters that only Istio's build of Envoy has, what needs Kubernetes, the CA, and the check of clients.
         off = dict.fromkeys(
-            ["PILOT_ENABLE_METADATA_EXCHANGE", "PILOT_ENABLE_ALPN_FILTER", "PILOT_ENABLE_GATEWAY_API", "ENABLE_CA_SERVER",
-             "XDS_AUTH", "ENABLE_LEADER_ELECTION", "PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION"], "false")
+            ["PILOT_ENABLE_METADATA_EXCHANGE", "PILOT_ENABLE_ALPN_FILTER", "PILOT_ENABLE_GATEWAY_API",
+             "ENABLE_CA_SERVER", "XDS_AUTH", "ENABLE_LEADER_ELECTION", "PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION"], "false")
         self._start(
             "istiod",
-            [self.arguments.istiod, "files", "--configDir", f"{self.directory}/istio", "--meshConfig", f"{run}/mesh.yaml",
-             "--networksConfig", f"{run}/none", "--grpcAddr", f"127.0.0.1:{self.xds}", "--httpAddr", f"127.0.0.1:{http}",
-             "--monitoringAddr", f"127.0.0.1:{monitoring}"],
+            [self.arguments.istiod, "files", "--configDir", f"{self.directory}/istio", "--meshConfig",
+             f"{run}/mesh.yaml", "--networksConfig", f"{run}/none", "--grpcAddr", f"127.0.0.1:{self.xds}",
+             "--httpAddr", f"127.0.0.1:{http}", "--monitoringAddr", f"127.0.0.1:{monitoring}"],
             **off, PILOT_CERT_PROVIDER="none", POD_NAME="istiod", POD_NAMESPACE="istio-system", GOMAXPROCS="2",
             PILOT_DEBOUNCE_AFTER="20ms")
         self._until("istiod serves", lambda: socket.create_connection(("127.0.0.1", self.xds), 1).close() or True)
@@ -171,7 +171,12 @@ class World:
                 "ads_config": {"api_type": "DELTA_GRPC", "set_node_on_first_message_only": True,
                                "transport_api_version": "V3",
                                "grpc_services": [{"envoy_grpc": {"cluster_name": "xds-grpc"}}]}},
-            "static_resources": {"clusters": [cluster]}}
+            "static_resources": {"clusters": [cluster]},
+            # As in the bootstrap of Istio's proxies.
+            "layered_runtime": {"layers": [{"name": "istio", "static_layer": {
+                "envoy.reloadable_features.http_reject_path_with_fragment": False,
+                "envoy.reloadable_features.no_extension_lookup_by_name": False,
+                "re2.max_program_size.error_level": 32768}}]}}
         with open(f"{self.directory}/run/envoy.json", "w") as file:
             json.dump(bootstrap, file)
         self._start("envoy", [self.arguments.envoy, "-c", f"{self.directory}/run/envoy.json", "--concurrency", "1",
@@ -205,13 +210,15 @@ class World:
         meta = {"namespace": NAMESPACE[self.role], "creationTimestamp": "2030-01-01T00:00:00Z"}
         ports = [{"number": p, "name": f"http-{p}", "protocol": "HTTP"} for p in self.ports]
         rule = {"directResponse": {"status": 200, "body": {"string": f"marker {self.written}"}}}
-        service = {"hosts": ["marker.test"], "gateways": ["marker"] if self.role == "gateway" else ["mesh"], "http": [rule]}
+        gateway = "marker" if self.role == "gateway" else "mesh"
+        service = {"hosts": ["marker.test"], "gateways": [gateway], "http": [rule]}
         yield resource("VirtualService", {**meta, "name": "marker"}, service)
         if self.role == "gateway":
             servers = [{"port": port, "bind": "BIND", "hosts": ["*/marker.test"]} for port in ports]
             yield resource("Gateway", {**meta, "name": "marker"}, {"selector": LABELS, "servers": servers})
             return
-        entry = {"hosts": ["marker.test"], "resolution": "STATIC", "ports": ports, "endpoints": [{"address": "127.0.0.1"}]}
+        entry = {"hosts": ["marker.test"], "resolution": "STATIC", "ports": ports,
+                 "endpoints": [{"address": "127.0.0.1"}]}
         yield resource("ServiceEntry", {**meta, "name": "marker"}, entry)
         egress = [{"port": p, "bind": "BIND", "captureMode": "NONE", "hosts": ["*/*"]} for p in ports]
         yield resource("Sidecar", {**meta, "name": "marker"}, {"egress": egress})

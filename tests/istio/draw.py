@@ -16,7 +16,8 @@ METHODS = ["GET", "POST", "OPTIONS", "HEAD", "PUT"]
 AUTHORITIES = ["a.test", "x.a.test", "a.test:8080", "b.test"]
 ORIGINS = ["http://o.test", "https://p.test:8443", "http://x.o.test"]
 OPERATORS = ["%PROTOCOL%", "%REQ(x-a)%", "100%%", "%REQ(:path)%-%REQ(:method)%",
-             "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%", "%REQ(x-missing?x-b)%", "v3", "v4, v5", "%ROUTE_NAME%", "%UPSTREAM_CLUSTER%"]
+             "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%", "%REQ(x-missing?x-b)%", "v3", "v4, v5",
+             "%ROUTE_NAME%", "%UPSTREAM_CLUSTER%"]
 
 # Headers that rules edit.
 EDITED = {"request": ["x-a", "x-b", "x-new", "X-Up", "user-agent", "x-forwarded-proto"],
@@ -64,6 +65,12 @@ class Draw:
             if i == 3:
                 host = self.random.choice(["ext-{}.example", "*.wild-{}.example", "s3-{}.test"]).format(self.number)
             self._service(i, namespace, host)
+        self.mirror = f"mirror-{self.number}.test"
+        self.add("ServiceEntry", "mirror", "shop", {
+            "hosts": [self.mirror], "resolution": "STATIC",
+            "ports": [{"number": port, "name": f"http-{port}", "protocol": "HTTP"} for port in self.service_ports],
+            "endpoints": [{"address": "127.0.0.1", "ports": {
+                f"http-{port}": self.world.endpoints.mirror for port in self.service_ports}}]})
 
     def _service(self, i, namespace, host):
         world, random = self.world, self.random
@@ -196,7 +203,7 @@ class Draw:
             self._route(rule, namespace)
         if self.chance(0.2) and "delegate" not in rule:
             rule["corsPolicy"] = self._cors()
-        if self.chance(0.3):
+        if self.chance(0.3) and "headers" not in rule:
             rule["headers"] = self._headers("route" in rule)
         return rule
 
@@ -273,8 +280,22 @@ class Draw:
         if self.chance(0.08):
             rule["fault"] = {"abort": {"httpStatus": random.choice([400, 503]),
                                        "percentage": {"value": random.choice([0, 100])}}}
-        if self.chance(0.08):
+        if self.chance(0.04):
             rule["mirror"] = self._destination(namespace)["destination"]
+        elif self.chance(0.08):
+            self._mirror(rule)
+
+    def _mirror(self, rule):
+        """Mirrors requests to the endpoint that keeps them, and says so in a header of the response."""
+        mirror = {"host": self.mirror, "port": {"number": self.random.choice(self.service_ports)}}
+        percentage = {"value": self.random.choice([0, 100])}
+        if self.chance(0.3):
+            rule["mirrors"] = [{"destination": mirror}, {"destination": mirror, "percentage": percentage}]
+        elif self.chance(0.3):
+            rule.update(mirror=mirror, mirrorPercentage=percentage)
+        else:
+            rule["mirror"] = mirror
+        rule["headers"] = {"response": {"set": {"x-mirrors": "yes"}}}
 
     def _destination(self, namespace):
         host, service_namespace, ports = self.random.choice(self.services)

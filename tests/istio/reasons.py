@@ -18,6 +18,11 @@ class Pair:
     def of(self, kind):
         return [resource for resource in self.resources if resource["kind"] == kind]
 
+    def hosts_of_port(self):
+        """Hosts of the ServiceEntries that have the port of the request."""
+        return [host for entry in self.of("ServiceEntry") for host in entry["spec"]["hosts"]
+                if self.request.port in [port["number"] for port in entry["spec"].get("ports", [])]]
+
     def rules(self):
         return [rule for service in self.of("VirtualService") for rule in service["spec"].get("http", [])]
 
@@ -35,11 +40,12 @@ def redirected(name, a, b, pair):
 
 
 def beyond_ascii(name, a, b, pair):
-    return name == "status" and a in ("400", "400 Bad Request") and not pair.request.target.isascii()
+    refused = a in ("400", "400 Bad Request") or b == "StreamReset 1"
+    return name == "status" and refused and not pair.request.target.isascii()
 
 
 def fragment(name, a, b, pair):
-    return name == "status" and b.startswith("400") and "#" in pair.request.target
+    return name == "status" and b.startswith(("400", "StreamReset 1")) and "#" in pair.request.target
 
 
 def one_cookie(name, a, b, pair):
@@ -82,8 +88,7 @@ def other_port(name, a, b, pair):
     """A destination has a port other than the sidecar's listener, which is the only one of a service in Istio."""
     if pair.role != "sidecar" or name not in ("status", "endpoint", "body", "response header content-type"):
         return False
-    several = {host for entry in pair.of("ServiceEntry") for host in entry["spec"]["hosts"]
-               if pair.request.port in [port["number"] for port in entry["spec"].get("ports", [])]}
+    several = set(pair.hosts_of_port())
     short = {host.split(".")[0] for host in several}
     return pair.istio["status"] == "503" and pair.istio.get("body") == "" and any(
         one.get("port", {}).get("number", pair.request.port) != pair.request.port
@@ -96,13 +101,13 @@ def of_other_namespaces(name, a, b, pair):
               and entry["spec"].get("exportTo") and not {".", "*", "shop"} & set(entry["spec"]["exportTo"])
               for host in entry["spec"]["hosts"]}
     hidden |= {host.split(".")[0] for host in hidden}
-    return pair.role == "sidecar" and name == "status" and b == "503" and any(
-        one["host"] in hidden for one in pair.destinations())
+    asked = {pair.host().lower(), *(one["host"] for one in pair.destinations())}
+    return pair.role == "sidecar" and name == "status" and b.startswith("503") and bool(asked & hidden)
 
 
 def no_service(name, a, b, pair):
-    """The host is one that only a VirtualService names."""
-    hosts = [host for entry in pair.of("ServiceEntry") for host in entry["spec"]["hosts"]]
+    """The host is one that only a VirtualService names, on this port."""
+    hosts = pair.hosts_of_port()
     known = any(pair.host().lower().endswith(host.lstrip("*")) for host in hosts if host.startswith("*"))
     return pair.role == "sidecar" and not known and pair.host().lower() not in hosts
 
@@ -132,7 +137,8 @@ def turns(name, a, b, pair):
 def hashed_retry(name, a, b, pair):
     """Envoy's retry found no endpoint that was not tried among the next entries of the ring."""
     hashed = "consistentHash" in str([rule["spec"] for rule in pair.of("DestinationRule")])
-    return hashed and name == "status" and a.startswith("503 upstream connect error") and b.endswith("of an endpoint")
+    failed = a == "503" and pair.request.method == "HEAD" or str(a).startswith("503 upstream connect error")
+    return hashed and name == "status" and failed and b.endswith("of an endpoint")
 
 
 def of_fault(name, a, b, pair):
@@ -154,6 +160,8 @@ def empty_scheme(name, a, b, pair):
             and "" in [value.strip() for value in pair.request.headers("x-forwarded-proto")])
 
 
+# Headers by which Envoy's mirrored requests differ from what they copy.
+OF_MIRRORS = ("mirrored request header x-forwarded-for", "mirrored request header x-envoy-internal")
 # (reason, condition(name of the aspect, Istio's value, Strait's value, pair)). A reason is a row of the table of
 # differences in docs/configuration.md, by its first column.
 REASONS = [
@@ -163,8 +171,9 @@ REASONS = [
     ("a target beyond ASCII", beyond_ascii),
     ("a target with a fragment", fragment),
     ("a response with status 204",
-     lambda name, a, b, pair: name in ("response header content-length", "response header content-type") and b is None
-     and pair.istio["status"] == "204"),
+     lambda name, a, b, pair: pair.istio["status"] == "204" and not b
+     and name in ("response header content-length", "response header content-type", "body")),
+    ("a mirrored request", lambda name, a, b, pair: name in OF_MIRRORS and (a or [])[-1:] != (b or [])[-1:]),
     ("a preflight, no `allowHeaders`",
      lambda name, a, b, pair: name == "response header access-control-allow-headers" and a == [""] and b is None),
     ("a redirect to https, `Host` with port 80",
@@ -193,7 +202,7 @@ REASONS = [
     ("`%ROUTE_NAME%`, a rule without a name whose match has one",
      lambda name, a, b, pair: "header" in name and a and b and re.sub(r"(^|,)\.(?=m\d)", r"\1", plain(a)) == plain(b)),
     ("a destination on another port than the sidecar's listener", other_port),
-    ("a destination of the sidecar's namespace that is exported to others only", of_other_namespaces),
+    ("a host of the sidecar's namespace that is exported to others only", of_other_namespaces),
 ]
 # Faults of Strait that are being corrected.
 FAULTS = [
@@ -213,7 +222,9 @@ def explain(pair, aspects):
     """The reasons for a difference, and the aspects of it that have none."""
     found, left = set(), []
     for name, a, b in aspects:
-        reason = next((text for text, holds in REASONS + FAULTS if holds(name, a, b, pair)), None)
+        # What holds for a request holds for its mirror.
+        of = name if name in OF_MIRRORS else name.removeprefix("mirrored ")
+        reason = next((text for text, holds in REASONS + FAULTS if holds(of, a, b, pair)), None)
         if reason is None:
             left.append((name, a, b))
         else:

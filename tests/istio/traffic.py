@@ -1,11 +1,20 @@
 """Draws requests, sends each to both sides, and tells their outcomes apart."""
 
+import copy
+import itertools
 import json
 import re
 import socket
 
 import draw
 from world import ISTIO, STRAIT
+
+try:
+    import h2.config
+    import h2.connection
+    import h2.events
+except ImportError:
+    h2 = None
 
 PATHS = ["/", "/a", "/a/", "/a/b", "/ab", "/b", "/A", "/a/b/c", "/api/v1", "/api/v12", "/a/x/c", "/AB/C", "/a%2Fb",
          "/a.b", "/xyz"]
@@ -28,6 +37,8 @@ RARE = [
     ("via", "1.1 p"), ("x-envoy-expected-rq-timeout-ms", "5"), ("x-forwarded-port", "9"), ("x-envoy-ip-tags", "t"),
     ("Keep-Alive", "5"), ("Proxy-Connection", "close"), ("x-envoy-hedge-on-per-try-timeout", "true"),
     ("x-envoy-is-timeout-retry", "t"), ("x-b3-sampled", "1"), ("forwarded", "for=1.1.1.1")]
+MARKS = itertools.count()
+ONLY_HTTP1 = ("host", "connection", "keep-alive", "proxy-connection")
 # Differs on every request, or with the time that something takes.
 VOLATILE = {"x-request-id", "date", "x-envoy-upstream-service-time", "content-length"}
 
@@ -51,6 +62,14 @@ class Request:
 
     def headers(self, name):
         return [v for n, v in self.lines if n.lower() == name]
+
+    def fields(self):
+        """The fields of HTTP/2, without those that only HTTP/1.1 has."""
+        first = [(":method", self.method), (":scheme", "http"), (":authority", self.header("host")),
+                 (":path", self.target)]
+        rest = [(n.lower(), v.strip()) for n, v in self.lines
+                if n.lower() not in ONLY_HTTP1 and (n, v) != ("te", "gzip")]
+        return [(n.encode(), v.encode("latin-1")) for n, v in first + rest]
 
     def __str__(self):
         return f"port {self.port} from {self.source}: {self.bytes()!r}"
@@ -125,8 +144,9 @@ def draw_request(random, world, resources):
     if ":" not in host:
         host += random.choice(PORTS)
     lines = [("Host", host or "a.test")] + lines + more_lines(random, method)
-    return Request(port, method, path.replace(" ", "%20") + query, lines, *body(random, method),
-                   source=f"127.0.0.{random.randrange(10, 20)}")
+    source = f"127.0.0.{random.randrange(10, 20)}"
+    version = "2" if random.random() < 0.2 and h2 else "1.1"
+    return Request(port, method, path.replace(" ", "%20") + query, lines, *body(random, method), source, version)
 
 
 def body(random, method):
@@ -165,13 +185,41 @@ def send(address, request, seconds=8):
     try:
         with socket.create_connection((address, request.port), seconds, (request.source, 0)) as s:
             s.settimeout(seconds)
+            if request.version == "2":
+                return http2_outcome(s, request)
             s.sendall(request.bytes())
-            return outcome(s.makefile("rb"), request.method)
+            return http1_outcome(s.makefile("rb"), request.method)
     except (OSError, ValueError, IndexError) as error:
         return {"status": f"{type(error).__name__}"}
 
 
-def outcome(stream, method):
+def http2_outcome(s, request):
+    config = h2.config.H2Configuration(header_encoding=None, validate_outbound_headers=False)
+    connection = h2.connection.H2Connection(config)
+    connection.initiate_connection()
+    connection.send_headers(1, request.fields(), end_stream=not request.body)
+    if request.body:
+        connection.send_data(1, request.body, end_stream=True)
+    interim, head, data = [], [], b""
+    while True:
+        s.sendall(connection.data_to_send())
+        received = s.recv(1 << 16)
+        if not received:
+            return {"status": "closed"}
+        for event in connection.receive_data(received):
+            if isinstance(event, h2.events.InformationalResponseReceived):
+                interim.append(dict(event.headers)[b":status"].decode())
+            elif isinstance(event, h2.events.ResponseReceived):
+                head = [(n.decode(), v.decode("latin-1")) for n, v in event.headers]
+            elif isinstance(event, h2.events.DataReceived):
+                data += event.data
+            elif isinstance(event, h2.events.StreamEnded):
+                return outcome(head[0][1], interim, head[1:], data)
+            elif isinstance(event, (h2.events.StreamReset, h2.events.ConnectionTerminated)):
+                return {"status": f"{type(event).__name__} {int(event.error_code)}"}
+
+
+def http1_outcome(stream, method):
     interim = []
     while True:
         line = stream.readline()
@@ -185,11 +233,13 @@ def outcome(stream, method):
         if status[0] != "1" or status == "101":
             break
         interim.append(status)
-    headers = {}
-    for name, value in lines:
-        headers.setdefault(name, []).append(value)
+    data = b"" if method == "HEAD" or status in ("204", "304") else response_body(stream, by_name(lines))
+    return outcome(status, interim, lines, data)
+
+
+def outcome(status, interim, lines, data):
+    headers = by_name(lines)
     result = {"status": status, "interim": interim, "headers": headers}
-    data = b"" if method == "HEAD" or status in ("204", "304") else response_body(stream, headers)
     if "x-endpoint" in headers:
         result["endpoint"] = headers.pop("x-endpoint")[0]
         try:
@@ -218,18 +268,22 @@ def aspects(a, b):
     """How two outcomes differ: a list of (name, Istio's value, Strait's value); empty if they do not."""
     found = []
     differs = (a["status"] != b["status"] or (a.get("seen") is None) != (b.get("seen") is None)
-               or "endpoint" in a and "endpoint" not in b)
+               or ("endpoint" in a) != ("endpoint" in b))
     if differs:
         return [("status", brief(a), brief(b))]
     for key in ("interim", "body", "endpoint"):
         if a.get(key) != b.get(key):
             found.append((key, a.get(key), b.get(key)))
     found += header_aspects("response", a.get("headers", {}), b.get("headers", {}))
-    x, y = a.get("seen"), b.get("seen")
-    if x and y:
-        found += [(f"request {key}", x[key], y[key])
-                  for key in ("method", "target", "version", "body") if x[key] != y[key]]
-        found += header_aspects("request", by_name(x["headers"]), by_name(y["headers"]))
+    if len(a.get("mirrored", [])) != len(b.get("mirrored", [])):
+        found.append(("mirrored", len(a.get("mirrored", [])), len(b.get("mirrored", []))))
+    seen = [("request", a.get("seen"), b.get("seen"))]
+    seen += [("mirrored request", *both) for both in zip(a.get("mirrored", []), b.get("mirrored", []))]
+    for side, x, y in seen:
+        if x and y:
+            found += [(f"{side} {key}", x[key], y[key])
+                      for key in ("method", "target", "version", "body") if x[key] != y[key]]
+            found += header_aspects(side, by_name(x["headers"]), by_name(y["headers"]))
     return found
 
 
@@ -273,17 +327,31 @@ def brief(result):
 
 def key(result):
     """Equal for outcomes that do not differ."""
-    seen = result.get("seen")
-    if seen:
-        seen = {**seen, "headers": stable(by_name(seen["headers"]))}
-    return json.dumps({**result, "headers": stable(result.get("headers", {})), "seen": seen}, sort_keys=True)
+    seen = [{**seen, "headers": stable(by_name(seen["headers"]))} for seen in
+            [*filter(None, [result.get("seen")]), *result.get("mirrored", [])]]
+    rest = {"headers": stable(result.get("headers", {})), "seen": seen, "mirrored": len(result.get("mirrored", []))}
+    return json.dumps({**result, **rest}, sort_keys=True)
 
 
 def stable(headers):
     return {n: len(v) if n in VOLATILE else neutral(v) for n, v in headers.items()}
 
 
-def compare(request, repeats=100):
+def send_marked(address, request, endpoints):
+    """Sends a request; if its rule mirrors it to the endpoint that keeps requests, the outcome has what that got."""
+    mark = next(MARKS)
+    marked = copy.copy(request)
+    marked.lines = request.lines + [("x-mark", f"{mark:09}")]
+    result = send(address, marked)
+    if "x-mirrors" in result.get("headers", {}):
+        result["mirrored"] = endpoints.mirrored(f"{mark:09}", 0.2)
+    for seen in [result.get("seen"), *result.get("mirrored", [])]:
+        if seen:
+            seen["headers"] = [[n, "MARK" if n == "x-mark" else v] for n, v in seen["headers"]]
+    return result
+
+
+def compare(request, endpoints, repeats=100):
     """Sends a request to both sides until their outcomes are told apart or turn out the same.
 
     Weights and balancers draw: outcomes are the same if, of many requests, both sides have the same set, apart from
@@ -293,7 +361,7 @@ def compare(request, repeats=100):
     istio, strait = {}, {}
     for i in range(repeats):
         for address, side in ((ISTIO, istio), (STRAIT, strait)):
-            result = send(address, request)
+            result = send_marked(address, request, endpoints)
             side.setdefault(key(result), []).append(result)
         if istio.keys() == strait.keys():
             return first(istio), None

@@ -142,7 +142,9 @@ def hashed_retry(name, a, b, pair):
 
 
 def of_fault(name, a, b, pair):
-    return name.startswith("response header") and pair.istio.get("body") == "fault filter abort"
+    aborted = (pair.istio.get("body") == "fault filter abort" or pair.request.method == "HEAD"
+               and pair.istio["headers"].get("content-length") == [str(len("fault filter abort"))])
+    return name.startswith("response header") and aborted
 
 
 def of_unknown(name, a, b, pair):
@@ -153,6 +155,14 @@ def of_unknown(name, a, b, pair):
 def only_proxies(name, a, b, pair):
     headers = ("x-envoy-decorator-operation", "x-envoy-original-path", "x-envoy-external-address")
     return b is None and any(name == f"request header {h}" and pair.request.header(h) for h in headers)
+
+
+def scheme_of_http2(name, a, b, pair):
+    """A sidecar got `:scheme` and `x-forwarded-proto`, which differ."""
+    told = pair.role == "sidecar" and pair.request.version == "2" and pair.request.header("x-forwarded-proto")
+    matched = any("scheme" in match for rule in pair.rules() for match in rule.get("match", []))
+    return told and (name == "status" and matched or name == "response header location"
+                     and a[0].split("://")[1:] == b[0].split("://")[1:])
 
 
 def empty_scheme(name, a, b, pair):
@@ -199,6 +209,7 @@ REASONS = [
      lambda name, a, b, pair: name == "request header content-length" and a == ["0"] and b is None),
     ("`x-envoy-` headers that only a proxy sets, at a sidecar", only_proxies),
     ("an empty `x-forwarded-proto` at a sidecar", empty_scheme),
+    ("`x-forwarded-proto` over HTTP/2 at a sidecar", scheme_of_http2),
     ("`%ROUTE_NAME%`, a rule without a name whose match has one",
      lambda name, a, b, pair: "header" in name and a and b and re.sub(r"(^|,)\.(?=m\d)", r"\1", plain(a)) == plain(b)),
     ("a destination on another port than the sidecar's listener", other_port),

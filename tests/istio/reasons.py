@@ -45,7 +45,7 @@ def beyond_ascii(name, a, b, pair):
 
 
 def fragment(name, a, b, pair):
-    return name == "status" and b.startswith(("400", "StreamReset 1")) and "#" in pair.request.target
+    return "#" in pair.request.target and pair.strait["status"] in ("400", "StreamReset 1")
 
 
 def one_cookie(name, a, b, pair):
@@ -116,8 +116,15 @@ def of_unknown_subset(name, a, b, pair):
     """A destination has a subset that no DestinationRule of its host has."""
     known = {(rule["spec"]["host"], subset["name"]) for rule in pair.of("DestinationRule")
              for subset in rule["spec"].get("subsets", [])}
-    return name == "response header set-cookie" and any(
+    return name in ("response header set-cookie", "endpoint") and any(
         "subset" in one and (one["host"], one["subset"]) not in known for one in pair.destinations())
+
+
+def of_edited_request(name, a, b, pair):
+    """Edits of the response take a header that edits of the request changed."""
+    edits = [one.get("headers", {}) for rule in pair.rules() for one in [rule, *rule.get("route", [])]]
+    return name.startswith("response header") and any("%REQ(" in str(e.get("response")) for e in edits) and any(
+        e.get("request") for e in edits)
 
 
 def closes(name, a, b, pair):
@@ -162,7 +169,7 @@ def scheme_of_http2(name, a, b, pair):
     told = pair.role == "sidecar" and pair.request.version == "2" and pair.request.header("x-forwarded-proto")
     matched = any("scheme" in match for rule in pair.rules() for match in rule.get("match", []))
     return told and (name == "status" and matched or name == "response header location"
-                     and a[0].split("://")[1:] == b[0].split("://")[1:])
+                     and without_port(a[0]).split("://")[1:] == without_port(b[0]).split("://")[1:])
 
 
 def empty_scheme(name, a, b, pair):
@@ -217,7 +224,8 @@ REASONS = [
 ]
 # Faults of Strait that are being corrected.
 FAULTS = [
-    ("a destination of an unknown subset has no cluster, and so no session cookie", of_unknown_subset),
+    ("a destination of an unknown subset has no cluster, and so no session cookie and no hash key", of_unknown_subset),
+    ("edits of the response see the request as the client sent it", of_edited_request),
     ("a sidecar serves the hosts of a VirtualService that are no service", no_service),
 ]
 

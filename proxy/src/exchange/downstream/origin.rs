@@ -117,7 +117,9 @@ fn entry_from_the_right(headers: &HeaderMap, place: usize) -> Option<IpAddr> {
     let entries = lines
         .rev()
         .flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','));
-    let entry = entries.take(usize::from(TRUSTED_HOPS_MAX) + 1).nth(place - 1)?;
+    let entry = entries
+        .take(usize::from(TRUSTED_HOPS_MAX) + 1)
+        .nth(place - 1)?;
     std::str::from_utf8(entry.trim_ascii()).ok()?.parse().ok()
 }
 

@@ -178,7 +178,8 @@ def empty_scheme(name, a, b, pair):
 
 
 # Headers by which Envoy's mirrored requests differ from what they copy.
-OF_MIRRORS = ("mirrored request header x-forwarded-for", "mirrored request header x-envoy-internal")
+OF_MIRRORS = ("mirrored request header x-forwarded-for", "mirrored request header x-envoy-internal",
+              "mirrored request header x-envoy-expected-rq-timeout-ms")
 # (reason, condition(name of the aspect, Istio's value, Strait's value, pair)). A reason is a row of the table of
 # differences in docs/configuration.md, by its first column.
 REASONS = [

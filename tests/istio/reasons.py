@@ -6,6 +6,12 @@ import re
 DOCUMENTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/configuration.md")
 
 
+def seen(entry):
+    """Whether the namespace of the sidecar sees a ServiceEntry."""
+    own = {"."} if entry["metadata"]["namespace"] == "shop" else set()
+    return bool({"*", "shop", *own} & set(entry["spec"].get("exportTo") or ["*"]))
+
+
 class Pair:
     """One request with both outcomes, which the conditions of reasons ask. The role is `gateway` or `sidecar`."""
 
@@ -19,9 +25,9 @@ class Pair:
         return [resource for resource in self.resources if resource["kind"] == kind]
 
     def hosts_of_port(self):
-        """Hosts of the ServiceEntries that have the port of the request."""
-        return [host for entry in self.of("ServiceEntry") for host in entry["spec"]["hosts"]
-                if self.request.port in [port["number"] for port in entry["spec"].get("ports", [])]]
+        """Hosts of the ServiceEntries that the sidecar sees and that have the port of the request."""
+        return [host for entry in self.of("ServiceEntry") for host in entry["spec"]["hosts"] if seen(entry)
+                and self.request.port in [port["number"] for port in entry["spec"].get("ports", [])]]
 
     def rules(self):
         return [rule for service in self.of("VirtualService") for rule in service["spec"].get("http", [])]
@@ -98,7 +104,7 @@ def other_port(name, a, b, pair):
 def of_other_namespaces(name, a, b, pair):
     """A ServiceEntry of the sidecar's namespace is exported to others only."""
     hidden = {host for entry in pair.of("ServiceEntry") if entry["metadata"]["namespace"] == "shop"
-              and entry["spec"].get("exportTo") and not {".", "*", "shop"} & set(entry["spec"]["exportTo"])
+              and not seen(entry)
               for host in entry["spec"]["hosts"]}
     hidden |= {host.split(".")[0] for host in hidden}
     asked = {pair.host().lower(), *(one["host"] for one in pair.destinations())}

@@ -447,7 +447,8 @@ fn virtual_service_without_a_rule_here_leaves_the_service_its_own_route() {
 /// Whether a consistent hash decides about `retryIgnorePreviousHosts`.
 #[test]
 fn retries_of_a_service_that_no_virtual_service_routes_avoid_tried_endpoints() {
-    let rule = "VirtualService web {hosts: [web], http: [{route: [{destination: {host: web}}]}]}";
+    let rule =
+        "VirtualService default/web {hosts: [web], http: [{route: [{destination: {host: web}}]}]}";
     for (resources, expected) in [(&[WEB][..], Some(true)), (&[WEB, rule], None)] {
         let world = World::sidecar(resources);
         let dialed = "10.0.0.1:80".parse().unwrap();

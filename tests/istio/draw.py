@@ -6,7 +6,8 @@ NAMESPACES = ["shop", "blog"]
 # Hosts of Gateways and VirtualServices, which overlap in every way.
 HOSTS = ["a.test", "b.test", "x.a.test", "y.x.a.test", "*.a.test", "*.x.a.test", "*.test", "*", "A.b.test"]
 SEGMENTS = ["/", "/a", "/a/", "/a/b", "/ab", "/b", "/A", "/a/b/c", "/api/v1", "/a%2Fb", "/a.b"]
-REGEXES = ["/a.*", "/[a-b]+", "/(a|b)/.*", ".*", "/a/?b", "(?i)/a", r"/\w+(/\w+)?", "/a/[^/]+/c", "/.{1,3}", "/a|/b", ""]
+REGEXES = ["/a.*", "/[a-b]+", "/(a|b)/.*", ".*", "/a/?b", "(?i)/a", r"/\w+(/\w+)?",
+           "/a/[^/]+/c", "/.{1,3}", "/a|/b", ""]
 HEADERS = ["x-a", "x-b", "x-user", "cookie", "user-agent", "accept", "host", "x-forwarded-proto"]
 VALUES = ["v1", "v2", "V1", "v", "", "v1,v2", "a b", "v12"]
 VALUE_REGEXES = ["v[0-9]", "v.*", ".*", "v1|v2", "(v1)", ".+"]
@@ -14,8 +15,17 @@ QUERIES = ["q", "Q", "p"]
 METHODS = ["GET", "POST", "OPTIONS", "HEAD", "PUT"]
 AUTHORITIES = ["a.test", "x.a.test", "a.test:8080", "b.test"]
 ORIGINS = ["http://o.test", "https://p.test:8443", "http://x.o.test"]
-OPERATORS = ["%PROTOCOL%", "%REQ(x-a)%", "100%%", "%REQ(:path)%-%REQ(:method)%", "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
-             "%REQ(x-missing?x-b)%", "v3", "v4, v5", "%ROUTE_NAME%", "%UPSTREAM_CLUSTER%"]
+OPERATORS = ["%PROTOCOL%", "%REQ(x-a)%", "100%%", "%REQ(:path)%-%REQ(:method)%",
+             "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%", "%REQ(x-missing?x-b)%", "v3", "v4, v5",
+             "%ROUTE_NAME%", "%UPSTREAM_CLUSTER%"]
+
+# Headers that rules edit.
+EDITED = {"request": ["x-a", "x-b", "x-new", "X-Up", "user-agent", "x-forwarded-proto"],
+          "response": ["x-r", "x-s", "x-new", "content-type", "server", "set-cookie"]}
+CORS_LISTS = (("allowMethods", ["GET", "POST", "*"]), ("allowHeaders", ["x-a", "X-B", "*"]),
+              ("exposeHeaders", ["x-r", "x-s"]))
+CORS_VALUES = (("maxAge", ["60s", "2m"]), ("allowCredentials", [True, False]),
+               ("unmatchedPreflights", ["IGNORE", "FORWARD"]))
 
 
 class Draw:
@@ -53,8 +63,14 @@ class Draw:
             namespace = self.random.choice(NAMESPACES)
             host = f"s{i}-{self.number}.{namespace}.svc.cluster.local"
             if i == 3:
-                host = self.random.choice([f"ext-{self.number}.example", f"*.wild-{self.number}.example", f"s3-{self.number}.test"])
+                host = self.random.choice(["ext-{}.example", "*.wild-{}.example", "s3-{}.test"]).format(self.number)
             self._service(i, namespace, host)
+        self.mirror = f"mirror-{self.number}.test"
+        self.add("ServiceEntry", "mirror", "shop", {
+            "hosts": [self.mirror], "resolution": "STATIC",
+            "ports": [{"number": port, "name": f"http-{port}", "protocol": "HTTP"} for port in self.service_ports],
+            "endpoints": [{"address": "127.0.0.1", "ports": {
+                f"http-{port}": self.world.endpoints.mirror for port in self.service_ports}}]})
 
     def _service(self, i, namespace, host):
         world, random = self.world, self.random
@@ -64,7 +80,10 @@ class Draw:
             ports.append({"number": self.service_ports[1], "name": "http-alt", "protocol": "HTTP"})
         endpoints = []
         for _ in range(random.choice([1, 1, 2, 3, 3])):
-            port = world.endpoints.dead if self.chance(0.03) else random.choice(own if self.chance(0.8) else world.endpoints.ports)
+            if self.chance(0.03):
+                port = world.endpoints.dead
+            else:
+                port = random.choice(own if self.chance(0.8) else world.endpoints.ports)
             if any(e["ports"]["http"] == port for e in endpoints):
                 continue
             endpoint = {"address": "127.0.0.1", "ports": {p["name"]: port for p in ports},
@@ -117,7 +136,8 @@ class Draw:
         namespace = random.choice([*NAMESPACES, "istio-system"])
         servers = []
         for j in range(random.randint(1, 3)):
-            port = {"number": random.choice(self.world.ports), "name": f"http-{j}", "protocol": random.choice(["HTTP", "HTTP", "HTTP2", "GRPC"])}
+            port = {"number": random.choice(self.world.ports), "name": f"http-{j}",
+                    "protocol": random.choice(["HTTP", "HTTP", "HTTP2", "GRPC"])}
             hosts = self.some([*HOSTS, "*", "*.test"], 1, 3)
             if self.chance(0.15):
                 # Not `*/*`: istiod ends at it, beside other hosts.
@@ -131,7 +151,8 @@ class Draw:
         self.gateways.append((f"g{i}", namespace))
 
     def _gateway_names(self, namespace):
-        names = [name if ns == namespace and self.chance(0.5) else f"{ns}/{name}" for name, ns in self.some(self.gateways, 1, 2)]
+        names = [name if ns == namespace and self.chance(0.5) else f"{ns}/{name}"
+                 for name, ns in self.some(self.gateways, 1, 2)]
         return [*names, "mesh"] if self.chance(0.1) else names
 
     # VirtualServices.
@@ -182,7 +203,7 @@ class Draw:
             self._route(rule, namespace)
         if self.chance(0.2) and "delegate" not in rule:
             rule["corsPolicy"] = self._cors()
-        if self.chance(0.3):
+        if self.chance(0.3) and "headers" not in rule:
             rule["headers"] = self._headers("route" in rule)
         return rule
 
@@ -199,9 +220,11 @@ class Draw:
             match["uri"] = self._string_match(SEGMENTS, REGEXES)
             if self.chance(0.2):
                 match["ignoreUriCase"] = True
-        for field, probability, names in (("headers", 0.3, HEADERS), ("withoutHeaders", 0.12, HEADERS), ("queryParams", 0.15, QUERIES)):
+        fields = (("headers", 0.3, HEADERS), ("withoutHeaders", 0.12, HEADERS), ("queryParams", 0.15, QUERIES))
+        for field, probability, names in fields:
             if self.chance(probability):
-                match[field] = {n: {} if self.chance(0.2) else self._string_match(VALUES, VALUE_REGEXES) for n in self.some(names, 1, 2)}
+                match[field] = {n: {} if self.chance(0.2) else self._string_match(VALUES, VALUE_REGEXES)
+                                for n in self.some(names, 1, 2)}
         if self.chance(0.15):
             match["method"] = self._string_match(METHODS, ["GET|POST", "P.*"])
         if self.chance(0.1):
@@ -227,8 +250,9 @@ class Draw:
             if self.chance(0.4):
                 redirect[field] = self.random.choice(values)
         if self.chance(0.3):
-            redirect.update(self.random.choice([{"port": 80}, {"port": 443}, {"port": 8443}, {"derivePort": "FROM_REQUEST_PORT"},
-                                                {"derivePort": "FROM_PROTOCOL_DEFAULT"}]))
+            redirect.update(self.random.choice([
+                {"port": 80}, {"port": 443}, {"port": 8443}, {"derivePort": "FROM_REQUEST_PORT"},
+                {"derivePort": "FROM_PROTOCOL_DEFAULT"}]))
         return redirect if redirect.keys() - {"redirectCode", "derivePort"} else {**redirect, "uri": "/only"}
 
     def _route(self, rule, namespace):
@@ -239,23 +263,39 @@ class Draw:
             for i, route in enumerate(rule["route"]):
                 route["weight"] = random.choice([0, 1, 2]) if i else random.choice([1, 2])
         if self.chance(0.25):
-            rewrite = random.choice([{"uri": "/w"}, {"uri": "/"}, {"uri": "/w/"}, {"authority": "w.test"}, {"uri": "/w", "authority": "w.test"},
-                                     {"uriRegexRewrite": {"match": "/a(.*)", "rewrite": r"/z\1"}},
-                                     {"uriRegexRewrite": {"match": "b", "rewrite": "y"}}])
-            rule["rewrite"] = rewrite
+            rule["rewrite"] = random.choice([
+                {"uri": "/w"}, {"uri": "/"}, {"uri": "/w/"}, {"authority": "w.test"},
+                {"uri": "/w", "authority": "w.test"}, {"uriRegexRewrite": {"match": "/a(.*)", "rewrite": r"/z\1"}},
+                {"uriRegexRewrite": {"match": "b", "rewrite": "y"}}])
         if self.chance(0.15):
             rule["timeout"] = random.choice(["3s", "3s", "80ms"])
         if self.chance(0.2):
             retries = {"attempts": random.choice([0, 1, 2])}
             if retries["attempts"] and self.chance(0.7):
-                retries["retryOn"] = random.choice(["5xx", "503", "gateway-error", "retriable-4xx,connect-failure", "connect-failure", "reset,418"])
+                retries["retryOn"] = random.choice([
+                    "5xx", "503", "gateway-error", "retriable-4xx,connect-failure", "connect-failure", "reset,418"])
             if retries["attempts"] and self.chance(0.3):
                 retries["perTryTimeout"] = "2s"
             rule["retries"] = retries
         if self.chance(0.08):
-            rule["fault"] = {"abort": {"httpStatus": random.choice([400, 503]), "percentage": {"value": random.choice([0, 100])}}}
-        if self.chance(0.08):
+            rule["fault"] = {"abort": {"httpStatus": random.choice([400, 503]),
+                                       "percentage": {"value": random.choice([0, 100])}}}
+        if self.chance(0.04):
             rule["mirror"] = self._destination(namespace)["destination"]
+        elif self.chance(0.08):
+            self._mirror(rule)
+
+    def _mirror(self, rule):
+        """Mirrors requests to the endpoint that keeps them, and says so in a header of the response."""
+        mirror = {"host": self.mirror, "port": {"number": self.random.choice(self.service_ports)}}
+        percentage = {"value": self.random.choice([0, 100])}
+        if self.chance(0.3):
+            rule["mirrors"] = [{"destination": mirror}, {"destination": mirror, "percentage": percentage}]
+        elif self.chance(0.3):
+            rule.update(mirror=mirror, mirrorPercentage=percentage)
+        else:
+            rule["mirror"] = mirror
+        rule["headers"] = {"response": {"set": {"x-mirrors": "yes"}}}
 
     def _destination(self, namespace):
         host, service_namespace, ports = self.random.choice(self.services)
@@ -278,7 +318,7 @@ class Draw:
         edits = {}
         for side in ["request", "response"] if request else ["response"]:
             if self.chance(0.6):
-                names = ["x-a", "x-b", "x-new", "X-Up", "user-agent", "x-forwarded-proto"] if side == "request" else ["x-r", "x-s", "x-new", "content-type", "server", "set-cookie"]
+                names = EDITED[side]
                 edit = {}
                 if self.chance(0.5):
                     edit["set"] = {n: self.random.choice(OPERATORS) for n in self.some(names, 1, 2)}
@@ -292,11 +332,12 @@ class Draw:
     def _cors(self):
         cors = {}
         if self.chance(0.9):
-            cors["allowOrigins"] = [self.random.choice([{"exact": "*"}, {"exact": ORIGINS[0]}, {"prefix": "https://"}, {"regex": r"http://.*\.test"}])]
-        for field, values in (("allowMethods", ["GET", "POST", "*"]), ("allowHeaders", ["x-a", "X-B", "*"]), ("exposeHeaders", ["x-r", "x-s"])):
+            cors["allowOrigins"] = [self.random.choice([
+                {"exact": "*"}, {"exact": ORIGINS[0]}, {"prefix": "https://"}, {"regex": r"http://.*\.test"}])]
+        for field, values in CORS_LISTS:
             if self.chance(0.4):
                 cors[field] = self.some(values, 1, 2)
-        for field, values in (("maxAge", ["60s", "2m"]), ("allowCredentials", [True, False]), ("unmatchedPreflights", ["IGNORE", "FORWARD"])):
+        for field, values in CORS_VALUES:
             if self.chance(0.3):
                 cors[field] = self.random.choice(values)
         return cors

@@ -15,6 +15,8 @@ import urllib.request
 ISTIO, STRAIT = "127.0.0.2", "127.0.0.3"
 NAMESPACE = {"gateway": "istio-system", "sidecar": "shop"}
 LABELS = {"app": "proxy", "tier": "edge"}
+# The path that asks an endpoint for mirrored requests by their mark, and those of its process.
+MIRRORED, MARKS = "/mirrored/", {}
 
 
 def free_ports(count, address="127.0.0.1"):
@@ -32,11 +34,14 @@ def get(url, timeout=2):
 
 
 class Endpoints:
-    """A child process that serves HTTP/1.1 on every port and answers with the request that it got."""
+    """A child process that serves HTTP/1.1 on every port and answers with the request that it got.
+
+    `mirror` is the port of mirrored requests, which `mirrored` returns.
+    """
 
     def __init__(self, count):
-        self.sockets = [socket.create_server(("127.0.0.1", 0), backlog=128) for _ in range(count)]
-        self.ports = [s.getsockname()[1] for s in self.sockets]
+        self.sockets = [socket.create_server(("127.0.0.1", 0), backlog=128) for _ in range(count + 1)]
+        *self.ports, self.mirror = [s.getsockname()[1] for s in self.sockets]
         self.dead = free_ports(1)[0]
         self.pid = os.fork()
         if self.pid == 0:
@@ -50,10 +55,19 @@ class Endpoints:
 
     async def _serve(self):
         for s in self.sockets:
-            await asyncio.start_server(answer, sock=s, limit=1 << 20)
+            await asyncio.start_server(lambda r, w: answer(r, w, self.mirror), sock=s, limit=1 << 20)
         parent = os.getppid()
         while os.getppid() == parent:
             await asyncio.sleep(1)
+
+    def mirrored(self, mark, seconds):
+        """Mirrored requests with a mark; waits that long for the first."""
+        end = time.monotonic() + seconds
+        while True:
+            found = json.loads(get(f"http://127.0.0.1:{self.mirror}{MIRRORED}{mark}"))
+            if found or time.monotonic() > end:
+                return found
+            time.sleep(0.005)
 
     def stop(self):
         os.kill(self.pid, signal.SIGTERM)
@@ -72,7 +86,7 @@ async def read_body(reader, headers):
     return await reader.readexactly(int(headers.get("content-length", 0)))
 
 
-async def answer(reader, writer):
+async def answer(reader, writer, mirror):
     """Answers the requests of one connection. `x-status`, `x-fails` and `x-delay` of a request ask for failures."""
     port = writer.get_extra_info("sockname")[1]
     try:
@@ -89,6 +103,10 @@ async def answer(reader, writer):
             method, target, version = head[0].split(" ", 2)
             seen = {"port": port, "method": method, "target": target, "version": version, "headers": lines}
             seen["body"] = body.decode("latin-1")
+            if target.startswith(MIRRORED):
+                seen = MARKS.pop(target.removeprefix(MIRRORED), [])
+            elif port == mirror and "x-mark" in headers:
+                MARKS.setdefault(headers["x-mark"], []).append(seen)
             text = json.dumps(seen).encode()
             writer.write(
                 f"HTTP/1.1 {status} Any\r\nserver: endpoint\r\nx-r: one\r\nX-R: two\r\nx-s: endpoint\r\n"
@@ -135,13 +153,14 @@ class World:
             file.write("enableAutoMtls: false\nenableTracing: false\n")
         # Off: filters that only Istio's build of Envoy has, what needs Kubernetes, the CA, and the check of clients.
         off = dict.fromkeys(
-            ["PILOT_ENABLE_METADATA_EXCHANGE", "PILOT_ENABLE_ALPN_FILTER", "PILOT_ENABLE_GATEWAY_API", "ENABLE_CA_SERVER",
-             "XDS_AUTH", "ENABLE_LEADER_ELECTION", "PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION"], "false")
+            ["PILOT_ENABLE_METADATA_EXCHANGE", "PILOT_ENABLE_ALPN_FILTER", "PILOT_ENABLE_GATEWAY_API",
+             "ENABLE_CA_SERVER", "XDS_AUTH", "ENABLE_LEADER_ELECTION",
+             "PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION"], "false")
         self._start(
             "istiod",
-            [self.arguments.istiod, "files", "--configDir", f"{self.directory}/istio", "--meshConfig", f"{run}/mesh.yaml",
-             "--networksConfig", f"{run}/none", "--grpcAddr", f"127.0.0.1:{self.xds}", "--httpAddr", f"127.0.0.1:{http}",
-             "--monitoringAddr", f"127.0.0.1:{monitoring}"],
+            [self.arguments.istiod, "files", "--configDir", f"{self.directory}/istio", "--meshConfig",
+             f"{run}/mesh.yaml", "--networksConfig", f"{run}/none", "--grpcAddr", f"127.0.0.1:{self.xds}",
+             "--httpAddr", f"127.0.0.1:{http}", "--monitoringAddr", f"127.0.0.1:{monitoring}"],
             **off, PILOT_CERT_PROVIDER="none", POD_NAME="istiod", POD_NAMESPACE="istio-system", GOMAXPROCS="2",
             PILOT_DEBOUNCE_AFTER="20ms")
         self._until("istiod serves", lambda: socket.create_connection(("127.0.0.1", self.xds), 1).close() or True)
@@ -171,7 +190,12 @@ class World:
                 "ads_config": {"api_type": "DELTA_GRPC", "set_node_on_first_message_only": True,
                                "transport_api_version": "V3",
                                "grpc_services": [{"envoy_grpc": {"cluster_name": "xds-grpc"}}]}},
-            "static_resources": {"clusters": [cluster]}}
+            "static_resources": {"clusters": [cluster]},
+            # As in the bootstrap of Istio's proxies.
+            "layered_runtime": {"layers": [{"name": "istio", "static_layer": {
+                "envoy.reloadable_features.http_reject_path_with_fragment": False,
+                "envoy.reloadable_features.no_extension_lookup_by_name": False,
+                "re2.max_program_size.error_level": 32768}}]}}
         with open(f"{self.directory}/run/envoy.json", "w") as file:
             json.dump(bootstrap, file)
         self._start("envoy", [self.arguments.envoy, "-c", f"{self.directory}/run/envoy.json", "--concurrency", "1",
@@ -205,13 +229,15 @@ class World:
         meta = {"namespace": NAMESPACE[self.role], "creationTimestamp": "2030-01-01T00:00:00Z"}
         ports = [{"number": p, "name": f"http-{p}", "protocol": "HTTP"} for p in self.ports]
         rule = {"directResponse": {"status": 200, "body": {"string": f"marker {self.written}"}}}
-        service = {"hosts": ["marker.test"], "gateways": ["marker"] if self.role == "gateway" else ["mesh"], "http": [rule]}
+        gateway = "marker" if self.role == "gateway" else "mesh"
+        service = {"hosts": ["marker.test"], "gateways": [gateway], "http": [rule]}
         yield resource("VirtualService", {**meta, "name": "marker"}, service)
         if self.role == "gateway":
             servers = [{"port": port, "bind": "BIND", "hosts": ["*/marker.test"]} for port in ports]
             yield resource("Gateway", {**meta, "name": "marker"}, {"selector": LABELS, "servers": servers})
             return
-        entry = {"hosts": ["marker.test"], "resolution": "STATIC", "ports": ports, "endpoints": [{"address": "127.0.0.1"}]}
+        entry = {"hosts": ["marker.test"], "resolution": "STATIC", "ports": ports,
+                 "endpoints": [{"address": "127.0.0.1"}]}
         yield resource("ServiceEntry", {**meta, "name": "marker"}, entry)
         egress = [{"port": p, "bind": "BIND", "captureMode": "NONE", "hosts": ["*/*"]} for p in ports]
         yield resource("Sidecar", {**meta, "name": "marker"}, {"egress": egress})

@@ -161,6 +161,7 @@ pub(in crate::compile) struct Clusters<'a> {
     now: Moment,
     member: Arc<str>,
     mesh_retries: Arc<RetryPolicy>,
+    service_retries: Arc<RetryPolicy>,
     /// Whether a VirtualService of the listener that is being compiled routes every host.
     routes_every_host: bool,
     /// Built so far.
@@ -192,6 +193,10 @@ impl<'a> Clusters<'a> {
             locality: identity.locality().into(),
             now: inputs.now,
             member,
+            service_retries: Arc::new(RetryPolicy {
+                avoid_tried: Some(true),
+                ..RetryPolicy::mesh_default(identity.mesh.compat_retry_503)
+            }),
             mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.compat_retry_503)),
             routes_every_host: false,
             built: BuiltClusters::default(),
@@ -208,6 +213,12 @@ impl<'a> Clusters<'a> {
     /// What is tried again of the requests of a rule that says nothing about it.
     pub(in crate::compile) fn mesh_retries(&self) -> &Arc<RetryPolicy> {
         &self.mesh_retries
+    }
+
+    /// Retries of a service that no VirtualService routes: as in Istio, they avoid tried endpoints even with a consistent
+    /// hash.
+    pub(in crate::compile) fn service_retries(&self) -> &Arc<RetryPolicy> {
+        &self.service_retries
     }
 
     /// The full host of a destination that an object in `namespace` names.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::compile::tests::world::World;
 use crate::compile::tests::world::ask_host;
-use crate::route::OpaqueHead;
+use crate::route::{OpaqueHead, RuleIdx};
 use crate::snapshot::{Detected, Intake, OpaqueRoutes, Security, Service, TlsBytes};
 
 /// Where a captured connection leads. `says` is what the client sends first: `http HOST`, `tls NAME`, or `bytes`.
@@ -442,4 +442,20 @@ fn virtual_service_without_a_rule_here_leaves_the_service_its_own_route() {
         Intake::CapturedOutbound,
         &[("192.0.2.1:80", "http s", "1 s.default:80")],
     );
+}
+
+/// Whether a consistent hash decides about `retryIgnorePreviousHosts`.
+#[test]
+fn retries_of_a_service_that_no_virtual_service_routes_avoid_tried_endpoints() {
+    let rule =
+        "VirtualService default/web {hosts: [web], http: [{route: [{destination: {host: web}}]}]}";
+    for (resources, expected) in [(&[WEB][..], Some(true)), (&[WEB, rule], None)] {
+        let world = World::sidecar(resources);
+        let dialed = "10.0.0.1:80".parse().unwrap();
+        let listener = world.snapshot.captured(Intake::CapturedOutbound, dialed);
+        let hosts = listener.unwrap().http(Security::Plain).unwrap();
+        let host = hosts.find("web.default.svc.cluster.local").unwrap();
+        let retry = host.route(RuleIdx(0)).filters.retry.as_ref();
+        assert_eq!(retry.unwrap().avoid_tried, expected, "{resources:?}");
+    }
 }

@@ -42,9 +42,9 @@ pub struct Trust {
 impl Origin {
     /// The origin of a request that passed this many trusted proxies.
     ///
-    /// With none, nothing of the head is looked at, but the scheme by a sidecar, which passes `x-forwarded-proto` on. With
-    /// some, the client's address is the entry `trusted_hops` + 1 from the right of what `x-forwarded-for` becomes here; a
-    /// list that is too short, or holds something else there, leaves the peer's.
+    /// The client's address is the entry `trusted_hops` + 1 from the right of what `x-forwarded-for` becomes here; a list
+    /// that is too short, or holds something else there, leaves the peer's. A gateway appends the peer, so that with no
+    /// trusted hops it looks at nothing of the head. A sidecar passes the list and `x-forwarded-proto` on as they are.
     pub fn of(
         connection: &Connection,
         (trusted_hops, is_sidecar): (usize, bool),
@@ -59,8 +59,9 @@ impl Origin {
         {
             origin.scheme = scheme;
         }
-        if trusted_hops > 0
-            && let Some(client) = entry_from_the_right(headers, trusted_hops)
+        let place = trusted_hops + usize::from(is_sidecar);
+        if place > 0
+            && let Some(client) = entry_from_the_right(headers, place)
         {
             origin.client = SocketAddr::new(client, 0);
         }
@@ -116,7 +117,9 @@ fn entry_from_the_right(headers: &HeaderMap, place: usize) -> Option<IpAddr> {
     let entries = lines
         .rev()
         .flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','));
-    let entry = entries.take(usize::from(TRUSTED_HOPS_MAX)).nth(place - 1)?;
+    let entry = entries
+        .take(usize::from(TRUSTED_HOPS_MAX) + 1)
+        .nth(place - 1)?;
     std::str::from_utf8(entry.trim_ascii()).ok()?.parse().ok()
 }
 

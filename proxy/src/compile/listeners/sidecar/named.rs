@@ -295,7 +295,7 @@ impl NamedHosts<'_> {
     ) -> (Rule, Route) {
         let name: Arc<str> = "default".into();
         let mut filters = RouteFilters::default();
-        filters.retry = Some(Arc::clone(clusters.mesh_retries()));
+        filters.retry = Some(Arc::clone(clusters.service_retries()));
         let rule = Rule {
             name: Arc::clone(&name),
             conditions,

@@ -114,14 +114,21 @@ fn only_direct_clients_from_listed_networks_are_internal() {
 }
 
 #[test]
-fn sidecar_takes_the_scheme_of_the_header_but_no_address() {
-    let lines = [
-        ("x-forwarded-proto", "https"),
-        ("x-forwarded-for", "192.0.2.1"),
-    ];
-    let origin = Origin::of(&connection("10.0.0.2", false), (0, true), &headers(&lines));
-    assert_eq!(origin.scheme, Scheme::Https);
-    assert_eq!(origin.client.to_string(), "10.0.0.2:4711");
-    let origin = Origin::of(&connection("10.0.0.2", false), (0, true), &headers(&[]));
+fn sidecar_takes_scheme_and_client_of_the_headers() {
+    let peer = connection("10.0.0.2", false);
+    for (hops, list, client) in [
+        (0, "192.0.2.1", "192.0.2.1:0"),
+        (0, "192.0.2.2, 192.0.2.1", "192.0.2.1:0"),
+        (1, "192.0.2.2, 192.0.2.1", "192.0.2.2:0"),
+        (1, "192.0.2.1", "10.0.0.2:4711"),
+        (0, "unknown", "10.0.0.2:4711"),
+    ] {
+        let lines = [("x-forwarded-proto", "https"), ("x-forwarded-for", list)];
+        let origin = Origin::of(&peer, (hops, true), &headers(&lines));
+        assert_eq!(origin.scheme, Scheme::Https);
+        assert_eq!(origin.client.to_string(), client, "{hops} hops of {list}");
+    }
+    let origin = Origin::of(&peer, (0, true), &headers(&[]));
     assert_eq!(origin.scheme, Scheme::Http);
+    assert_eq!(origin.client.to_string(), "10.0.0.2:4711");
 }

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::{HostIndex, differences};
@@ -237,11 +237,31 @@ impl<'a> View<'a> {
     }
 }
 
+/// Hasher of keys, which are hashes already. Each compile looks up all reads of all parts.
+#[derive(Debug, Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes
+            .iter()
+            .for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
 /// Differences between two sets of resources, and in all that follows from them.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// By the key of a question whose answer is another one, what made it so.
-    keys: HashMap<u64, Arc<str>>,
+    keys: HashMap<u64, Arc<str>, BuildHasherDefault<KeyHasher>>,
     /// Hosts with other answers, by the index with wildcards that gives them.
     hosts: HashMap<&'static str, HostIndex<Option<Arc<str>>>>,
     /// Reason to rebuild everything.

@@ -127,6 +127,7 @@ fn oldest<'s>(
 mod tests {
     use super::*;
     use crate::Diagnostics;
+    use crate::resource::ResourceSet;
 
     /// A policy of a name and a namespace, created in a second.
     fn policy(name: &str, created: u32, spec: &str) -> String {

@@ -1,4 +1,4 @@
-//! What the server counts, and its text for `/metrics`.
+//! Metrics of the server, and their text for `/metrics`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use crate::api::respond::Body;
 use crate::proxies::Proxies;
 use crate::store::Revision;
 
-/// What the server counts.
+/// Counters and gauges of the server.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// Requests by verb and code. Both come from small fixed sets.

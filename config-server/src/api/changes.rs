@@ -328,7 +328,7 @@ fn duplicates_in(call: &Call, fields: FieldValidation) -> Result<Vec<String>, Fa
     Ok(texts)
 }
 
-/// Checks that the result of an edit has the `resourceVersion` and the identity of the current object.
+/// Checks that the result of an edit has the `resourceVersion` and UID of the current object, if it names them.
 fn needs(new: &Value, current: &Value, resource: &Resource, name: &str) -> Result<(), Failure> {
     let wanted = object::meta(new, "resourceVersion");
     if !wanted.is_empty() && wanted != object::meta(current, "resourceVersion") {

@@ -12,12 +12,12 @@ use crate::api::route::Target;
 use crate::api::{Api, Call};
 use crate::remote::Remote;
 
-/// Where conditions are written to.
+/// Destination of condition writes.
 #[derive(Clone, Debug)]
 pub enum Writer {
-    /// The store of this server.
+    /// Store of this server.
     Store(Api),
-    /// Another server.
+    /// API server of Kubernetes.
     Remote(Arc<Remote>),
 }
 

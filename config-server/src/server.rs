@@ -67,7 +67,7 @@ pub struct Server {
 #[derive(Clone, Debug)]
 struct Peer {
     address: SocketAddr,
-    /// The user of its client certificate.
+    /// User of the client certificate; `None` without one.
     user: Option<User>,
     /// Whether a request, or the connection itself, was authenticated.
     is_known: Arc<AtomicBool>,

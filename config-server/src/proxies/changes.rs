@@ -7,8 +7,8 @@ use crate::clock;
 /// Maximum number of recorded changes. A watch that is further behind gets 410.
 const CHANGES_MAX: usize = 10_000;
 
-/// Revisions per second of uptime between two starts, which exceeds the number of changes, so that revisions never
-/// repeat.
+/// Multiplier of the start time, in seconds since 1970, which gives the first revision. Revisions increase across
+/// restarts as long as there are fewer changes per second than this.
 const PER_SECOND: u64 = 1_000_000;
 
 /// Namespace and name of a proxy.

@@ -63,7 +63,7 @@ impl Writes {
         });
     }
 
-    /// Returns the propagation times of this proxy's writes with revisions in `(before, after]`.
+    /// Returns the propagation times of the writes that this proxy reads, with revisions in `(before, after]`.
     pub(super) fn times(
         &self,
         report: &Report,

@@ -81,7 +81,7 @@ impl Encoded {
         sent
     }
 
-    /// Whether a write changes the resource of an object. Changes of status do not.
+    /// Whether a write changes the resource of an object. Condition updates do not.
     pub(super) fn has_effect(&self, event: &Event, of: &ResourceType) -> bool {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().effects.get(&event.revision) {

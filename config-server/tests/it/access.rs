@@ -1,4 +1,4 @@
-//! Who may do what: each role with each verb, and credentials that are none.
+//! Authorization: each role with each verb, and invalid credentials.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{Answer, Client, TestServer};
 const GATEWAYS: &str = "/apis/networking.istio.io/v1/namespaces/";
 const SECRET: &str = "c2VjcmV0LW9mLXRoZS10ZXN0";
 
-/// A resource in a place: its path, and its group and plural.
+/// Collection of a resource: path, group, plural and namespace.
 type Place = (
     &'static str,
     &'static str,
@@ -81,7 +81,7 @@ fn object(plural: &str, name: &str) -> Value {
     }
 }
 
-/// Sends a request of that verb for an object of that name.
+/// Sends a request with that Kubernetes verb for an object of that name.
 async fn ask(client: &mut Client, verb: &str, (path, _, plural, _): Place, name: &str) -> Answer {
     let one = format!("{path}/{name}");
     match verb {
@@ -109,7 +109,7 @@ async fn ask(client: &mut Client, verb: &str, (path, _, plural, _): Place, name:
     }
 }
 
-/// Whether a role may do it, written independently of the code of the server.
+/// Whether a role allows a request, decided independently of the server's code.
 fn is_allowed(role: &str, verb: &str, (_, _, plural, namespace): Place) -> bool {
     let is_read = ["get", "list", "watch"].contains(&verb);
     match (role, plural) {
@@ -139,7 +139,7 @@ fn token(server: &TestServer, role: &str, expires: Option<u64>) -> String {
     tokens::create(&path, &name, role.parse().unwrap(), expires).unwrap()
 }
 
-/// What the audit log says, line by line.
+/// Returns the lines of the audit log.
 fn audit(server: &TestServer) -> Vec<Value> {
     let text = std::fs::read_to_string(server.data.path().join("audit.log")).unwrap();
     assert!(!text.contains(SECRET), "a Secret is in the audit log");

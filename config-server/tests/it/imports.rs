@@ -1,4 +1,4 @@
-//! ServiceImports between clusters: each cluster is a config server that writes no conditions itself.
+//! ServiceImports between clusters. Each cluster is a config server that writes no conditions itself.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::support::TestServer;
 const GROUP: &str = "/apis/multicluster.flomesh.io/v1alpha1/namespaces/ns1";
 const SERVICES: &str = "/api/v1/namespaces/ns1/services";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/strait-imports";
-/// How long something may take that is waited for.
+/// Maximum time that a test waits for a state.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 fn key(name: &str) -> String {
@@ -44,7 +44,7 @@ fn export(name: &str, path: &str) -> Value {
     })
 }
 
-/// Makes a service with one port, and exports it.
+/// Creates a service with one port, and exports it.
 async fn serve(server: &TestServer, name: &str, path: &str) {
     let mut client = server.admin().await;
     let ports = json!([{"name": "http", "port": 80}]);
@@ -64,7 +64,7 @@ async fn patch(server: &TestServer, path: &str, patch: Value) -> Value {
     patched.body
 }
 
-/// The endpoints of an import, as `PORT NAME CLUSTER IP:PORT/PATH`.
+/// Returns the endpoints of an import as `PORT NAME CLUSTER IP:PORT/PATH`.
 fn endpoints(import: &Value) -> Vec<String> {
     let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -104,14 +104,14 @@ async fn wait_gone(server: &TestServer, path: &str) {
     tokio::time::timeout(DEADLINE, gone).await.expect(path);
 }
 
-/// An instance that writes imports.
+/// Instance that writes imports.
 struct Instance {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), String>>,
 }
 
 impl Instance {
-    /// Between servers that are called c1, c2 and so on; the gateway of `cN` is 10.N.0.9:80.
+    /// Starts an instance between servers named c1, c2 and so on; the gateway of `cN` is 10.N.0.9:80.
     fn start(servers: &[&TestServer]) -> Instance {
         let kubeconfigs = servers.iter().map(|server| kubeconfig(server, "admin"));
         Instance::between(kubeconfigs.collect(), "first")
@@ -153,7 +153,7 @@ fn kubeconfig(server: &TestServer, user: &str) -> PathBuf {
     server.data.path().join(format!("{user}.kubeconfig"))
 }
 
-/// The remote clusters file of so many clusters, as it was read.
+/// Returns a remote clusters file with `count` clusters, and its parsed content.
 fn told(count: usize) -> (PathBuf, Vec<ClusterSettings>) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("clusters.yaml");

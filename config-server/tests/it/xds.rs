@@ -1,4 +1,4 @@
-//! Resources over xDS: the server, and the client that proxies have, over real sockets.
+//! Resources over xDS: the server and the client of a proxy, over real sockets.
 
 mod followed;
 mod raw;
@@ -30,7 +30,7 @@ async fn create(admin: &mut Client, path: &str, object: &Value) {
     assert_eq!(answer.code, 201, "{:?}", answer.body);
 }
 
-/// One object of each kind that has a content of its own in the protocol.
+/// Returns one object of each kind that has its own encoding in the protocol.
 fn objects() -> Vec<(&'static str, Value)> {
     vec![
         (VIRTUAL_SERVICES, virtual_service("a", "a.example.com")),
@@ -102,7 +102,7 @@ fn objects() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What a proxy knows is what it would know from files with the same objects; so it is after changes and deletions.
+/// Resources of an xDS client equal those from files with the same objects, also after changes and deletions.
 async fn resources_arrive_change_and_leave(server: TestServer) {
     let mut admin = server.admin().await;
     for (path, object) in objects() {
@@ -174,7 +174,7 @@ async fn resources_arrive_change_and_leave(server: TestServer) {
         .await;
 }
 
-/// An object that no proxy can use harms no other, and is in effect once it is right.
+/// Invalid objects do not affect others, and take effect once they are corrected.
 async fn bad_object_is_rejected_alone(server: TestServer) {
     let mut admin = server.admin().await;
     create(

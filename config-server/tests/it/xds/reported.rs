@@ -1,4 +1,4 @@
-//! What the server knows of proxies over xDS, and how long it serves them.
+//! State of proxies over xDS on the server, and the lifetime of their streams.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::support::{Client, TestServer, on_each_store};
 const TYPE: &str = "networking.istio.io/v1/VirtualService";
 const PROXIES: &str = "/apis/strait.io/v1alpha1/proxies";
 
-/// The only proxy, as soon as `is_it` says so.
+/// Returns the only proxy once it satisfies `is_it`.
 async fn proxy(admin: &mut Client, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -40,7 +40,7 @@ fn applied(proxy: &Value) -> u64 {
     revision.map_or(0, |revision| revision.parse().unwrap())
 }
 
-/// Of a client that reports nothing itself the answers tell what it accepted and rejected.
+/// Reports of clients that send none are derived from their ACKs and NACKs.
 async fn answers_of_other_clients_are_its_report(server: TestServer) {
     let mut admin = server.admin().await;
     let object = virtual_service("a", "a.example.com");
@@ -99,7 +99,7 @@ async fn answers_of_other_clients_are_its_report(server: TestServer) {
     );
 }
 
-/// A proxy of Strait reports what is in effect, which makes objects `Programmed`.
+/// Reports of Strait proxies say what is in effect, which makes objects `Programmed`.
 async fn proxy_reports_what_is_in_effect(server: TestServer) {
     let mut admin = server.admin().await;
     let object = virtual_service("a", "a.example.com");
@@ -145,7 +145,7 @@ async fn proxy_reports_what_is_in_effect(server: TestServer) {
     proxy(&mut admin, "it leaves", Value::is_null).await;
 }
 
-/// Each response has all resources, and says which revision of the server they are of.
+/// State-of-the-world responses contain all resources and the revision of the server.
 async fn whole_state_is_sent_again_after_each_change(server: TestServer) {
     let mut admin = server.admin().await;
     for name in ["a", "b"] {
@@ -181,7 +181,7 @@ async fn whole_state_is_sent_again_after_each_change(server: TestServer) {
     proxy(&mut admin, "all is accepted", |one| applied(one) >= written).await;
 }
 
-/// A status says nothing about what a proxy does.
+/// Status changes do not affect a proxy, and are not sent.
 async fn status_alone_is_not_sent(server: TestServer) {
     let mut admin = server.admin().await;
     create(
@@ -242,7 +242,7 @@ async fn objects_are_programmed_at_proxies_over_xds() {
     assert_eq!(message, "1 of 1 proxies");
 }
 
-/// The second client is late with nothing before its first answer, and has everything after it.
+/// Joining clients do not delay `Programmed`: a new client has nothing pending before its first response.
 #[tokio::test(flavor = "multi_thread")]
 async fn client_that_joins_changes_no_status() {
     let server = TestServer::start_with(|_| {}).await;

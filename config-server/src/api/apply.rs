@@ -10,7 +10,7 @@ use crate::object;
 use crate::status::{Cause, Failure};
 
 impl Api {
-    /// Applies the body, and makes the object if there is none.
+    /// Applies the body, and creates the object if absent.
     pub(super) async fn apply(&self, call: &Call, name: &str) -> Result<Change, Failure> {
         if call.params.get("fieldManager").is_empty() {
             let message = "Required value: is required for apply patch";

@@ -1,4 +1,4 @@
-//! Conditions of the objects of a real API server.
+//! Conditions of the objects of a Kubernetes API server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ fn has_conditions(object: &Value) -> bool {
 /// Follows the objects of an API server until the result is dropped.
 ///
 /// # Errors
-/// If no thread can be started.
+/// If a thread cannot be started.
 pub fn follow_remote(
     server: ApiServer,
     kubeconfig: Option<PathBuf>,

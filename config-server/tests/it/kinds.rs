@@ -1,4 +1,4 @@
-//! The kinds that Kubernetes has itself, as its own clients write them.
+//! Built-in kinds of Kubernetes, as its own clients write them.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -17,13 +17,13 @@ fn service(ports: &Value) -> Value {
     })
 }
 
-/// Applies an object as a manager.
+/// Applies an object with a field manager.
 async fn apply(client: &mut Client, path: &str, manager: &str, object: &Value) -> Answer {
     let path = format!("{path}?fieldManager={manager}");
     client.patch(&path, "apply-patch+yaml", object).await
 }
 
-/// A field of a message of less than 128 bytes.
+/// Encodes a protobuf field of less than 128 bytes.
 fn field(number: u8, content: &str) -> String {
     let length = u8::try_from(content.len()).unwrap();
     assert!(length < 0x80, "one byte is enough for it");

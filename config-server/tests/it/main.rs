@@ -1,4 +1,4 @@
-//! The config server over real sockets: by a client of our own, and by kubectl where it is installed.
+//! Config server over real sockets, with a test client, and with kubectl if installed.
 
 // A test may fail by a panic, and says why it is skipped.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]

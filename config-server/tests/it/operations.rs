@@ -1,4 +1,4 @@
-//! Every operation of an API reference, for every kind that is served.
+//! Every operation of the API reference, for every served kind.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::samples::{self, Sample};
 use crate::support::{Answer, Client, Lines, TestServer};
 
-/// The paths of a kind: those of its objects in one namespace, and in all.
+/// Paths of a kind: collection in one namespace, collection in all namespaces, and one object.
 struct Paths {
     namespaced: String,
     everywhere: String,
@@ -40,7 +40,7 @@ fn paths(sample: &Sample) -> Paths {
     }
 }
 
-/// An object of each kind, except kinds with tests of their own.
+/// Returns an object of each kind, except kinds with their own tests.
 fn all() -> Vec<Sample> {
     let mut all = samples::all();
     let of = |api_version: &str, kind: &str, spec: Value, change: Value| Sample {
@@ -65,7 +65,7 @@ fn all() -> Vec<Sample> {
     all
 }
 
-/// A status that the kind can have.
+/// Returns a valid status of the kind.
 fn status(sample: &Sample, text: &str) -> Value {
     let (resource, _) = resource_of(sample);
     match (resource.kind, resource.group) {
@@ -85,7 +85,7 @@ fn ok(answer: &Answer, code: u16, what: &str) -> Value {
     answer.body.clone()
 }
 
-/// Whether all of an expected object is in another.
+/// Whether an object contains all of an expected object.
 fn has(object: &Value, expected: &Value) -> bool {
     match (object, expected) {
         (Value::Object(object), Value::Object(expected)) => expected
@@ -141,7 +141,7 @@ async fn every_operation_works_on_every_kind(server: TestServer) {
     }
 }
 
-/// Create, get and list, in one namespace and in all. Returns a watch from before.
+/// Tests create, get and list, in one namespace and in all. Returns a watch that was started before.
 async fn created_and_read(
     server: &TestServer,
     client: &mut Client,
@@ -185,7 +185,7 @@ async fn created_and_read(
     watch
 }
 
-/// Update, and the three kinds of patches.
+/// Tests update and the three kinds of patches.
 async fn changed(client: &mut Client, sample: &Sample, paths: &Paths) {
     let what = &paths.object;
     let mut object = ok(&client.get(what).await, 200, what);
@@ -227,7 +227,7 @@ async fn changed(client: &mut Client, sample: &Sample, paths: &Paths) {
     );
 }
 
-/// The status, where the kind has one.
+/// Tests the `status` subresource, if the kind has one.
 async fn status_written(client: &mut Client, sample: &Sample, paths: &Paths) {
     let path = format!("{}/status", paths.object);
     let read = client.get(&path).await;
@@ -257,7 +257,7 @@ async fn status_written(client: &mut Client, sample: &Sample, paths: &Paths) {
     );
 }
 
-/// Delete, with options, and delete of a collection by a selector.
+/// Tests delete with options, and delete of a collection by a selector.
 async fn deleted(client: &mut Client, sample: &Sample, paths: &Paths) {
     let what = &paths.object;
     let options = json!({

@@ -1,4 +1,4 @@
-//! Reports of proxies: who may write them, what they are made of, and what the server makes of them.
+//! Proxy reports: authorization, content, and their effect on the server.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn proxies_report_and_others_read(server: TestServer) {
     assert_eq!(admin.get(&path).await.code, 404);
 }
 
-/// A token of another proxy overwrites no report, and a new token of the same name goes on with it.
+/// Tokens of another proxy cannot overwrite a report. A new token of the same name can.
 async fn report_belongs_to_the_user_of_its_token(server: TestServer) {
     let path = format!("{PROXIES}/a");
     let mut proxy = server.client(Some(&server.token("proxy"))).await;

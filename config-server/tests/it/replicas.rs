@@ -1,4 +1,4 @@
-//! Several replicas on one etcd.
+//! Several replicas that share one etcd.
 
 use serde_json::json;
 

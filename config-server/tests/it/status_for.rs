@@ -1,4 +1,4 @@
-//! Conditions of the objects of another API server: a config server that writes none itself stands for it.
+//! Conditions of the objects of another API server, for which a config server without conditions is used.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn route(name: &str) -> Value {
     })
 }
 
-/// An instance that writes conditions.
+/// Instance that writes conditions.
 struct Instance {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), String>>,

@@ -39,7 +39,7 @@ fn known(versions: &[(&str, &str)]) -> HashMap<String, String> {
         .collect()
 }
 
-/// The next response: `NAME=VERSION` and `-NAME`.
+/// Returns the nonce and the next response, as `NAME=VERSION` and `-NAME`.
 fn response(subscription: &mut Subscription) -> Option<(String, Vec<String>)> {
     if !subscription.is_ready() {
         return None;
@@ -133,7 +133,7 @@ fn only_named_resources_are_sent() {
     assert_eq!(one.ask(&asked(&[], &[]), false), Effect::None);
 }
 
-/// A NACK that names a resource.
+/// Returns a NACK that names a resource.
 fn nack(nonce: &str, name: &str) -> Asked {
     let rejected = [Rejected {
         name: name.to_owned(),

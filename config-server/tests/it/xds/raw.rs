@@ -117,7 +117,7 @@ impl RawStream {
         RawStream::begin(server, token, INCREMENTAL, first).await
     }
 
-    /// Returns the next response after an ACK, or a NACK if `error` is set.
+    /// Receives the next response and answers with an ACK, or with a NACK if `error` is set. Returns the response.
     pub async fn answer(&mut self, error: Option<RpcStatus>) -> DeltaDiscoveryResponse {
         let response = self.next().await.unwrap().expect("a response");
         let answer = DeltaDiscoveryRequest {
@@ -142,7 +142,7 @@ impl WholeStream {
         RawStream::begin(server, token, STATE_OF_THE_WORLD, first).await
     }
 
-    /// Returns the next response after an ACK.
+    /// Receives the next response and answers with an ACK. Returns the response.
     pub async fn accept(&mut self) -> DiscoveryResponse {
         let response = self.next().await.unwrap().expect("a response");
         let answer = DiscoveryRequest {

@@ -242,7 +242,7 @@ async fn objects_are_programmed_at_proxies_over_xds() {
     assert_eq!(message, "1 of 1 proxies");
 }
 
-/// Joining clients do not delay `Programmed`: a new client has nothing pending before its first response.
+/// New clients count only after their first ACK, so that a client that joins does not change conditions.
 #[tokio::test(flavor = "multi_thread")]
 async fn client_that_joins_changes_no_status() {
     let server = TestServer::start_with(|_| {}).await;

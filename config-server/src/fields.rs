@@ -17,7 +17,7 @@ pub type Set = BTreeSet<Path>;
 /// Merge strategy of a list or a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Merge {
-    /// One field.
+    /// Atomic: the whole list or mapping is one field.
     Atomic,
     /// List of items identified by these keys (`x-kubernetes-list-map-keys`).
     Keyed(&'static [&'static str]),

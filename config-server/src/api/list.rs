@@ -199,8 +199,8 @@ impl Api {
 
     /// Waits until the store has reached that revision.
     pub(crate) async fn reach(&self, revision: Revision) -> Result<(), Failure> {
-        // What is new may be a change of another replica that has not arrived yet: reads see it all the same, and watches
-        // get it in order.
+        // A new revision may be a change of another replica that has not arrived yet. Reads see it all the same, and
+        // watches get it in order.
         if self.store.history().latest() >= revision || self.store.latest().await? >= revision {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::status::Failure;
 
-/// The body of a response.
+/// Body of a response.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Returns a body with complete bytes.
@@ -22,7 +22,7 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
 /// Response of the API: an object and its status code.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status code.
+    /// HTTP status code.
     pub code: StatusCode,
     /// Response object.
     pub object: Value,

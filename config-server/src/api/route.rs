@@ -24,7 +24,7 @@ pub enum Route {
     Resources {
         /// API group; empty for the core group.
         group: String,
-        /// The version.
+        /// API version.
         version: String,
     },
     /// `/openapi/v2`

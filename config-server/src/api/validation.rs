@@ -28,7 +28,7 @@ pub fn check(
 /// Validates the status of an object only: a status writer cannot fix errors in the rest.
 ///
 /// # Errors
-/// As [`check`].
+/// Same as [`check`].
 pub fn check_status(
     resource: &Resource,
     object: &mut Value,

@@ -135,7 +135,8 @@ impl Engine {
         }
     }
 
-    /// Returns the writes that are due, at most `limit`. Returns none while findings lag behind the known objects.
+    /// Returns the writes that are due, at most `limit`. The result is empty while findings lag
+    /// behind the known objects.
     pub fn due(&mut self, now: Instant, limit: usize, time: &str) -> Vec<Write> {
         let mut writes = Vec::new();
         if self.checker.deadline(now).is_some() {

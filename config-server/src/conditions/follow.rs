@@ -35,7 +35,7 @@ pub async fn follow(store: Arc<dyn Store>, feed: mpsc::Sender<Feed>) {
         };
         match ended {
             Ok(()) => return,
-            // Behind the history: everything is read anew.
+            // Behind the history: list all objects again.
             Err(StoreError::Compacted) => {}
             Err(error) => {
                 tracing::warn!(%error, "the store cannot be followed");

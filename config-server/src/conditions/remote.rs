@@ -110,7 +110,7 @@ pub fn follow_remote(
                 )
             })
             .collect();
-        // When nobody listens any more the following ends as well.
+        // The watches end when the receiver is dropped.
         let mut told = send(&feed, Feed::Changes(changes));
         if update.is_complete && !is_complete {
             told &= send(&feed, Feed::Complete);

@@ -179,7 +179,7 @@ pub fn note_update(new: &mut Value, old: &Value, writer: &Writer) {
 /// Applies a configuration to an object; `current` is null if the object is created.
 ///
 /// # Errors
-/// A conflict cause for each field that another manager set to another value, unless `force`.
+/// Conflict causes, one for each field that another manager set to another value, unless `force`.
 pub fn apply(
     current: &Value,
     applied: &Value,

@@ -30,7 +30,7 @@ const WAITING_MAX: usize = 1024;
 /// Maximum time that a read waits until the database is reopened after a disk error.
 const REOPEN_MAX: Duration = Duration::from_secs(10);
 
-/// The embedded store.
+/// Store in a file of this process.
 #[derive(Debug)]
 pub struct EmbeddedStore {
     current: watch::Receiver<Current>,

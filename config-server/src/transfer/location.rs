@@ -16,7 +16,7 @@ use crate::store::history::HistoryLimits;
 /// Storage location of a server.
 #[derive(Clone, Debug)]
 pub struct Location {
-    /// The data directory.
+    /// Data directory.
     pub data: PathBuf,
     /// etcd that replicas share; `None` for a store in the data directory.
     pub etcd: Option<EtcdSettings>,

@@ -82,7 +82,7 @@ impl Etcd {
         let lines = BufReader::new(shell.stderr.take().unwrap()).lines();
         self.shell = Some(shell);
         let (sender, serving) = channel();
-        // What nobody reads would stop etcd.
+        // Unread output would block etcd.
         std::thread::spawn(move || {
             for url in lines.filter_map(|line| serving_at(&line.ok()?)) {
                 let _ = sender.send(url);

@@ -156,7 +156,7 @@ async fn writes_that_change_nothing_keep_the_revision(server: TestServer) {
     assert_eq!(applied.body["metadata"], created["metadata"]);
     let replaced = client.put(POLICY, &created).await;
     assert_eq!(replaced.body, created);
-    // A namespace that came with an object in it, which nobody manages.
+    // A namespace that was created with its first object has no field manager.
     let namespace = client.get("/api/v1/namespaces/ns1").await.body;
     let nothing = json!({});
     let nothing = client.patch("/api/v1/namespaces/ns1", "merge-patch+json", &nothing);

@@ -73,7 +73,7 @@ impl Client {
         }
         let range = response.responses.into_iter().find_map(|op| op.range);
         let found = range.and_then(|range| range.kvs.into_iter().next());
-        // An attempt whose answer was lost may have written: what is there then is what was to be written.
+        // An attempt whose response was lost may have succeeded. The key then has the value of this write.
         let is_ours = found.as_ref().map(|found| &found.value) == value.as_ref();
         if called.is_repeated && is_ours {
             let at = found.map_or(done, |found| number(found.mod_revision));

@@ -85,7 +85,7 @@ impl Client {
     /// Calls a method, and fails over to the next member while members are unreachable.
     ///
     /// # Errors
-    /// The status of etcd, or unavailable if no member was reached in time.
+    /// If etcd rejects the call, or if no member was reached in time.
     pub async fn call<Q, R>(&self, path: &'static str, message: &Q) -> Result<Called<R>, Status>
     where
         Q: Message + Clone + 'static,
@@ -181,7 +181,7 @@ impl Client {
     fn fail_over(&self, from: usize) {
         let next = (from + 1) % self.members.len();
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-        // Whoever was faster chose the same member.
+        // A concurrent call chose the same member.
         let _ = self.current.compare_exchange(from, next, success, failure);
     }
 }

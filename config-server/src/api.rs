@@ -100,7 +100,7 @@ impl Call {
             return Ok(());
         }
         let name = target.name.as_deref().unwrap_or("");
-        // Kubernetes takes the name of a Namespace for the namespace of the request.
+        // Kubernetes uses the name of a Namespace as the namespace of the request.
         let namespace = match attributes.namespace {
             None if target.resource.kind == "Namespace" => target.name.as_deref(),
             other => other,

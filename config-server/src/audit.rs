@@ -59,7 +59,7 @@ impl Audit {
                 (change.answer.code, change.before, change.after)
             }
             Err(failure) => {
-                // The name of an object that was not created is in its body only.
+                // The name of an object that was not created is only in the body.
                 if let Some(named) = failure.details.get("name").and_then(Value::as_str) {
                     named.clone_into(&mut name);
                 }

@@ -154,7 +154,7 @@ fn key_in(item: &Value, key: &str) -> Value {
 /// Sets a field, and creates its parents.
 pub fn set(object: &mut Value, path: &[String], value: &Value) {
     let Some((first, rest)) = path.split_first() else {
-        // An empty object only says that there is one.
+        // An empty object only records that the object exists.
         let is_there = object.is_object() && value.as_object().is_some_and(Map::is_empty);
         if !is_there {
             *object = value.clone();
@@ -179,7 +179,7 @@ pub fn set(object: &mut Value, path: &[String], value: &Value) {
         items.push(bare_item(first));
         items.len() - 1
     });
-    // A value of a set is there by now.
+    // Scalars of a set are already present at this point.
     if !(rest.is_empty() && *value == PRESENT) {
         set(&mut items[at], rest, value);
     }
@@ -275,7 +275,7 @@ fn walk(fields: &Value, path: &mut Path, set: &mut Set) {
         return;
     }
     for (element, rest) in map {
-        // That a map is there is not a field of its own; that an item is, is.
+        // The presence of a map is not a field; the presence of a list item is.
         let is_item = path.last().is_some_and(|last| last.starts_with("k:"));
         if element == "." && !is_item {
             continue;

@@ -16,7 +16,7 @@ pub fn make_private_dir(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)?;
     fs::set_permissions(path, Permissions::from_mode(0o700))?;
     match sync_parent(path) {
-        // A parent may be one that this user cannot list.
+        // The user may lack permission to read the parent directory.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         other => other,
     }

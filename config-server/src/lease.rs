@@ -138,7 +138,7 @@ impl Candidate {
             };
             match written {
                 Ok(_) => Ok(true),
-                // Another one was faster.
+                // Another candidate wrote the Lease first.
                 Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
                 Err(error) => Err(error),
             }
@@ -207,7 +207,7 @@ impl Candidate {
         };
         if spec.holder_identity.as_deref() == Some(&*self.identity) {
             spec.holder_identity = None;
-            // Without this it only takes longer.
+            // A failed release only delays the next leader until the Lease expires.
             let _ = leases
                 .replace(&self.lease, &PostParams::default(), &lease)
                 .await;

@@ -138,7 +138,7 @@ impl Proxies {
             subject.clone_into(&mut proxy.subject);
         }
         let differs = !is_known || proxy.report != report;
-        // What was written before the proxy was heard of says nothing about its time.
+        // Writes before the first report of a proxy are not measured.
         if let (Some(before), Some(after)) = (applied(&proxy.report), applied(&report)) {
             for took in writes.times(&report, (before, after), now) {
                 times.observe(took);
@@ -202,7 +202,7 @@ impl Proxies {
         let own = proxies
             .iter()
             .map(|(key, proxy)| (key, view(proxy, writes)));
-        // A proxy that came from another replica is still among its reports for a moment.
+        // A proxy that moved here from another replica is still in that replica's reports for a short time.
         let others = remote.iter().filter(|(key, _)| !proxies.contains_key(*key));
         let others = others.map(|(key, view)| (key, seen_from_here(view, writes)));
         let all = own.chain(others).filter(|((of, _), _)| of_it(of));
@@ -333,7 +333,7 @@ pub async fn follow_writes(store: Arc<dyn Store>, proxies: Arc<Proxies>) {
                 proxies.wrote(&events, is_live.then(Instant::now));
                 revision = events[events.len() - 1].revision;
             }
-            // Too far behind: times of what is gone are not known.
+            // Too far behind: the times of dropped writes are unknown.
             Err(_) => revision = history.floor(),
         }
     }

@@ -80,7 +80,7 @@ impl Server {
     pub(crate) async fn serve(self, listener: TcpListener) {
         let free = Arc::new(Semaphore::new(self.connections_max));
         let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
-        // They end with the server.
+        // Connections end with the server.
         let mut connections = JoinSet::new();
         loop {
             let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
@@ -136,7 +136,7 @@ impl Server {
             .max_send_buf_size(SEND_BYTES_MAX)
             .keep_alive_interval(Some(Duration::from_secs(30)));
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-        // What a client does to its connection is no concern of others.
+        // Errors of one connection do not affect others, and are ignored.
         tokio::select! {
             _ = connection.as_mut() => {}
             () = anonymous(anonymous_max, &is_known) => {

@@ -145,7 +145,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
             "other users can list or change the data directory, which holds keys and tokens: run `chmod 700` on it"
         );
     }
-    // The lock comes first: it keeps a second server from changing anything.
+    // Take the lock first, so that a second server changes nothing.
     let lock = files::lock(&data.join("lock"))?;
     files::unfinished(data)?;
     let (store, users, is_leader) = open(settings).await?;
@@ -211,7 +211,7 @@ async fn open(
         check_store_is_there(data)?;
         check_tokens(data)?;
         let store = EmbeddedStore::open(&data.join(STORE_FILE), settings.history)?;
-        // It has one server.
+        // An embedded store has one server, which is the leader.
         let (_, is_leader) = watch::channel(true);
         let users = Users::InFile(tokens::file_in(data));
         return Ok((Arc::new(store), users, is_leader));
@@ -244,7 +244,7 @@ async fn open(
 fn check_store_is_there(data: &Path) -> Result<(), String> {
     let path = data.join(STORE_FILE);
     let length = std::fs::metadata(&path).ok().map(|found| found.len());
-    // Both are made after the store; without a store of its own, a server has its tokens elsewhere.
+    // Both files are created after the store. With etcd, a server has no token file.
     let was_used = data.join("admin.kubeconfig").exists() && tokens::file_in(data).exists();
     let what = match length {
         Some(1..) => return Ok(()),
@@ -318,7 +318,7 @@ impl Users {
             Users::InEtcd { shared, mirror } => {
                 let created = tokens::create_shared(shared, name, role, None).await?;
                 if created.is_some() {
-                    // The first request may come before the watch of etcd brings the token.
+                    // The first request may arrive before the etcd watch delivers the token.
                     let loaded = shared.load_tokens(mirror).await;
                     loaded.map_err(|error| error.to_string())?;
                 }
@@ -369,7 +369,7 @@ impl Kubeconfig<'_> {
             user,
             token,
         } = self;
-        // Names of users are merged as well.
+        // Merged kubeconfigs need distinct user names as well.
         let user = match *context {
             CONTEXT => (*user).to_owned(),
             context => format!("{context}-{user}"),

@@ -245,7 +245,7 @@ impl From<StoreError> for Failure {
                 let code = StatusCode::INSUFFICIENT_STORAGE;
                 Failure::new(code, "InsufficientStorage", why).again_after(1)
             }
-            // Another attempt may reach another member, or a disk that works again.
+            // A retry may reach another etcd member, or a disk that has recovered.
             StoreError::Failed(why) => {
                 let code = StatusCode::SERVICE_UNAVAILABLE;
                 Failure::new(code, "ServiceUnavailable", why).again_after(1)

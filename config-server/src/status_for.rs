@@ -60,7 +60,7 @@ impl StatusFor {
             () = conditions::run(engine, feed, None, writer, is_leader) => {}
             _ = stop => {}
         }
-        // The receiver is gone, so that the election ends.
+        // The receiver was dropped, which ends the election.
         let _ = tokio::task::spawn_blocking(move || drop(followed)).await;
         let _ = election.await;
         Ok(())

@@ -104,7 +104,7 @@ fn refuse(status: Status) -> Response<Body> {
 /// Converts the body of a gRPC response to one that cannot fail: errors of a stream are in its trailers.
 fn body_of(response: Response<tonic::body::Body>) -> Response<Body> {
     response.map(|body| {
-        // A refusal is one frame of headers, which ends the stream.
+        // A rejection is one frame of headers, which ends the stream.
         if body.is_end_stream() {
             return respond::full("");
         }

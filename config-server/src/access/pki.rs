@@ -61,7 +61,7 @@ impl Authority {
     pub fn in_dir(data: &Path) -> Outcome<Authority> {
         let (ca_path, ca_key_path) = (data.join("ca.crt"), data.join("ca.key"));
         let has = [ca_path.exists(), ca_key_path.exists()];
-        // Before there are kubeconfigs, no client knows the CA.
+        // Without kubeconfigs no client trusts the CA yet, and it can be replaced.
         if has[0] != has[1] && data.join("admin.kubeconfig").exists() {
             let missing = if has[0] { &ca_key_path } else { &ca_path };
             return Err(format!("{} is missing: {WAY_OUT}", missing.display()));

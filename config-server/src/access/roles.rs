@@ -60,7 +60,7 @@ impl Role {
             Role::Admin => true,
             Role::Proxy(namespaces) if resource.is_secret() => is_read && is_in(namespaces),
             Role::Reader | Role::Writer(_) if resource.is_secret() => false,
-            // Only proxies know what is in effect.
+            // Only proxies report what they have in effect.
             Role::Proxy(_) if resource.is_report() => is_read || is_write,
             Role::Writer(_) if resource.is_report() => is_read,
             Role::Proxy(_) | Role::Reader => is_read,

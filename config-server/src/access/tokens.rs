@@ -182,7 +182,7 @@ impl Source {
         match self {
             Source::File(path) => {
                 let tokens = load(path).unwrap_or_else(|error| {
-                    // Tokens that may have been revoked do not count.
+                    // Accept no tokens: any of them may have been revoked.
                     tracing::error!(file = %path.display(), %error, "the tokens cannot be read");
                     Vec::new()
                 });

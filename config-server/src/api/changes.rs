@@ -151,12 +151,12 @@ impl Api {
         let mut wanted = decode::body(&call.content_type, &call.body)?;
         decode::fits(&mut wanted, &call.target)?;
         let resource = call.target.resource;
-        // Of most of its own kinds, Kubernetes replaces any version then.
+        // Updates of most built-in kinds of Kubernetes do not require a `resourceVersion`.
         let is_any = resource.is_of_kubernetes() && resource.kind != "Lease";
         if object::meta(&wanted, "resourceVersion").is_empty() && !is_any {
             let message = "Invalid value: 0x0: must be specified for an update";
             let cause = Cause::of_field("metadata.resourceVersion", message);
-            // Without the object there is nothing to update, whatever the revision.
+            // A missing object is 404, whatever the `resourceVersion`.
             self.entry(&call.target, name).await?;
             return Err(Failure::invalid(resource, name, vec![cause]));
         }
@@ -303,7 +303,7 @@ impl Api {
             self.release_dependents(&owner, false).await?;
             return Ok(Some(revision));
         }
-        // A namespace that is being deleted goes once it is empty, which the collector sees to.
+        // The collector deletes a terminating namespace once it is empty.
         self.put(key, Expected::At(revision), object).await
     }
 }

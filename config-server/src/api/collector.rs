@@ -63,7 +63,7 @@ pub async fn collect(api: Api, mut is_leader: watch::Receiver<bool>) {
 impl Api {
     /// Collects among all objects. Returns the revision after which changes have to be examined.
     async fn collect_all(&self) -> Result<Revision, Failure> {
-        // Before the scan, since what is newer is taken from the history again.
+        // Read before the scan: changes during the scan are read from the history.
         let start = self.store.history().latest();
         let mut pages = Pages::of(&*self.store, CHUNK);
         while let Some(entries) = pages.next().await? {

@@ -94,7 +94,7 @@ pub fn to_json(node: &Node) -> Value {
 /// 400 if the body does not match the path.
 pub fn fits(object: &mut Value, target: &Target) -> Result<(), Failure> {
     if object.is_object() && target.resource.is_of_kubernetes() {
-        // As Kubernetes does for its own kinds: its typed clients leave them out.
+        // Kubernetes fills in both fields for built-in kinds, since its typed clients omit them.
         for (field, value) in [
             ("kind", target.resource.kind.to_owned()),
             ("apiVersion", target.api_version()),
@@ -163,7 +163,7 @@ fn take_string_data(object: &mut Value) {
         object["data"] = Value::Object(Map::new());
     }
     for (name, text) in texts {
-        // Another type than text is an error of validation.
+        // Values that are not strings are left to validation.
         object["data"][name] = match text {
             Value::String(text) => STANDARD.encode(text).into(),
             other => other,

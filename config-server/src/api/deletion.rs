@@ -157,7 +157,8 @@ impl Api {
             };
             let is_orphan = options.policy == "Orphan";
             if (options.policy == "Foreground" || is_orphan) && !options.is_dry_run {
-                // Before the object: the collector deletes dependents whose owner is gone.
+                // Dependents are released before the object is deleted: the collector deletes dependents without an
+                // owner.
                 let latest = self.store.latest().await?;
                 self.release_dependents(&owner(latest), is_orphan).await?;
             }

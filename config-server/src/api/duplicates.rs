@@ -15,7 +15,7 @@ pub fn duplicates(json: &[u8]) -> Vec<String> {
         found: &mut found,
     };
     let mut deserializer = serde_json::Deserializer::from_slice(json);
-    // What is malformed is an error where the body is read.
+    // Ignore malformed JSON here: the decoder of the body reports it.
     let _ = seed.deserialize(&mut deserializer);
     found
 }

@@ -106,7 +106,7 @@ impl Lines {
         };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = kept.changes.get(&event.revision) {
-            // Revisions of another history, after it was restored, are other changes.
+            // After a restore, the same revision may belong to another change.
             if Arc::ptr_eq(&known.event, event) {
                 return Arc::clone(known);
             }
@@ -154,7 +154,7 @@ impl Change {
 
     /// Returns the change as an encoded event of type `kind`.
     pub(super) fn line(&self, kind: &'static str, encoding: Encoding) -> Bytes {
-        // Held while it is encoded: the others wait for the line instead of encoding it as well.
+        // Hold the lock while encoding: other watches wait for the line instead of encoding it as well.
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lines.iter().find(|(e, k, _)| *e == encoding && *k == kind);
         if let Some((_, _, line)) = known {

@@ -137,7 +137,7 @@ impl Api {
         let mut items = Vec::new();
         let wanted = limit.unwrap_or(usize::MAX);
         let (revision, remaining) = loop {
-            // One more would be too few only where not every object is selected.
+            // With a selector, scan whole chunks, since some entries may not match.
             let page_limit = match (limit, selector.is_everything()) {
                 (None, _) => None,
                 (Some(_), true) => Some(wanted - items.len()),

@@ -21,7 +21,7 @@ pub(super) fn check(new: &Value, old: Option<&Value>, resource: &Resource) -> Re
     }
     causes.extend(annotations(&metadata["annotations"]));
     if resource.row.is_none() {
-        // Of all other kinds, `strait check` says what is wrong with their labels.
+        // `strait check` validates labels of the other kinds.
         causes.extend(labels(&metadata["labels"]));
     }
     causes.extend(owners(&metadata["ownerReferences"]));

@@ -36,7 +36,7 @@ impl Api {
             "metadata": {"name": namespace},
         });
         object::prepare_new(&mut object, resource, None, false);
-        // Another request may have been faster: the namespace is there all the same.
+        // A mismatch means that another request created the namespace.
         self.put(key, Expected::Absent, &mut object).await?;
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Api {
             let why = "this namespace may not be deleted";
             return Err(Failure::forbidden(target.resource, name, why));
         }
-        // First, so that nothing new is made in it.
+        // Mark the namespace first, so that no object is created in it.
         let (before, mut after, object) = self.terminate(target, name, options).await?;
         let uid = object::meta(&object, "uid").to_owned();
         self.empty_namespace(name, &uid).await?;
@@ -115,7 +115,7 @@ impl Api {
         for _ in 0..ATTEMPTS_MAX {
             let (entry, latest) = self.store.get(&key).await?;
             let Some(entry) = entry else {
-                // The collector was faster.
+                // The collector has already deleted the namespace.
                 return Ok(Some(latest));
             };
             let object = object::read(&entry, resource, "v1");
@@ -152,7 +152,7 @@ impl Api {
         for resource in in_namespaces() {
             for entry in self.entries(resource.prefix(Some(namespace)), None).await? {
                 if !self.is_terminating(namespace, uid).await? {
-                    // Another request was faster, and there may be a new one of that name.
+                    // Another request has deleted the namespace. There may be a new one of the same name.
                     return Ok(());
                 }
                 let name = entry.key.rsplit('/').next().unwrap_or("").to_owned();

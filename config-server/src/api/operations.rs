@@ -66,7 +66,7 @@ fn too_large(message: String) -> Failure {
 /// Returns the size of a value as JSON, in bytes.
 fn size(value: &Value) -> usize {
     let mut count = Count(0);
-    // Counting takes everything.
+    // Writes to the counter cannot fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }

@@ -102,7 +102,7 @@ impl Owners {
         let history = store.history();
         let mut latest = history.subscribe();
         let reached = latest.wait_for(|latest| *latest >= revision);
-        // Past that time, dependents that another replica wrote just before stay.
+        // After the timeout, dependents that another replica has just written may remain.
         let _ = tokio::time::timeout(WAIT_FOR_HISTORY, reached).await;
         for _ in 0..BUILDS_MAX {
             {
@@ -121,7 +121,7 @@ impl Owners {
 
 /// Builds the index from the store. The history has the changes that happen during the scan.
 async fn read_owners(store: &dyn Store) -> Result<Known, Failure> {
-    // Before the scan, since what is newer is taken from the history again.
+    // Read before the scan: changes during the scan are read from the history.
     let mut known = Known {
         at: Some(store.history().latest()),
         ..Known::default()

@@ -46,7 +46,7 @@ pub(super) fn check_delete_options(options: &Value) -> Result<(), Failure> {
 
 fn check_metadata(metadata: &Map<String, Value>, resource: &Resource) -> Result<(), Failure> {
     for (name, value) in metadata {
-        // Of an object that `strait check` reads, it says more about them.
+        // `strait check` validates labels and annotations of its kinds with better messages.
         let is_checked = resource.row.is_some() && ["annotations", "labels"].contains(&&**name);
         if !is_checked {
             let alone = Map::from_iter([(name.clone(), value.clone())]);

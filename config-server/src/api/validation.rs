@@ -62,7 +62,7 @@ fn prune_part(
     if resource.row.is_none() {
         return Ok((warnings, Vec::new()));
     }
-    // which the server has set, and a file does not have
+    // `managedFields` are set by the server, and resource files do not have them.
     let mut found = check_object(&object::text_without(object, "managedFields"));
     found.retain(counts);
     let (unknown, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|d| d.code == CM021);

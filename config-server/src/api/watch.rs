@@ -168,7 +168,7 @@ struct Gone;
 impl Watch {
     async fn run(mut self) {
         let deadline = self.deadline;
-        // A client that does not read holds nothing after its time is over.
+        // The lifetime also bounds a watch whose client does not read.
         let _ = tokio::time::timeout_at(deadline, self.follow()).await;
     }
 

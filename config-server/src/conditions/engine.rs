@@ -382,7 +382,7 @@ mod tests {
         written["status"] = json!({"conditions": writes[0].conditions});
         assert!(change(&mut engine, "vs", Some(written.clone()), &mut now).is_empty());
 
-        // The status that was written raises the revision of the object, and the proxy has not read it yet.
+        // The status write raises the revision of the object, which the proxy has not read yet.
         engine.set_followers(followers(&["7"]));
         now += Duration::from_secs(60);
         let writes = engine.due(now, 10, "t2");

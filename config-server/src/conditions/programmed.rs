@@ -73,7 +73,7 @@ impl Followers {
             let of_object = self.rejected.entry(rejected.object.clone()).or_default();
             of_object.push(format!("{name}: {reason}"));
         }
-        // Before it has taken anything, a proxy that connects would be late with every object.
+        // Proxies that have just connected have no applied revision, and would appear late with every object.
         if report.status.revision.is_none() {
             return;
         }

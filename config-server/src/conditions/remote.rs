@@ -86,7 +86,7 @@ pub fn follow_remote(
         kubernetes: KubernetesSettings {
             servers: vec![server],
             kubeconfig,
-            // What may not be read gets no conditions.
+            // Kinds that the credentials may not read are skipped, and get no conditions.
             optional: Kind::ALL.to_vec(),
             ..KubernetesSettings::default()
         },

@@ -155,7 +155,7 @@ async fn off_thread(mut engine: Engine, work: impl FnOnce(&mut Engine) + Send + 
         Ok(engine) => engine,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and with it this future.
+            // The runtime is shutting down, and drops this future.
             Err(_) => std::future::pending().await,
         },
     }

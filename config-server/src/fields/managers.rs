@@ -192,7 +192,7 @@ pub fn apply(
     reconcile(&mut entries, &live, writer);
     let allowed = last_applied(current, writer);
     let differs = |path: &Path| match (live.get(path), wanted.get(path)) {
-        // An empty object only says that there is one.
+        // An empty object only records that the object exists.
         (None, Some(value)) if **value == json!({}) => {
             let next = live.range(path.clone()..).next();
             !next.is_some_and(|(next, _)| next.starts_with(path))
@@ -256,7 +256,7 @@ fn unset_dropped(
         .iter()
         .partition(|entry| entry.is_of(writer, "Apply"));
     for path in own.iter().flat_map(|entry| &entry.fields) {
-        // An item stays as long as anything in it is another manager's.
+        // Keep an item while another manager owns any field in it.
         let whole = path.strip_suffix(&[".".to_owned()]).unwrap_or(path);
         let is_shared = others.iter().any(|entry| has_any_in(&entry.fields, whole));
         if !wanted.contains_key(path) && !is_shared && !is_key(path) {

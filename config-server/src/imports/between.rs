@@ -75,7 +75,7 @@ impl ImportsBetween {
             () = run::run(clusters, told, seats, messages) => {}
             _ = stop => {}
         }
-        // The receivers are dropped, which ends the elections.
+        // Dropping the receivers ends the elections.
         groups.shutdown().await;
         let _ = tokio::task::spawn_blocking(move || drop((followed, watched))).await;
         elections.join_all().await;

@@ -93,7 +93,7 @@ impl Cluster {
         if !texts.is_empty() {
             self.checker.change(texts);
         }
-        // Conditions follow from findings: they must be about the objects of now.
+        // Update findings now: conditions must match the current objects.
         if self.checker.deadline(Instant::now()).is_some() {
             self.checker.catch_up();
         }

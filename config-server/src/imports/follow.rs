@@ -62,14 +62,14 @@ pub(super) fn follow(
 ) -> std::io::Result<FollowedObjects> {
     let settings = ControlSettings {
         kubernetes: KubernetesSettings {
-            // Without a key: of another cluster only services and endpoints would be read.
+            // No cluster key: with one, only services and endpoints would be read.
             servers: vec![ApiServer {
                 context: cluster.server.context.clone(),
                 cluster: None,
             }],
             kubeconfig: cluster.kubeconfig.clone(),
             resources: RESOURCES.to_vec(),
-            // What may not be read is reported.
+            // Kinds that the credentials may not read are reported as problems.
             optional: Kind::ALL.to_vec(),
             ..KubernetesSettings::default()
         },
@@ -78,7 +78,7 @@ pub(super) fn follow(
     follow_objects(settings, move |update| {
         let parsed = |text: Vec<u8>| serde_json::from_slice(&text).ok();
         let changes = update.changes.into_iter();
-        // A closed feed ends the following as well.
+        // The watches end when the receiver is dropped.
         send(
             &feed,
             Message::Objects {
@@ -108,7 +108,7 @@ pub(super) async fn follow_groups(remote: Arc<Remote>, number: usize, feed: mpsc
                 }
                 GROUPS_INTERVAL
             }
-            // Why is reported by what follows its objects.
+            // The watch of the objects reports the reason.
             Ok(Err(_)) | Err(_) => GROUPS_RETRY,
         };
         tokio::time::sleep(pause.mul_f64(1.0 + rand::random::<f64>() / 2.0)).await;

@@ -65,7 +65,7 @@ pub(super) async fn run(
                 let now = Instant::now();
                 waits = Some((waits.map_or(now, |(first, _)| first), now));
                 pending.append(&mut messages);
-                // Every watch has a bounded rate, and what waits is taken in after DELAY_MAX.
+                // Keep draining the feed: every watch has a bounded rate, and DELAY_MAX bounds the delay.
                 continue;
             }
             () = until(quiet.or(wake)) => {}
@@ -125,7 +125,7 @@ async fn think(mut world: World, messages: Vec<Message>) -> (World, Plan) {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and with it this future.
+            // The runtime is shutting down, and drops this future.
             Err(_) => std::future::pending().await,
         },
     }

@@ -38,7 +38,7 @@ fn request(write: &Write) -> Result<Request<Vec<u8>>, http::Error> {
     let path = &write.target.path;
     let manager = format!("fieldManager={MANAGER}");
     let (request, media, body) = match &write.change {
-        // An object of somebody else, made meanwhile, keeps its values: without `force` they are a conflict.
+        // Without `force`, an object that another client created meanwhile is a conflict, and keeps its values.
         Change::Create(object) => (
             Request::patch(format!("{path}?{manager}")),
             "application/apply-patch+yaml",

@@ -25,7 +25,7 @@ pub(super) struct Changes {
 impl Default for Changes {
     fn default() -> Changes {
         Changes {
-            // Those of an earlier process are lower.
+            // Revisions of an earlier process are lower.
             floor: clock::seconds_now() * PER_SECOND,
             kept: VecDeque::new(),
         }

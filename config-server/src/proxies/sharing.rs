@@ -105,7 +105,7 @@ impl Put {
                 return Ok(lease);
             }
         }
-        // What was put under an older lease is gone, or goes with it.
+        // Chunks under an older lease have expired or will expire with it.
         self.chunks.clear();
         let seconds = i64::try_from(TTL.as_secs()).unwrap_or(i64::MAX);
         let lease = self.shared.lease(seconds).await?;
@@ -144,7 +144,7 @@ fn chunks(own: Vec<ProxyView>) -> BTreeMap<u64, Bytes> {
     let written = chunks.into_iter().map(|(chunk, mut records)| {
         let mut value = serde_json::to_vec(&records).unwrap_or_default();
         if value.len() > CHUNK_BYTES_MAX {
-            // How many there are is still told.
+            // Drop the rejected objects; their count stays in the report.
             records
                 .iter_mut()
                 .for_each(|one| one.status.rejected.clear());

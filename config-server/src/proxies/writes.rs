@@ -127,7 +127,7 @@ pub fn follows(
     let Some(row) = resource.row else {
         return false;
     };
-    // Which Secrets a proxy may read depends on its role.
+    // The Secrets that a proxy may read depend on its role.
     if row.kind == Kind::Secret {
         return false;
     }

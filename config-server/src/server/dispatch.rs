@@ -55,7 +55,7 @@ impl Server {
         let waits = head.headers.contains_key(http::header::EXPECT);
         let outcome = self.answer(peer, head, &mut body).await;
         let response = outcome.unwrap_or_else(|failure| respond::failure(&failure));
-        // A client that waits for the answer before it sends its body sends none after an early answer.
+        // A client with `Expect: 100-continue` does not send its body after an early response.
         if !waits {
             drain(body);
         }

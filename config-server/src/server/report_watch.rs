@@ -87,7 +87,7 @@ pub(super) fn watch(
 
 impl Watch {
     async fn run(mut self, start: Start, mut guard: Guard) {
-        // The end of the watch tells the client.
+        // The client sees the end of the watch.
         let _ = self.follow(start, &mut guard).await;
     }
 

@@ -105,7 +105,7 @@ impl Server {
         let found = found.ok_or_else(|| Failure::not_found(target.resource, name))?;
         let is_allowed = found.check_subject(sender.subject);
         is_allowed.map_err(|why| refusal(target, name, &why))?;
-        // The replica forgets it to which it reports.
+        // Only the replica that the proxy reports to can remove it.
         if !is_dry_run && self.proxies.remove(namespace, name).is_none() {
             return Err(Failure::not_found(target.resource, name));
         }

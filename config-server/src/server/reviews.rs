@@ -19,7 +19,7 @@ use crate::status::Failure;
 /// # Errors
 /// 400 if the body is not of that kind.
 pub(super) fn answer(review: Review, user: &User, body: &Value) -> Result<Value, Failure> {
-    // Typed clients leave both out.
+    // Typed clients omit both fields.
     for (field, expected) in [
         ("kind", review.kind().to_owned()),
         ("apiVersion", review.api_version()),

@@ -45,7 +45,7 @@ impl Drop for EmbeddedStore {
     fn drop(&mut self) {
         drop(self.writes.take());
         if let Some(writer) = self.writer.take() {
-            // It has no more to say; whatever made it panic was reported.
+            // A panic of the writer was reported when it happened.
             let _ = writer.join();
         }
     }
@@ -112,7 +112,7 @@ impl EmbeddedStore {
                 Err(failed) => return Err(failed.into()),
             },
         };
-        // A disk error ended that database. The writer opens another one.
+        // A disk error closed this database. The writer opens another one.
         let opened = tokio::time::timeout(REOPEN_MAX, current.changed());
         let database = match is_closed {
             true => None,
@@ -139,7 +139,7 @@ async fn on_thread<T: Send + 'static>(
 impl Store for EmbeddedStore {
     fn get<'a>(&'a self, key: &'a str) -> Reply<'a, (Option<Entry>, Revision)> {
         Box::pin(async move {
-            // It takes microseconds, less than another thread would.
+            // Read on this thread: it takes microseconds, less than a switch to another thread.
             let known = self.current.borrow().clone();
             if let Some(Ok(found)) = known.map(|database| read::one(&database, key)) {
                 return Ok(found);

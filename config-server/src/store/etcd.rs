@@ -125,7 +125,7 @@ impl EtcdStore {
         };
         let end = end_of(&prefix);
         let at = match scan.at {
-            // Those before a restore are not in this etcd.
+            // Revisions before a restore are not in this etcd.
             Some(at) if at <= self.base => return Err(StoreError::Compacted),
             Some(at) => at - self.base,
             None => 0,
@@ -206,7 +206,7 @@ impl Store for EtcdStore {
         Box::pin(async move {
             let key = self.keys.object(&key);
             let expected = match expected {
-                // No write left the key so.
+                // No key in this etcd has a revision from before a restore.
                 Expected::At(revision) if revision <= self.base => return Ok(Written::Mismatch),
                 Expected::At(revision) => Expected::At(revision - self.base),
                 Expected::Absent => Expected::Absent,

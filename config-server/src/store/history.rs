@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(history.since_in("/core/secrets/", 15, 9), lost);
         let secrets = history.since_in("/core/secrets/", 17, 9).unwrap();
         assert_eq!(secrets.len(), 2);
-        // A resource that is asked for first now may have had changes that were dropped.
+        // Changes of a resource may have been dropped before its first watch.
         assert_eq!(history.since_in("/x/y/", 11, 9), Err(StoreError::Compacted));
         assert_eq!(history.since_in("/x/y/", history.floor(), 9), Ok(vec![]));
         history.forget(30);

@@ -50,7 +50,7 @@ pub async fn export(from: &Opened, directory: &Path) -> Result<usize, String> {
     files::make_private_dir(directory).map_err(in_directory)?;
     let mut count = 0;
     for entry in &page.entries {
-        // Leases are about processes of that server.
+        // Leases belong to processes of that server.
         let Some(resource) = resources::of_key(&entry.key).filter(|found| found.kind != "Lease")
         else {
             continue;

@@ -80,7 +80,7 @@ pub async fn import(api: &Api, paths: &[PathBuf]) -> Report {
                 report.stopped = Some(format!("{file}:{first_line}: {}", failure.message));
                 return report;
             }
-            // The findings about the object say more, and where.
+            // Findings about the object have more detail, and a location.
             let is_found = found.iter().any(|finding| {
                 finding.severity == Severity::Error
                     && (item.first_line..=item.last_line).contains(&finding.location.line)
@@ -205,7 +205,7 @@ async fn apply(api: &Api, item: &Item) -> Result<Option<Change>, Failure> {
         ));
     }
     let namespace = match object::meta(&value, "namespace") {
-        // A namespace of an object that belongs to none is dropped, as kubectl does.
+        // Remove the namespace of a cluster-scoped object, as kubectl does.
         _ if !resource.api.is_namespaced => None,
         "" => Some(NAMESPACE_DEFAULT.to_owned()),
         written => Some(written.to_owned()),

@@ -89,7 +89,7 @@ async fn restore_in_etcd(backup: &Backup, etcd: &EtcdSettings) -> Result<(), Str
     let shared = Shared::new(etcd)?;
     let store = EtcdStore::open_for_command(etcd).await?;
     begin_in_etcd(backup, etcd, &shared, &store).await?;
-    // First, so that revisions are above those of the backup from the first object on.
+    // Set the offset first, so that all revisions are above those of the backup.
     let base = backup.revision + REVISIONS_SKIPPED;
     shared.set_base(base).await.map_err(failed)?;
     let writes = backup

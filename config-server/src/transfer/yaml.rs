@@ -34,7 +34,7 @@ fn block(out: &mut String, value: &Value, indent: usize) {
         flat => {
             out.push_str(&match flat {
                 Value::String(text) => scalar(text),
-                // Numbers, booleans, null and what is empty are the same in JSON.
+                // Numbers, booleans, null and empty values are the same in JSON.
                 other => other.to_string(),
             });
             out.push('\n');
@@ -76,7 +76,7 @@ fn scalar(text: &str) -> String {
         && !words.iter().any(|word| word.eq_ignore_ascii_case(text));
     match is_plain {
         true => text.to_owned(),
-        // A string of JSON is one of YAML.
+        // A JSON string is a valid YAML string.
         false => Value::from(text).to_string(),
     }
 }

@@ -76,7 +76,7 @@ impl ReportedProxy {
         }
         self.report = identity(node);
         if let Some(report) = &mut self.report {
-            // A stream that is renewed goes on with what was accepted before.
+            // A renewed stream continues with the revision that was accepted before.
             let known = self.proxies.get(&report.namespace, &report.name);
             report.status.revision = known.and_then(|known| known.report.status.revision);
         }
@@ -97,7 +97,7 @@ impl ReportedProxy {
 
     /// Applies ACKs and NACKs: the revision up to which everything is accepted, and the rejected objects.
     pub(super) fn answered(&mut self, accepted: Option<Revision>, rejected: Vec<RejectedObject>) {
-        // As long as the first state of a further type is not accepted, what was accepted before counts.
+        // Until the first state of a newly subscribed type is accepted, the previous revision counts.
         let before = self.report.as_ref();
         let before = before.and_then(|report| report.status.revision.clone());
         let accepted = accepted.map(|revision| revision.to_string()).or(before);

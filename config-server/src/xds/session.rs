@@ -93,7 +93,7 @@ impl<F: Form> Session<F> {
         if let Ok(Err(End::Failed(status))) =
             tokio::time::timeout_at(deadline, self.serve(requests)).await
         {
-            // The client may be gone, or read nothing.
+            // The client may have disconnected, or may not be reading.
             let told = self.responses.send(Err(status));
             let _ = tokio::time::timeout(END_MAX, told).await;
         }
@@ -147,11 +147,11 @@ impl<F: Form> Session<F> {
             return Ok(());
         }
         if !asked.nonce.is_empty() {
-            // The answer to a response about a type that is not served to this client.
+            // ACK or NACK of a response for a type that is not served to this client.
             return Ok(());
         }
         let Some((of, target)) = served(&asked.type_url, self.namespace.as_deref()) else {
-            // As Istio does: a client may know more types than the server.
+            // Clients may know more types than the server, which answers as Istio does.
             let said = Said {
                 type_url: asked.type_url,
                 nonce: "0".to_owned(),
@@ -170,7 +170,7 @@ impl<F: Form> Session<F> {
         let url = asked.type_url.clone();
         let mut subscription = Subscription::new(of, &asked);
         if is_allowed.is_err() {
-            // A client without Secrets gets all else.
+            // A client without permission for Secrets gets all other resources.
             return self.send(subscription.respond(self.seen, true)).await;
         }
         let subscribed = Subscribed {
@@ -301,7 +301,7 @@ impl<F: Form> Session<F> {
         let response = F::said(said);
         tokio::select! {
             sent = self.responses.send(Ok(response)) => sent.map_err(|_| End::Closed),
-            // A client that reads nothing holds no stream with a token that was revoked.
+            // The guard also ends a stream whose client does not read.
             () = self.guard.revoked() => Err(revoked()),
         }
     }

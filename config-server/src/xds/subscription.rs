@@ -109,7 +109,7 @@ impl Subscription {
         }
         let rejected = error.map(rejected_in).unwrap_or_default();
         self.refused_since = match error {
-            // Nothing tells what of it is in effect.
+            // Without resource names in the NACK, it is unknown which resources are in effect.
             Some(_) if rejected.is_empty() => {
                 let since = self.refused_since.unwrap_or(answered.since);
                 Some(since.min(answered.since))
@@ -196,7 +196,7 @@ impl Subscription {
     /// Applies a change.
     pub(super) fn change(&mut self, revision: Revision, name: String, sent: Option<Arc<Sent>>) {
         if revision <= self.as_of {
-            // The state had it, but no response said so.
+            // The state includes the change, but no response has carried its revision.
             self.is_due |= revision > self.told;
             return;
         }

@@ -168,7 +168,7 @@ async fn each_role_may_do_what_its_page_says_and_no_more() {
                 let answer = ask(&mut client, verb, place, name).await;
                 let wanted = is_allowed(role, verb, place);
                 let told = format!("{role} {verb} {}: {:?}", place.0, answer.body);
-                // A PUT without a revision is invalid once it is allowed.
+                // A permitted PUT without a revision fails validation with 422.
                 let is_done = answer.code < 300 || verb == "update" && answer.code == 422;
                 assert_eq!(is_done, wanted, "{told}");
                 assert_eq!(can_i(&mut client, verb, place).await, wanted, "{told}");
@@ -380,7 +380,7 @@ async fn owners_reach_their_own_namespace_only() {
         let mut owned = object("gateways", "owned");
         owned["metadata"]["ownerReferences"] = reference.clone();
         if namespace == "cart" {
-            // Where no owner is left, the server deletes the object itself.
+            // With an owner of an unserved kind, the object is kept. Without any owner, the server deletes it.
             let pod = json!({"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "1"});
             let owners = owned["metadata"]["ownerReferences"].as_array_mut();
             owners.unwrap().push(pod);

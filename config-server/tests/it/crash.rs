@@ -15,7 +15,7 @@ async fn crash(server: &mut ServerProcess, load: &Load) {
     load.writes(rand::rng().random_range(0..60)).await;
     server.kill();
     server.spawn();
-    // It may die while it starts as well.
+    // The server may also be killed while it starts.
     if rand::rng().random_bool(0.2) {
         let after = Duration::from_millis(rand::rng().random_range(0..40));
         let _ = tokio::time::timeout(after, std::future::pending::<()>()).await;

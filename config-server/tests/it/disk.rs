@@ -78,7 +78,7 @@ async fn damaged_store_is_refused_with_the_way_out() {
     let error = error_of_start(data.path()).await;
     assert!(error.contains("store.redb is missing"), "{error}");
 
-    // A changed byte is found, or belongs to an unused page.
+    // A changed byte is detected unless it belongs to an unused page.
     let mut found = 0;
     for at in (0..good.len()).step_by(good.len() / 150) {
         let mut bad = good.clone();
@@ -203,7 +203,7 @@ async fn full_disk_refuses_writes_and_nothing_else_until_there_is_space() {
         "{message}"
     );
 
-    // Reads and watches go on, however often a write fails.
+    // Reads and watches continue while writes fail.
     for _ in 0..20 {
         let answer = client.post(GTPS, &policy("more", 200_000)).await;
         assert_eq!(answer.code, 507, "{:?}", answer.body);

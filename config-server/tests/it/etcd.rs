@@ -115,7 +115,7 @@ fn serving_at(line: &str) -> Option<String> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     let message = line["msg"].as_str()?;
     let address = line["address"].as_str()?;
-    // One of them says that it is insecure.
+    // The log line of a plaintext listener contains "insecure".
     let scheme = match message.contains("insecure") {
         true => "http",
         false => "https",

@@ -48,7 +48,7 @@ async fn expired_server(ca: &Path) -> (SocketAddr, tokio::task::JoinHandle<()>) 
     let address = listener.local_addr().unwrap();
     let task = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // The client refuses the certificate.
+            // The client rejects the certificate.
             let _ = acceptor.accept(stream).await;
         }
     });

@@ -215,7 +215,7 @@ async fn imports_appear_change_and_go_with_the_exports_of_other_clusters() {
     assert_eq!(c2.admin().await.delete(&export).await.code, 200);
     wait_gone(&c3, &import("web")).await;
     wait_gone(&c1, &import("web")).await;
-    // the Service behind an export counts as well
+    // A change of the Service behind an export counts as well.
     let service = format!("{SERVICES}/web");
     assert_eq!(c1.admin().await.delete(&service).await.code, 200);
     wait_gone(&c2, &import("web")).await;
@@ -252,7 +252,7 @@ async fn younger_export_has_a_conflict_until_the_services_are_alike() {
     })
     .await;
     assert_eq!(condition(&older, "Conflict")["status"], "False");
-    // its ports are merged all the same
+    // Its ports are still merged.
     wait(
         &c1,
         &import("web"),
@@ -286,7 +286,7 @@ async fn import_of_somebody_else_stays_as_it_is() {
     let before = c2.admin().await.get(&import("web")).await.body;
     serve(&c1, "web", "/c1/web").await;
     let writer = Instance::start(&[&c1, &c2]);
-    // what is written after it shows that it was looked at
+    // A later write proves that the plan has considered the earlier one.
     serve(&c1, "more", "/c1/more").await;
     wait(
         &c2,
@@ -298,7 +298,7 @@ async fn import_of_somebody_else_stays_as_it_is() {
     let idle = c2.admin().await.get(&import("idle")).await;
     assert_eq!(idle.code, 200, "no cluster exports it");
 
-    // with the label it is kept up to date, also if somebody changes it
+    // An import with the label is kept up to date, also after a change by another client.
     let label = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "strait-imports"}}});
     patch(&c2, &import("web"), label).await;
     let line = "80 http c1 10.1.0.9:80/c1/web";
@@ -356,7 +356,8 @@ async fn imports_of_a_cluster_that_is_down_stay_also_after_a_restart_of_the_writ
         let after = c3.admin().await.get(&import("only")).await.body;
         assert_eq!(after, before, "nothing was written, restart: {restart}");
     }
-    // what is known to be gone goes from imports that stay, and no import is deleted before all clusters are known
+    // Endpoints of deleted exports are removed from imports that remain. No import is deleted while any cluster is
+    // unknown.
     for name in ["web", "gone"] {
         let export = format!("{}/{name}", exports());
         assert_eq!(c2.admin().await.delete(&export).await.code, 200);

@@ -108,7 +108,7 @@ async fn managers_of_different_ports_do_not_conflict(server: TestServer) {
         apply(&mut client, WEB, "b", &service(&same)).await.code,
         200
     );
-    // What both apply stays until neither does.
+    // Fields that both managers applied stay until neither applies them.
     let left = apply(&mut client, WEB, "a", &service(&json!([]))).await;
     assert_eq!(ports(&left), [80, 443], "{:?}", left.body);
     let left = apply(&mut client, WEB, "b", &of(443, "https")).await;
@@ -247,7 +247,7 @@ async fn kubectl_takes_over_what_it_applied_on_the_client(server: TestServer) {
         .unwrap();
     let noted: Value = serde_json::from_str(noted).unwrap();
     assert_eq!(noted, of("new"));
-    // A field that someone else changed since is not kubectl's.
+    // A field that another client has changed since does not belong to kubectl.
     let edited = json!({"spec": {"ports": [{"port": 80, "name": "edited"}]}});
     client.patch(WEB, "merge-patch+json", &edited).await;
     assert_eq!(

@@ -421,7 +421,7 @@ async fn kubectl_watches(server: TestServer) {
         "",
     );
     let changing = async {
-        // Changes go on until the watch ends: it starts when it likes.
+        // Changes continue until the watch ends, since kubectl may start at any time.
         let mut client = server.admin().await;
         let path = "/apis/networking.istio.io/v1/namespaces/mesh/virtualservices/shop";
         for number in 0.. {

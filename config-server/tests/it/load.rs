@@ -57,7 +57,7 @@ impl World {
             if let Some(client) = connect(self.address, &self.data).await {
                 return client;
             }
-            // The server was killed; the next life is announced.
+            // The server was killed; the next run is announced.
             life.changed().await.unwrap();
         }
     }
@@ -184,7 +184,7 @@ impl Own {
             return None;
         }
         if answer.code == 409 {
-            // The server wrote the status meanwhile, and this write did not happen.
+            // The server wrote the status meanwhile, so this write was rejected.
             self.open = Some(self.state.map(|(_, number)| number));
             return self.settle(world, client).await;
         }

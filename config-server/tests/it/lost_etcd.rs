@@ -169,7 +169,7 @@ async fn history_that_was_compacted_is_410_and_a_list_goes_on() {
     let last = revision(&client.post(GTPS, &policy("c")).await.body);
     compact(&etcd, last).await;
 
-    // A page of before is gone; with its token the list goes on as of now.
+    // The old revision has expired. The error has a token that continues the list at the latest revision.
     let expired = client
         .get(&format!("{GTPS}?limit=1&continue={token}"))
         .await;
@@ -181,7 +181,7 @@ async fn history_that_was_compacted_is_410_and_a_list_goes_on() {
     let rest = client.get(&format!("{GTPS}?continue={next}")).await.body;
     assert_eq!(rest["items"].as_array().unwrap().len(), 2, "{rest}");
 
-    // A replica that starts now has no changes of before.
+    // A replica that starts now has no earlier changes.
     let other = TestServer::on(settings).await;
     let mut lines = other
         .admin()
@@ -202,7 +202,7 @@ async fn history_that_was_compacted_is_410_and_a_list_goes_on() {
     client.post(GTPS, &policy("d")).await;
     assert_eq!(lines.step().await, "ADDED d");
 
-    // So has one whose etcd was away meanwhile, once it is back.
+    // Watches continue after etcd was temporarily down.
     etcd.kill();
     etcd.run().recv().unwrap();
     client.post(GTPS, &policy("e")).await;
@@ -219,7 +219,7 @@ async fn other_replicas_serve_on_and_lead_after_kill_9_of_one() {
     let mut first = ServerProcess::new(Some(settings.clone()));
     first.spawn();
     first.until_ready().await;
-    // It leads before the others start.
+    // The first server becomes the leader before the others start.
     let led = async {
         while !has_leader(&etcd, &settings).await {
             tokio::task::yield_now().await;
@@ -252,7 +252,7 @@ async fn other_replicas_serve_on_and_lead_after_kill_9_of_one() {
         .await
         .expect("another replica leads");
     assert!(!others.iter().all(|other| other.store.is_leader()));
-    // The one that was killed comes back as one of them.
+    // The killed replica rejoins as a follower.
     first.spawn();
     first.until_ready().await;
     let read = first

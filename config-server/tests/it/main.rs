@@ -1,6 +1,6 @@
 //! Config server over real sockets, with a test client, and with kubectl if installed.
 
-// A test may fail by a panic, and says why it is skipped.
+// Tests may panic, and print why they are skipped.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod access;

@@ -108,7 +108,7 @@ fn there_is_a_sample_of_every_kind() {
         .iter()
         .map(|sample| resource_of(sample).0.qualified())
         .collect();
-    // Namespaces and Leases have tests of their own, as have reports of proxies, which cannot be written.
+    // Namespaces, Leases and the read-only proxy reports have their own tests.
     let own = [
         "namespaces",
         "leases.coordination.k8s.io",
@@ -199,7 +199,7 @@ async fn changed(client: &mut Client, sample: &Sample, paths: &Paths) {
     let replaced = ok(&client.put(what, &object).await, 200, what);
     assert!(has(&replaced, &sample.change), "{replaced:#}");
     assert_ne!(replaced["metadata"]["resourceVersion"], first);
-    // The revision of the object that was replaced is no longer its newest.
+    // The replaced object's revision is outdated.
     ok(&client.put(what, &object).await, 409, what);
 
     let labels = json!({"metadata": {"labels": {"step": "merge"}}});
@@ -247,7 +247,7 @@ async fn status_written(client: &mut Client, sample: &Sample, paths: &Paths) {
     let patch = json!({"status": status(sample, "two")});
     let patched = client.patch(&path, "merge-patch+json", &patch).await;
     assert!(has(&ok(&patched, 200, &path), &patch), "{patched:?}");
-    // An update of the object leaves the status as it is.
+    // An update of the object leaves the status unchanged.
     let mut whole = ok(&client.get(&paths.object).await, 200, &path);
     whole["status"] = status(sample, "three");
     let updated = ok(&client.put(&paths.object, &whole).await, 200, &path);

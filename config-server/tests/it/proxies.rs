@@ -50,7 +50,7 @@ async fn proxies_report_and_others_read(server: TestServer) {
         .await;
     assert_eq!(other.body["items"], json!([]));
 
-    // A proxy writes nothing else, and its report is no object of the store.
+    // A proxy may write only its report, which is not stored.
     assert_eq!(proxy.post(ROUTES, &route()).await.code, 403);
     let before = server.store.history().latest();
     proxy.put(&path, &report("2")).await;
@@ -106,7 +106,7 @@ async fn reports_are_watched(server: TestServer) {
     let listed = list["metadata"]["resourceVersion"].as_str().unwrap();
     let (path, report) = put("a", "2");
     proxy.put(&path, &report).await;
-    // What changed after the list comes, and nothing else of it.
+    // The watch sends only the change after the list.
     let after = format!("{PROXIES}?watch=1&resourceVersion={listed}");
     let mut after = server.admin().await.watch(&after).await;
     assert_eq!(after.step().await, "MODIFIED a");
@@ -174,7 +174,7 @@ async fn time_from_write_to_report_is_measured(server: TestServer) {
     let mut changed = first.clone();
     changed["spec"]["hosts"] = json!(["other.example"]);
     let second = admin.put(&format!("{ROUTES}/shop"), &changed).await.body;
-    // The server hears of its own write in a moment.
+    // The server learns of its own write after a moment.
     let behind = loop {
         let read = admin.get(&path).await.body;
         if read["status"]["newestRevision"] == second["metadata"]["resourceVersion"] {

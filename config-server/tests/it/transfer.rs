@@ -260,7 +260,7 @@ async fn backup_keeps_identity_status_and_tokens_and_moves_revisions_on(server: 
     })
     .await;
 
-    // The token is one of the server of before, and so is the CA.
+    // Token and CA are those of the earlier server.
     let ca = stopped.data.path().join("ca.crt");
     let connect = async || crate::support::Client::connect(server.address, &ca, Some(&token)).await;
     let mut client = connect().await;
@@ -277,7 +277,7 @@ async fn backup_keeps_identity_status_and_tokens_and_moves_revisions_on(server: 
     let number = |text: &Value| text.as_str().unwrap().parse::<u64>().unwrap();
     let listed = number(&list["metadata"]["resourceVersion"]);
     assert!(listed > made.revision);
-    // A watch that saw more than the backup has must list again.
+    // A watch beyond the revision of the backup must list again.
     for seen in [
         number(&first["metadata"]["resourceVersion"]),
         made.revision,
@@ -448,7 +448,7 @@ async fn restore_into_etcd_goes_on_wherever_it_stopped() {
             let is_done = done.is_some();
             match done {
                 Some(done) => done.unwrap(),
-                // of the last steps nothing may be left to do
+                // After an interruption at the last steps, the restore may already be complete.
                 None => match restore(&made, &location).await {
                     Ok(()) => interrupted += 1,
                     Err(error) => assert!(error.contains("has keys below"), "{polls} {error}"),

@@ -151,7 +151,7 @@ async fn resources_arrive_change_and_leave(server: TestServer) {
             .chain(policies)
             .collect::<Vec<_>>()
     };
-    // Lines of the texts differ; nothing else does.
+    // Only the line numbers in the texts differ.
     assert_eq!(
         followed::without_lines(&specs(found)),
         followed::without_lines(&specs(expected))
@@ -189,7 +189,7 @@ async fn bad_object_is_rejected_alone(server: TestServer) {
             hosts(&found.set) == ["good.example.com"]
         })
         .await;
-    // The API refuses such an object: one of an older version of the server may be in the store all the same.
+    // The API rejects such an object, but an older version of the server may have stored one.
     let mut bad = virtual_service("bad", "bad.example.com");
     bad["spec"]["http"][0]["timeout"] = json!("-1s");
     let key = "/networking.istio.io/virtualservices/shop/bad".to_owned();
@@ -325,7 +325,7 @@ async fn server_without_incremental_xds_is_asked_for_the_whole_state() {
             hosts(&found.set) == ["b2.example.com"]
         })
         .await;
-    // A repeated response changes nothing, and is answered.
+    // A repeated response has no effect, and is acknowledged.
     stream
         .send_state("2", &[virtual_service("b", "b2.example.com")])
         .await;

@@ -136,7 +136,7 @@ fn schema(value: &Value) -> Schema {
     let extensions = fields.filter(|(name, _)| name.starts_with("x-"));
     let extensions = extensions.map(|(name, value)| Extension {
         name: name.clone(),
-        // JSON is a part of YAML.
+        // JSON is a subset of YAML.
         value: Some(ExtensionValue {
             yaml: value.to_string(),
         }),

@@ -120,7 +120,7 @@ impl StoreFile {
                 .set_check_integrity_on_open(is_checked)
                 .create_with_backend(disk)
         };
-        // redb may panic at a file that something else has changed.
+        // redb may panic on a file that another program has changed.
         let opened = catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
             Err(DatabaseError::Storage(redb::StorageError::Corrupted(
                 "its pages are inconsistent".to_owned(),
@@ -203,7 +203,7 @@ impl StorageBackend for Disk {
         if len > now {
             match fallocate(file, FallocateFlags::empty(), now, len - now) {
                 Ok(()) => return Ok(()),
-                // Not every file system can.
+                // Some file systems do not support `fallocate`.
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -73,7 +73,7 @@ pub fn many(database: &Database, scan: &Scan) -> Result<Page, Failed> {
         ..Page::default()
     };
     let limit = scan.limit.unwrap_or(usize::MAX);
-    // As of an older write everything is read, since what is undone may come first.
+    // A scan at an older revision reads every key, since reverted changes may add keys at the start.
     let is_old = revision < current;
     for row in objects.range(start..)? {
         let (key, row) = row?;

@@ -85,7 +85,7 @@ impl Writer {
                     Ok(written) => Ok(written[at]),
                     Err(error) => Err(error.clone()),
                 };
-                // A client that went away does not need to know.
+                // The receiver is gone if the client has disconnected.
                 let _ = write.reply.send(result);
             }
         }
@@ -123,7 +123,7 @@ impl Writer {
             return Some(StoreError::Failed(why.to_owned()));
         }
         let size = |write: &Write| write.value.as_ref().map_or(0, Bytes::len) as u64;
-        // Old and new value go to the log, too.
+        // The factor covers the old and new values in the log, in addition to the object.
         let needed = FREE_BYTES + 4 * batch.iter().map(size).sum::<u64>();
         let is_full = matches!(trouble.error, StoreError::Full(_))
             && self.file.free_bytes().is_some_and(|free| free < needed);

@@ -188,7 +188,7 @@ impl Client {
 
 fn request<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
-    // A member without a leader refuses, instead of waiting for one: another member may have one.
+    // A member without a leader rejects the call instead of waiting, so that another member is tried.
     let value = MetadataValue::from_static("true");
     request.metadata_mut().insert("hasleader", value);
     request

@@ -121,7 +121,7 @@ impl Follower {
             return None;
         }
         let last = response.events.last().and_then(|event| event.kv.as_ref());
-        // Without events it tells that there were none up to its revision.
+        // A response without events confirms that there were none up to its revision.
         let latest = last.map_or_else(|| revision(&response.header), |kv| number(kv.mod_revision));
         let events = response.events;
         let events = events.into_iter().filter_map(|event| self.event(event));

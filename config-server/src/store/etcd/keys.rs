@@ -92,7 +92,7 @@ pub fn end_of(prefix: &str) -> Bytes {
             return end.into();
         }
     }
-    // All keys: etcd writes that as a zero byte.
+    // A zero byte means all keys in the etcd API.
     Bytes::from_static(&[0])
 }
 

@@ -107,7 +107,7 @@ impl Candidate {
             .await?;
         Ok(match written {
             Outcome::Done(_) => true,
-            // Of an earlier lease of this replica it would vanish with that lease.
+            // A key under an earlier lease of this replica would expire with that lease.
             Outcome::Mismatch(found) => {
                 found.is_some_and(|found| found.value == value && found.lease == lease)
             }

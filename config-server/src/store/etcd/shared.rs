@@ -181,7 +181,7 @@ impl Shared {
     ) -> Result<(), StoreError> {
         let key = self.keys.report(name);
         loop {
-            // Only this replica writes the key, so that this is true at the second attempt at the latest.
+            // Only this replica writes the key, so the second attempt succeeds at the latest.
             let (found, _) = self.client.read(key.clone()).await?;
             let expected = match &found {
                 Some(found) => Expected::At(super::calls::number(found.mod_revision)),

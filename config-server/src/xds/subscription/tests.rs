@@ -165,7 +165,7 @@ fn revision_is_pending_until_its_response_is_answered() {
     assert_eq!((one.owed_since(), one.pending_since()), (None, Some(4)));
     one.ask(&answer("2", None), false);
     assert_eq!(one.pending_since(), None);
-    // The state was read after a change that comes afterwards.
+    // The state already includes a change that arrives later.
     one.state(6, [sent("a", "6")].into_iter(), HashMap::new());
     one.respond(5, false);
     one.ask(&answer("3", None), false);

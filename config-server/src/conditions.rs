@@ -1,7 +1,7 @@
 //! Conditions in `status.conditions`, derived from the findings of `strait check`.
 //!
 //! A feed sends objects (`follow` for this server, `remote` for another one). The `engine` checks them and computes
-//! their desired conditions (`wanted`, `merge`), and `run` writes those that differ (`write`, `writer`). Findings do
+//! their desired conditions (`wanted`, `merge`), and `run` writes the differences (`write`, `writer`). Findings do
 //! not depend on conditions, and unchanged conditions are not written, so that writes do not cause further writes.
 
 mod engine;

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Authentication and authorization: users, bearer tokens, certificates and roles.
 
 pub mod attempts;
 pub mod guard;

@@ -1,4 +1,4 @@
-//! The API: from a request of a known user to an answer.
+//! Kubernetes API of an authenticated user: answers requests for objects.
 
 mod apply;
 pub mod changes;
@@ -43,30 +43,30 @@ use params::Params;
 use respond::Answer;
 use route::Target;
 
-/// The largest object that is stored.
+/// Maximum size of a stored object, in bytes.
 pub const OBJECT_BYTES_MAX: usize = 1_500_000;
-/// How often a write starts again because another one came first.
+/// Maximum number of attempts of a write that conflicts with other writes.
 const ATTEMPTS_MAX: usize = 50;
 
-/// A request for objects.
+/// Request for objects.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The method.
+    /// HTTP method.
     pub method: Method,
-    /// What it is about.
+    /// Objects that the path names.
     pub target: Target,
-    /// The query.
+    /// Query parameters.
     pub params: Params,
-    /// Of which type the body is.
+    /// Media type of the body.
     pub content_type: String,
-    /// Who sent it, by its own account.
+    /// `User-Agent` header.
     pub user_agent: String,
-    /// The body.
+    /// Request body.
     pub body: Bytes,
 }
 
 impl Call {
-    /// What Kubernetes calls what is asked, such as `deletecollection`.
+    /// Returns the Kubernetes verb of the request, such as `deletecollection`.
     pub fn verb(&self) -> &'static str {
         let is_one = self.target.name.is_some();
         let is_watch = self.params.flag("watch").unwrap_or(false);
@@ -83,10 +83,10 @@ impl Call {
         }
     }
 
-    /// Checks that a user may make this call.
+    /// Checks that a user may make this request.
     ///
     /// # Errors
-    /// 403 if not.
+    /// 403 if the user's role does not allow it.
     pub fn check(&self, user: &User) -> Result<(), Failure> {
         let target = &self.target;
         let attributes = Attributes {
@@ -100,7 +100,7 @@ impl Call {
             return Ok(());
         }
         let name = target.name.as_deref().unwrap_or("");
-        // Kubernetes takes the name of a Namespace for the namespace of the request.
+        // Kubernetes uses the name of a Namespace as the namespace of the request.
         let namespace = match attributes.namespace {
             None if target.resource.kind == "Namespace" => target.name.as_deref(),
             other => other,
@@ -113,23 +113,23 @@ impl Call {
     }
 }
 
-/// What a write did, with its answer.
+/// Result of a write.
 #[derive(Debug)]
 pub struct Change {
-    /// The answer.
+    /// Response to the client.
     pub answer: Answer,
-    /// The name of the object; empty for a collection.
+    /// Name of the object; empty for a collection.
     pub name: String,
-    /// The revision before; none if there was no object.
+    /// Revision before the write; `None` if there was no object.
     pub before: Option<Revision>,
-    /// The revision after; none if nothing was stored.
+    /// Revision after the write; `None` if nothing was stored.
     pub after: Option<Revision>,
 }
 
-/// The API over a store.
+/// Kubernetes API over a store.
 #[derive(Clone)]
 pub struct Api {
-    /// The store.
+    /// Storage of the objects.
     pub store: Arc<dyn Store>,
     owners: Arc<Owners>,
     lines: Arc<Lines>,
@@ -142,7 +142,7 @@ impl std::fmt::Debug for Api {
 }
 
 impl Api {
-    /// The API over that store.
+    /// Returns the API over a store.
     pub fn new(store: Arc<dyn Store>) -> Api {
         Api {
             store,
@@ -151,17 +151,17 @@ impl Api {
         }
     }
 
-    /// The object of that name.
+    /// Returns the stored object of that name.
     ///
     /// # Errors
-    /// 404 if there is none.
+    /// 404 if there is no such object.
     pub async fn entry(&self, target: &Target, name: &str) -> Result<Entry, Failure> {
         let key = target.key(name);
         let (entry, _) = self.store.get(&key).await?;
         entry.ok_or_else(|| Failure::not_found(target.resource, name))
     }
 
-    /// Stores an object if its key is as expected. The answer is the object with its new revision; none if the key was
+    /// Stores an object if its key is as expected. Returns the object with its new revision, or `None` if the key was
     /// not as expected.
     pub(crate) async fn put(
         &self,
@@ -188,7 +188,7 @@ impl Api {
     }
 }
 
-/// Sets the revision of an object.
+/// Sets the `resourceVersion` of an object.
 pub(crate) fn set_revision(object: &mut Value, revision: Revision) {
     let metadata = object::metadata_mut(object);
     metadata.insert("resourceVersion".to_owned(), revision.to_string().into());

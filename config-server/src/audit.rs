@@ -1,4 +1,4 @@
-//! The audit log: one line of JSON per write.
+//! Audit log: one line of JSON per write.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,15 +14,15 @@ use crate::api::{Call, Change};
 use crate::clock;
 use crate::status::Failure;
 
-/// A file larger than this is moved aside.
+/// Maximum size of the file, in bytes. A larger file is renamed and a new one begun.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// The audit log of a server.
+/// Audit log of a server.
 #[derive(Debug)]
 pub struct Audit {
     path: PathBuf,
     file: Mutex<File>,
-    /// How many lines are missing since one could not be written.
+    /// Number of lines lost since the last successful write to the file.
     missing: AtomicU64,
 }
 
@@ -35,10 +35,10 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 impl Audit {
-    /// The log in that file, which is appended to.
+    /// Opens the log file for appending.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the file cannot be opened.
     pub fn at(path: PathBuf) -> io::Result<Audit> {
         let file = Mutex::new(open(&path)?);
         let missing = AtomicU64::new(0);
@@ -49,7 +49,7 @@ impl Audit {
         })
     }
 
-    /// Writes down what came of a write.
+    /// Records the outcome of a write.
     pub fn record(&self, user: &User, call: &Call, outcome: &Result<Change, Failure>) {
         let target = &call.target;
         let mut name = target.name.clone().unwrap_or_default();
@@ -59,7 +59,7 @@ impl Audit {
                 (change.answer.code, change.before, change.after)
             }
             Err(failure) => {
-                // The name of an object that was not created is in its body only.
+                // The name of an object that was not created is only in the body.
                 if let Some(named) = failure.details.get("name").and_then(Value::as_str) {
                     named.clone_into(&mut name);
                 }

@@ -1,19 +1,19 @@
-//! Times as RFC 3339 writes them.
+//! Current time and RFC 3339 timestamps.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Now, to the second, in UTC.
+/// Returns the current UTC time in RFC 3339, in whole seconds.
 pub fn now() -> String {
     rfc3339(seconds_now())
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub fn seconds_now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }
 
-/// Seconds since 1970 as a time in UTC.
+/// Formats seconds since 1970 as RFC 3339 in UTC.
 pub fn rfc3339(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Howard Hinnant's civil_from_days: years begin in March, so that the leap day is the last one.

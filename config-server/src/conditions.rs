@@ -1,8 +1,8 @@
-//! Writes `status.conditions`: what `strait check` says of the objects of a server, written to them.
+//! Conditions in `status.conditions`, derived from the findings of `strait check`.
 //!
-//! A feed tells of objects (`follow` of this server, `remote` of another one), the `engine` checks them and knows which conditions they should have (`wanted`,
-//! `merge`), and `run` has those written that differ (`write`, `writer`). A write that changes nothing is never made, and what is
-//! written is no reason to write again: findings do not depend on conditions.
+//! A feed sends objects (`follow` for this server, `remote` for another one). The `engine` checks them and computes
+//! their desired conditions (`wanted`, `merge`), and `run` writes the differences (`write`, `writer`). Findings do
+//! not depend on conditions, and unchanged conditions are not written, so that writes do not cause further writes.
 
 mod engine;
 mod follow;

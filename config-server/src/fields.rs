@@ -1,6 +1,6 @@
-//! Who manages which fields of an object: sets of fields, and `metadata.managedFields`.
+//! Field ownership: sets of fields, and `metadata.managedFields`.
 //!
-//! Objects are merged field by field, and lists are one field each, apart from what [`RULES`] says.
+//! Objects are merged field by field. Lists are one field each, except those in [`RULES`].
 
 pub mod managers;
 
@@ -8,29 +8,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-/// A path to a field, in the elements of FieldsV1: `f:name`, `k:{"type":"Valid"}`, `v:"value"`, or `.` for an item itself.
+/// Path to a field, in FieldsV1 elements: `f:name`, `k:{"type":"Valid"}`, `v:"value"`, or `.` for an item itself.
 pub type Path = Vec<String>;
 
-/// A set of fields.
+/// Set of fields.
 pub type Set = BTreeSet<Path>;
 
-/// Merging of a list or a mapping.
+/// Merge strategy of a list or a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Merge {
-    /// As one field.
+    /// Atomic: the whole list or mapping is one field.
     Atomic,
-    /// Items with other keys are other items.
+    /// List of items identified by these keys (`x-kubernetes-list-map-keys`).
     Keyed(&'static [&'static str]),
-    /// The same, with items that are one field each.
+    /// List of items identified by these keys, each of which is one field.
     KeyedAtomic(&'static [&'static str]),
-    /// Items are values.
+    /// Set of scalar values.
     Set,
 }
 
 const CONDITIONS: &[&str] = &["f:status", "f:conditions"];
 
-/// The lists and mappings for which the schema of Kubernetes, or the definition of a custom resource, says how they are
-/// merged, by kind; for every kind without one.
+/// Merge strategies of lists and mappings from the Kubernetes schema or the definition of a custom resource. Each
+/// entry has a kind (empty for every kind), a path and a strategy.
 const RULES: &[(&str, &[&str], Merge)] = &[
     ("", &["f:metadata", "f:finalizers"], Merge::Set),
     (
@@ -57,7 +57,7 @@ const RULES: &[(&str, &[&str], Merge)] = &[
     ),
 ];
 
-/// What of the metadata is managed.
+/// Managed fields of the metadata.
 const METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
 fn merge_of(kind: &str, path: &[String]) -> Option<Merge> {
@@ -67,7 +67,7 @@ fn merge_of(kind: &str, path: &[String]) -> Option<Merge> {
     found.map(|(_, _, merge)| *merge)
 }
 
-/// Every managed field of an object with its value. With `is_status` these are those of its status, else all others.
+/// Returns every managed field of an object with its value: those of the status if `is_status`, else all others.
 pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, &Value> {
     let mut found = BTreeMap::new();
     let Value::Object(map) = object else {
@@ -100,7 +100,7 @@ pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, &Value> {
     found
 }
 
-/// The value of fields that have none but their presence.
+/// Value of fields that record only their presence.
 static PRESENT: Value = Value::Null;
 
 fn collect<'a>(kind: &str, path: Path, value: &'a Value, found: &mut BTreeMap<Path, &'a Value>) {
@@ -142,7 +142,7 @@ fn key_of(item: &Value, keys: &[&str]) -> String {
     format!("k:{}", Value::Object(pairs.collect::<Map<_, _>>()))
 }
 
-/// A key of an item. The only one with a default is the protocol of a port.
+/// Returns the value of an item's key. Only `protocol` of a port has a default, `TCP`.
 fn key_in(item: &Value, key: &str) -> Value {
     match (item.get(key), key) {
         (Some(value), _) => value.clone(),
@@ -151,10 +151,10 @@ fn key_in(item: &Value, key: &str) -> Value {
     }
 }
 
-/// Sets a field. What leads to it is made.
+/// Sets a field, and creates its parents.
 pub fn set(object: &mut Value, path: &[String], value: &Value) {
     let Some((first, rest)) = path.split_first() else {
-        // An empty object only says that there is one.
+        // An empty object only records that the object exists.
         let is_there = object.is_object() && value.as_object().is_some_and(Map::is_empty);
         if !is_there {
             *object = value.clone();
@@ -179,13 +179,13 @@ pub fn set(object: &mut Value, path: &[String], value: &Value) {
         items.push(bare_item(first));
         items.len() - 1
     });
-    // A value of a set is there by now.
+    // Scalars of a set are already present at this point.
     if !(rest.is_empty() && *value == PRESENT) {
         set(&mut items[at], rest, value);
     }
 }
 
-/// The item that has nothing but its keys.
+/// Returns an item that contains only its keys.
 fn bare_item(element: &str) -> Value {
     let text = element.get(2..).unwrap_or("null");
     serde_json::from_str(text).unwrap_or_default()
@@ -203,7 +203,7 @@ fn position(items: &[Value], element: &str) -> Option<usize> {
         })
 }
 
-/// Whether a field is a key of the item that it is in.
+/// Whether a field is a key of its list item.
 pub fn is_key(path: &[String]) -> bool {
     let [.., item, field] = path else {
         return false;
@@ -212,7 +212,7 @@ pub fn is_key(path: &[String]) -> bool {
     name.is_some_and(|name| bare_item(item).get(name).is_some())
 }
 
-/// Removes a field, and the objects that hold nothing else.
+/// Removes a field, and the parents that become empty.
 pub fn unset(object: &mut Value, path: &[String]) {
     let Some((first, rest)) = path.split_first() else {
         return;
@@ -246,7 +246,7 @@ pub fn unset(object: &mut Value, path: &[String]) {
     }
 }
 
-/// A set as FieldsV1.
+/// Converts a set to FieldsV1.
 pub fn to_json(set: &Set) -> Value {
     let mut root = json!({});
     for path in set {
@@ -261,7 +261,7 @@ pub fn to_json(set: &Set) -> Value {
     root
 }
 
-/// FieldsV1 as a set.
+/// Parses FieldsV1.
 pub fn from_json(fields: &Value) -> Set {
     let mut set = Set::new();
     walk(fields, &mut Vec::new(), &mut set);
@@ -275,7 +275,7 @@ fn walk(fields: &Value, path: &mut Path, set: &mut Set) {
         return;
     }
     for (element, rest) in map {
-        // That a map is there is not a field of its own; that an item is, is.
+        // The presence of a map is not a field; the presence of a list item is.
         let is_item = path.last().is_some_and(|last| last.starts_with("k:"));
         if element == "." && !is_item {
             continue;
@@ -286,7 +286,7 @@ fn walk(fields: &Value, path: &mut Path, set: &mut Set) {
     }
 }
 
-/// A path as messages write it: `.spec.lbType`.
+/// Formats a path for messages: `.spec.lbType`.
 pub fn shown(path: &[String]) -> String {
     let elements = path.iter().map(|element| {
         if let Some(name) = element.strip_prefix("f:") {

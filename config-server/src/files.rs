@@ -1,14 +1,14 @@
-//! Files that others must not read.
+//! Files and directories that other users cannot read.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Makes a directory for this user only, unless there is one.
+/// Creates a directory with mode 0700 if absent.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If the directory cannot be created.
 pub fn make_private_dir(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -16,22 +16,22 @@ pub fn make_private_dir(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)?;
     fs::set_permissions(path, Permissions::from_mode(0o700))?;
     match sync_parent(path) {
-        // A parent may be one that this user cannot list.
+        // The user may lack permission to read the parent directory.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         other => other,
     }
 }
 
-/// Whether users outside of its group may use a directory.
+/// Whether users outside the directory's group have any access to it.
 pub fn is_open_to_others(directory: &Path) -> bool {
     let found = fs::metadata(directory);
     found.is_ok_and(|found| found.permissions().mode() & 0o007 != 0)
 }
 
-/// Syncs the directory of a file, without which a new file may be gone after a power loss.
+/// Syncs the parent directory of a file. Without it, a new file may be lost in a power failure.
 ///
 /// # Errors
-/// If it cannot be opened or synced.
+/// If the directory cannot be opened or synced.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
@@ -39,20 +39,20 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes an empty file with mode 0600 unless there is a file; one that there is gets that mode.
+/// Creates an empty file with mode 0600 if absent; an existing file gets that mode.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If the file cannot be created.
 pub fn make_private(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let file = options.append(true).create(true).mode(0o600).open(path)?;
     file.set_permissions(Permissions::from_mode(0o600))
 }
 
-/// Locks a data directory by a file in it, for as long as the file is open.
+/// Locks a data directory through a file in it. The lock lasts until the file is closed.
 ///
 /// # Errors
-/// If another server has it, or if the file cannot be made. The text is for a person.
+/// If another server holds the lock, or if the file cannot be created, as a message.
 pub fn lock(path: &Path) -> Result<File, String> {
     try_lock(path)?.ok_or_else(|| {
         format!(
@@ -62,10 +62,10 @@ pub fn lock(path: &Path) -> Result<File, String> {
     })
 }
 
-/// As [`lock`]; none if another process has it.
+/// Locks a data directory as [`lock`] does. Returns `None` if another process holds the lock.
 ///
 /// # Errors
-/// If the file cannot be made. The text is for a person.
+/// If the file cannot be created, as a message.
 pub fn try_lock(path: &Path) -> Result<Option<File>, String> {
     let shown = path.display();
     let in_file = |error: io::Error| {
@@ -82,13 +82,13 @@ pub fn try_lock(path: &Path) -> Result<Option<File>, String> {
     }
 }
 
-/// A file in a data directory while a backup is being restored into it.
+/// Name of the marker file that exists in a data directory during a restore.
 const RESTORING: &str = "restore.unfinished";
 
-/// Checks that no restore into a data directory was interrupted.
+/// Checks that no restore into the data directory was interrupted.
 ///
 /// # Errors
-/// If one was. The text is for a person.
+/// If a restore was interrupted, as a message.
 pub fn unfinished(data: &Path) -> Result<(), String> {
     match data.join(RESTORING).exists() {
         false => Ok(()),
@@ -99,27 +99,27 @@ pub fn unfinished(data: &Path) -> Result<(), String> {
     }
 }
 
-/// Notes that a restore begins.
+/// Creates the marker of a restore.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub fn begin(data: &Path) -> io::Result<()> {
     write_private(&data.join(RESTORING), b"")
 }
 
-/// Notes that a restore is done.
+/// Removes the marker of a restore.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be removed.
 pub fn finish(data: &Path) -> io::Result<()> {
     fs::remove_file(data.join(RESTORING))?;
     File::open(data)?.sync_all()
 }
 
-/// Replaces a file at once by one with mode 0600, and syncs it to disk.
+/// Replaces a file atomically by one with mode 0600, and syncs it to disk.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));

@@ -1,8 +1,9 @@
-//! `strait control --imports-between`: the ServiceImports of several clusters, from what they export to each other.
+//! `strait control --imports-between`: ServiceImports of several clusters, derived from their ServiceExports.
 //!
-//! `between` starts it all. `follow` feeds the objects of every cluster to the loop in `run`, which keeps them in `cluster`. `plan`, a pure function,
-//! compares what clusters have with what they should have (`config_loader::imports`, and `kept` for clusters whose exports
-//! are not known). `write` makes the difference, at the pace that `attempts` sets, and `findings` logs every problem once.
+//! `between` starts the tasks. `follow` feeds the objects of every cluster to the loop in `run`, which stores them in
+//! `cluster`. The pure function `plan` compares actual and desired imports (`config_loader::imports`, and `kept` for
+//! clusters whose exports are unknown). `write` sends the difference, paced by `attempts`, and `findings` logs every
+//! problem once.
 
 mod attempts;
 mod between;

@@ -1,7 +1,7 @@
-//! Elects one of several servers by a Lease of Kubernetes.
+//! Leader election among several servers by a Kubernetes Lease.
 //!
-//! A Lease is read as client-go does: it has run out when its holder has not renewed it for its duration, measured by the
-//! clock of the one that looks. Who cannot renew its own for [`Times::renew_max`] stops leading before others may start.
+//! Expiry follows client-go: a Lease has expired if its holder has not renewed it for its duration, measured by the
+//! clock of the observer. A holder that fails to renew for [`Times::renew_max`] stops leading before others may start.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, ObjectMeta, PostParams};
 use tokio::sync::watch;
 
-/// How long what takes.
+/// Timing of the election.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// How long a Lease holds that is not renewed.
+    /// Duration of the Lease after its last renewal.
     pub duration: Duration,
-    /// For how long its holder tries to renew it before it stops leading.
+    /// Time without a successful renewal after which the holder stops leading.
     pub renew_max: Duration,
-    /// How long to wait between attempts.
+    /// Interval between attempts.
     pub pause: Duration,
 }
 
@@ -32,39 +32,39 @@ impl Default for Times {
     }
 }
 
-/// One that wants to lead.
+/// Participant of an election.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// What logs call the API server.
+    /// Name of the API server in logs.
     pub server: String,
-    /// The name of the Lease.
+    /// Name of the Lease.
     pub lease: String,
-    /// The name of this candidate.
+    /// Name of this candidate.
     pub identity: String,
-    /// How long what takes.
+    /// Timing of the election.
     pub times: Times,
 }
 
-/// A Lease as it was last seen to change.
+/// Resource version of the Lease, and the time when it was first seen.
 #[derive(Debug)]
 struct Seen {
     version: Option<String>,
     since: Instant,
 }
 
-/// What to do about a Lease.
+/// Action on a Lease.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// Make it.
+    /// Creates the Lease.
     Create,
-    /// Write it as its holder; counts a transition if another one was.
+    /// Acquires or renews the Lease; `is_new` counts a transition from another holder.
     Hold { is_new: bool },
-    /// Another one leads.
+    /// Waits, since another candidate leads.
     Wait,
 }
 
 impl Candidate {
-    /// Takes part in the election until nobody listens.
+    /// Takes part in the election until the receiver of `is_leader` is dropped.
     pub async fn run(self, leases: Api<Lease>, is_leader: watch::Sender<bool>) {
         let mut seen = Seen {
             version: None,
@@ -111,7 +111,7 @@ impl Candidate {
         });
     }
 
-    /// One look at the Lease. Returns whether this candidate leads.
+    /// Reads the Lease once, and acquires or renews it if possible. Returns whether this candidate leads.
     async fn attempt(&self, leases: &Api<Lease>, seen: &mut Seen) -> Result<bool, kube::Error> {
         let limit = self.times.renew_max;
         let late = || kube::Error::Service("no answer in time".into());
@@ -138,7 +138,7 @@ impl Candidate {
             };
             match written {
                 Ok(_) => Ok(true),
-                // Another one was faster.
+                // Another candidate wrote the Lease first.
                 Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
                 Err(error) => Err(error),
             }
@@ -148,7 +148,7 @@ impl Candidate {
             .map_err(|_| late())?
     }
 
-    /// What to do about a Lease that did not change for so long.
+    /// Returns the action on a Lease that has been unchanged for this time.
     fn step(&self, lease: Option<&Lease>, unchanged: Duration) -> Step {
         let Some(lease) = lease else {
             return Step::Create;
@@ -166,7 +166,7 @@ impl Candidate {
         Step::Wait
     }
 
-    /// The Lease as this candidate writes it.
+    /// Returns the Lease as this candidate writes it.
     fn written(&self, before: Option<&Lease>, is_new: bool) -> Lease {
         let now = MicroTime(Timestamp::now());
         let old = before
@@ -197,7 +197,7 @@ impl Candidate {
         }
     }
 
-    /// Gives the Lease up, so that another one need not wait.
+    /// Releases the Lease, so that another candidate can acquire it at once.
     async fn release(&self, leases: &Api<Lease>) {
         let Ok(Some(mut lease)) = leases.get_opt(&self.lease).await else {
             return;
@@ -207,7 +207,7 @@ impl Candidate {
         };
         if spec.holder_identity.as_deref() == Some(&*self.identity) {
             spec.holder_identity = None;
-            // Without this it only takes longer.
+            // A failed release only delays the next leader until the Lease expires.
             let _ = leases
                 .replace(&self.lease, &PostParams::default(), &lease)
                 .await;

@@ -1,8 +1,8 @@
-//! Stores mesh resources durably and serves them as a Kubernetes API server does.
+//! Config server: durable store of mesh resources with a Kubernetes API.
 //!
-//! A request walks these modules in the order in which they are declared: `server` accepts it and knows its user, `api`
-//! answers it, and `store` keeps what it changes. `conditions` writes what is found about objects to their status, and
-//! `imports` what clusters import from each other.
+//! A request passes these modules in the order of their declaration: `server` accepts and authenticates it, `api`
+//! answers it, and `store` persists its changes. `conditions` writes findings to the status of objects, and `imports`
+//! writes the ServiceImports of several clusters.
 
 mod setup;
 

@@ -1,4 +1,4 @@
-//! What the server counts, and its text for `/metrics`.
+//! Metrics of the server, and their text for `/metrics`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,10 +11,10 @@ use crate::api::respond::Body;
 use crate::proxies::Proxies;
 use crate::store::Revision;
 
-/// What the server counts.
+/// Counters and gauges of the server.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Requests by verb and code. Both come from small fixed sets.
+    /// Number of requests by verb and status code, both of which come from small fixed sets.
     requests: Mutex<BTreeMap<(&'static str, u16), u64>>,
     watches: Arc<AtomicI64>,
     writes: AtomicU64,
@@ -40,7 +40,7 @@ impl Metrics {
         self.reports.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a request whose user is not known; `is_limited` if its address failed too often to be told so.
+    /// Counts a request without valid credentials; `is_limited` if its address was rate limited.
     pub fn rejected_login(&self, is_limited: bool) {
         let counter = if is_limited {
             &self.limited
@@ -60,7 +60,7 @@ impl Metrics {
         .boxed_unsync()
     }
 
-    /// The text of now. `revision` is the store's.
+    /// Returns the metrics in the Prometheus text format. `revision` is the latest revision of the store.
     pub fn text(&self, proxies: &Proxies, revision: Revision) -> String {
         let mut text = String::new();
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +153,7 @@ fn head<'a>(text: &mut String, (name, kind): (&'a str, &str), help: &str) -> &'a
     name
 }
 
-/// An open watch.
+/// Open watch, counted until it is dropped.
 struct Open(Arc<AtomicI64>);
 
 impl Open {

@@ -1,4 +1,4 @@
-//! Objects as JSON: metadata by name, and what the server sets in it.
+//! Objects as JSON: access to metadata, and the fields that the server sets.
 
 mod defaults;
 mod metadata;
@@ -13,7 +13,7 @@ use crate::resources::Resource;
 use crate::store::{Entry, Revision};
 pub use metadata::{ANNOTATION_BYTES_MAX, meta, metadata, metadata_mut};
 
-/// A random UID.
+/// Returns a random UID (UUID version 4).
 pub fn new_uid() -> String {
     let mut bytes: [u8; 16] = rand::rng().random();
     bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -30,7 +30,7 @@ pub fn new_uid() -> String {
     .join("-")
 }
 
-/// What `generateName` adds to a name.
+/// Returns a random suffix of five characters for `generateName`.
 pub fn random_suffix() -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut rng = rand::rng();
@@ -38,23 +38,23 @@ pub fn random_suffix() -> String {
     letters.collect()
 }
 
-/// Whether the object waits for its finalizers.
+/// Whether the object is being deleted and waits for its finalizers.
 pub fn is_deleting(object: &Value) -> bool {
     metadata(object)["deletionTimestamp"].is_string()
 }
 
-/// Whether anything has to happen before the object may go.
+/// Whether the object has finalizers.
 pub fn has_finalizers(object: &Value) -> bool {
     let finalizers = metadata(object)["finalizers"].as_array();
     finalizers.is_some_and(|list| !list.is_empty())
 }
 
-/// The object of an entry, as it is served at that version.
+/// Decodes an entry as an object of that version.
 pub fn read(entry: &Entry, resource: &Resource, version: &str) -> Value {
     decode(&entry.value, entry.revision, resource, version)
 }
 
-/// The object of a stored value.
+/// Decodes a stored value as an object of that version.
 pub fn decode(value: &Bytes, revision: Revision, resource: &Resource, version: &str) -> Value {
     let mut object: Value = serde_json::from_slice(value).unwrap_or_default();
     object["apiVersion"] = resource.api_version(version).into();
@@ -63,18 +63,18 @@ pub fn decode(value: &Bytes, revision: Revision, resource: &Resource, version: &
     object
 }
 
-/// The value to store for an object: all but its revision, which follows from the write.
+/// Encodes an object for the store, without `resourceVersion`, which the write determines.
 pub fn encode(object: &Value) -> Bytes {
     Bytes::from(text_without(object, "resourceVersion"))
 }
 
-/// An object as JSON text, without a field of its metadata.
+/// Returns an object as JSON text, without one field of its metadata.
 pub fn text_without(object: &Value, field: &str) -> String {
     let reduced = Without { object, field };
     serde_json::to_string(&reduced).unwrap_or_default() // values have text keys only
 }
 
-/// An object that is written without a field of its metadata.
+/// Serializer of an object without one field of its metadata.
 struct Without<'a> {
     object: &'a Value,
     field: &'a str,
@@ -98,7 +98,7 @@ impl Serialize for Without<'_> {
     }
 }
 
-/// All fields but one.
+/// Serializer of all fields but one.
 struct Others<'a>(&'a Map<String, Value>, &'a str);
 
 impl Serialize for Others<'_> {
@@ -107,7 +107,7 @@ impl Serialize for Others<'_> {
     }
 }
 
-/// Makes an object new: identity, age, first generation, and no status unless `keeps_status`.
+/// Initializes a new object: UID, creation time and generation. Removes the status unless `keeps_status`.
 pub fn prepare_new(
     object: &mut Value,
     resource: &Resource,
@@ -141,7 +141,7 @@ pub fn prepare_new(
     drop_empty(metadata_mut(object));
 }
 
-/// Removes the fields of the metadata that hold nothing, as the types of Kubernetes do.
+/// Removes empty fields of the metadata, as Kubernetes does.
 fn drop_empty(metadata: &mut Map<String, Value>) {
     metadata.retain(|name, value| match value {
         Value::Null => false,
@@ -151,7 +151,8 @@ fn drop_empty(metadata: &mut Map<String, Value>) {
     });
 }
 
-/// Makes `new` a change of `old`: what the server sets stays, and only `status` or everything but it is taken.
+/// Prepares `new` as a change of `old`: keeps the fields that the server sets, and takes only `status` if `is_status`,
+/// or else everything but `status`.
 pub fn prepare_change(new: &mut Value, old: &Value, resource: &Resource, is_status: bool) {
     if is_status {
         let status = new.get("status").cloned();
@@ -186,7 +187,7 @@ pub fn prepare_change(new: &mut Value, old: &Value, resource: &Resource, is_stat
     drop_empty(metadata);
 }
 
-/// Sets the generation of a change of `old`, which rises with a change of content.
+/// Sets the generation of a change of `old`, which increases with each change of content.
 pub fn raise_generation(new: &mut Value, old: &Value) {
     let generation = metadata(old)["generation"].as_i64().unwrap_or(1);
     let raised = generation + i64::from(differs_in_content(new, old));
@@ -206,7 +207,7 @@ pub fn is_same(a: &Value, b: &Value) -> bool {
         && is_same_but(of_a, of_b, &["resourceVersion"])
 }
 
-/// Whether two maps have the same fields, apart from some. One that is absent has none.
+/// Whether two maps are equal apart from the fields `without`. An absent map is empty.
 fn is_same_but(
     a: Option<&Map<String, Value>>,
     b: Option<&Map<String, Value>>,
@@ -241,8 +242,8 @@ fn put_in(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
     }
 }
 
-/// Whether a text can be a name in a path, a subdomain of RFC 1123: parts of lower case letters, digits and `-` with dots between
-/// them, each of which begins and ends with a letter or digit.
+/// Whether a text is a DNS subdomain (RFC 1123): labels of lower case letters, digits and `-` separated by dots, each
+/// of which begins and ends with a letter or digit.
 pub fn is_name(text: &str) -> bool {
     let is_inner = |c: &u8| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_part = |part: &str| {

@@ -1,8 +1,9 @@
-//! The proxies that follow this server: what each reports of itself, and how long a write took to reach it.
+//! Table of the proxies that follow this server: their reports, and the propagation time of writes.
 //!
-//! Reports are in memory; replicas share them through etcd (`sharing`). A proxy reports at once after a change and every 20 s; one
-//! that is silent for [`TTL`] is forgotten, and so is, soon, one whose stream or connection ended. Times are measured by the clock of this server alone: from a write to the report that has its revision. Every
-//! stream to proxies reports here, whatever its protocol.
+//! Reports are in memory; replicas share them through etcd (`sharing`). A proxy reports after each change and every 20
+//! s. It is removed after [`TTL`] without a report, and earlier if its stream or connection ends. Propagation times
+//! use the clock of this server only: from a write to the report that contains its revision. Streams of every protocol
+//! report here.
 
 mod changes;
 mod histogram;
@@ -28,30 +29,30 @@ pub use view::{NotTaken, PROXIES_MAX, ProxyView, Report, applied};
 use writes::Writes;
 pub use writes::{follows, has_effect};
 
-/// A proxy that is silent for so long is forgotten.
+/// Time without a report after which a proxy is removed.
 pub const TTL: Duration = Duration::from_secs(60);
 
-/// How many events are taken from the history at a time.
+/// Number of events per read of the history.
 const BATCH: usize = 256;
 
-/// What reports come by: a stream or a connection, whose end is the end of the proxy unless it comes back.
+/// Identity of the stream or connection that sends reports. When it ends, its proxy is removed unless it reconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reporter(u64);
 
-/// The sender of a report.
+/// Sender of a report.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sender<'a> {
-    /// The connection or stream that the report came by.
+    /// Connection or stream of the report.
     pub reporter: Option<Reporter>,
-    /// The user who may report for this proxy from now on; none for one who may report for every proxy.
+    /// User who owns the proxy from now on; `None` for a user who may report for every proxy.
     pub subject: Option<&'a str>,
 }
 
-/// The proxies of this server.
+/// Table of the proxies that report to this server and its replicas.
 #[derive(Debug, Default)]
 pub struct Proxies {
     known: Mutex<Known>,
-    /// Rises when a report says something new, and when a proxy comes or goes.
+    /// Change counter: increases when the content of a report changes, and when a proxy is added or removed.
     changes: watch::Sender<u64>,
     reporters: AtomicU64,
 }
@@ -74,30 +75,30 @@ struct Proxy {
     seen_at: SystemTime,
     last_change: Option<Duration>,
     subject: String,
-    /// What the last report came by.
+    /// Stream or connection of the last report.
     reporter: Option<Reporter>,
-    /// When it is forgotten unless it reports again: its reporter ended.
+    /// Time of removal after the reporter ended, unless the proxy reports again.
     leaves: Option<Instant>,
 }
 
 impl Proxies {
-    /// A new reporter.
+    /// Returns a new reporter.
     pub fn reporter(&self) -> Reporter {
         Reporter(self.reporters.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Takes a report in. Returns the proxy as it is known now.
+    /// Stores a report. Returns the current state of the proxy.
     ///
     /// # Errors
-    /// If there are [`PROXIES_MAX`] others.
+    /// If the table already has [`PROXIES_MAX`] other proxies.
     pub fn report(&self, report: Report, now: Instant) -> Result<ProxyView, NotTaken> {
         self.report_by(report, Sender::default(), now)
     }
 
-    /// Takes a report in. Returns the proxy as it is known now.
+    /// Stores a report. Returns the current state of the proxy.
     ///
     /// # Errors
-    /// If there are [`PROXIES_MAX`] others, or if another user reports for the proxy.
+    /// If the table already has [`PROXIES_MAX`] other proxies, or if another user owns the proxy.
     pub fn report_by(
         &self,
         report: Report,
@@ -137,7 +138,7 @@ impl Proxies {
             subject.clone_into(&mut proxy.subject);
         }
         let differs = !is_known || proxy.report != report;
-        // What was written before the proxy was heard of says nothing about its time.
+        // Writes before the first report of a proxy are not measured.
         if let (Some(before), Some(after)) = (applied(&proxy.report), applied(&report)) {
             for took in writes.times(&report, (before, after), now) {
                 times.observe(took);
@@ -154,7 +155,7 @@ impl Proxies {
         Ok(view)
     }
 
-    /// Forgets a proxy. Returns it as it was known.
+    /// Removes a proxy. Returns its last state.
     pub fn remove(&self, namespace: &str, name: &str) -> Option<ProxyView> {
         let mut known = self.lock();
         let key = (namespace.to_owned(), name.to_owned());
@@ -164,7 +165,7 @@ impl Proxies {
         Some(view)
     }
 
-    /// Has the proxies forgotten at `at` whose last report came by this reporter, unless they report again.
+    /// Schedules the removal of a reporter's proxies at `at`, unless they report again.
     pub fn ended(&self, reporter: Reporter, at: Instant) {
         let mut known = self.lock();
         let proxies = known.proxies.values_mut();
@@ -173,7 +174,7 @@ impl Proxies {
         }
     }
 
-    /// Forgets proxies that have been silent for too long, or whose reporter has ended.
+    /// Removes proxies whose TTL or reporter has ended.
     pub fn sweep(&self, now: Instant) {
         let mut known = self.lock();
         let mut gone = Vec::new();
@@ -188,7 +189,7 @@ impl Proxies {
         self.changed(&mut known, gone);
     }
 
-    /// The proxies of a namespace, or all, by name.
+    /// Returns the proxies of a namespace, or all, sorted by name.
     pub fn list(&self, namespace: Option<&str>) -> Vec<ProxyView> {
         let known = self.lock();
         let Known {
@@ -201,7 +202,7 @@ impl Proxies {
         let own = proxies
             .iter()
             .map(|(key, proxy)| (key, view(proxy, writes)));
-        // A proxy that came from another replica is still among its reports for a moment.
+        // A proxy that moved here from another replica is still in that replica's reports for a short time.
         let others = remote.iter().filter(|(key, _)| !proxies.contains_key(*key));
         let others = others.map(|(key, view)| (key, seen_from_here(view, writes)));
         let all = own.chain(others).filter(|((of, _), _)| of_it(of));
@@ -209,14 +210,14 @@ impl Proxies {
         all.into_values().collect()
     }
 
-    /// The proxies that report to this replica.
+    /// Returns the proxies that report to this replica.
     pub fn own(&self) -> Vec<ProxyView> {
         let known = self.lock();
         let proxies = known.proxies.values();
         proxies.map(|proxy| view(proxy, &known.writes)).collect()
     }
 
-    /// Replaces the reports of proxies to other replicas. Reports beyond the limit are left out.
+    /// Replaces the reports of proxies to other replicas. Ignores reports beyond [`PROXIES_MAX`].
     pub fn set_remote(&self, views: Vec<ProxyView>) {
         let keyed = views.into_iter().take(PROXIES_MAX).map(|view| {
             let key = (view.report.namespace.clone(), view.report.name.clone());
@@ -237,7 +238,7 @@ impl Proxies {
         self.changed(&mut known, changed);
     }
 
-    /// One proxy.
+    /// Returns one proxy.
     pub fn get(&self, namespace: &str, name: &str) -> Option<ProxyView> {
         let known = self.lock();
         let key = (namespace.to_owned(), name.to_owned());
@@ -246,7 +247,7 @@ impl Proxies {
         own.map(|proxy| view(proxy, &known.writes)).or_else(other)
     }
 
-    /// Notes writes, with when they were acknowledged; none for those of an earlier process.
+    /// Records writes with the time of their acknowledgment; `None` for writes of an earlier process.
     pub fn wrote(&self, events: &[Arc<Event>], at: Option<Instant>) {
         let mut known = self.lock();
         for event in events {
@@ -254,23 +255,23 @@ impl Proxies {
         }
     }
 
-    /// How long writes took to reach proxies.
+    /// Returns the histogram of propagation times.
     pub fn times(&self) -> Histogram {
         self.lock().times.clone()
     }
 
-    /// Tells when a report says something new, and when a proxy comes or goes.
+    /// Returns a receiver of the change counter.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// The revision of the table: it is higher after each change, and after each start of the server.
+    /// Returns the revision of the table, which increases with each change and each start of the server.
     pub fn revision(&self) -> u64 {
         self.lock().changes.revision()
     }
 
-    /// The proxies that came, changed or went after a revision, by namespace and name, and the revision of now. None if that
-    /// revision is forgotten, or of another server.
+    /// Returns the current revision, and namespace and name of the proxies that have changed since `revision`; `None`
+    /// if that revision has expired or is from another server.
     pub fn changed_after(&self, revision: u64) -> Option<(u64, BTreeSet<(String, String)>)> {
         let known = self.lock();
         Some((known.changes.revision(), known.changes.after(revision)?))
@@ -300,7 +301,7 @@ fn view(proxy: &Proxy, writes: &Writes) -> ProxyView {
     }
 }
 
-/// A proxy of another replica, with what it should have by the writes that are known here.
+/// Returns a proxy of another replica, with the newest expected write that is known here.
 fn seen_from_here(view: &ProxyView, writes: &Writes) -> ProxyView {
     ProxyView {
         newest: writes.newest_for(&view.report),
@@ -308,7 +309,7 @@ fn seen_from_here(view: &ProxyView, writes: &Writes) -> ProxyView {
     }
 }
 
-/// Notes the writes of a store, and forgets silent proxies, until it is dropped.
+/// Records the writes of a store and removes silent proxies, until the future is dropped.
 pub async fn follow_writes(store: Arc<dyn Store>, proxies: Arc<Proxies>) {
     let history = store.history();
     let mut latest = history.subscribe();
@@ -332,7 +333,7 @@ pub async fn follow_writes(store: Arc<dyn Store>, proxies: Arc<Proxies>) {
                 proxies.wrote(&events, is_live.then(Instant::now));
                 revision = events[events.len() - 1].revision;
             }
-            // Too far behind: times of what is gone are not known.
+            // Too far behind: the times of dropped writes are unknown.
             Err(_) => revision = history.floor(),
         }
     }

@@ -1,4 +1,4 @@
-//! API servers that are written to.
+//! API servers that Strait writes to.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use kube::Client;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, mpsc};
 
-/// How long to wait for room in a feed.
+/// Delay before a full feed is tried again.
 const FULL_PAUSE: Duration = Duration::from_millis(5);
 
-/// An API server that is written to.
+/// API server that Strait writes to.
 pub struct Remote {
     server: ApiServer,
     kubeconfig: Option<PathBuf>,
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// That server, with the credentials of a kubeconfig.
+    /// Returns the API server with the credentials of a kubeconfig.
     pub fn new(server: ApiServer, kubeconfig: Option<PathBuf>) -> Remote {
         Remote {
             server,
@@ -36,10 +36,10 @@ impl Remote {
         }
     }
 
-    /// The client; a new one after the credentials were refused.
+    /// Returns the client; a new one after the credentials were rejected.
     ///
     /// # Errors
-    /// What is missing, in words.
+    /// If the credentials cannot be read, as a message.
     pub async fn client(&self) -> Result<Client, String> {
         let mut client = self.client.lock().await;
         if let Some(client) = &*client {
@@ -49,18 +49,19 @@ impl Remote {
         Ok(client.insert(made).clone())
     }
 
-    /// What it is called in messages.
+    /// Returns the name of the API server for messages.
     pub fn name(&self) -> String {
         self.server.name()
     }
 
-    /// Forgets the client, whose credentials were refused.
+    /// Drops the client, whose credentials were rejected.
     pub async fn forget_client(&self) {
         self.client.lock().await.take();
     }
 }
 
-/// Sends from a thread that follows a server, which pauses while the feed is full. Returns whether somebody listens.
+/// Sends a message from a blocking thread, and waits while the feed is full. Returns false if the receiver was
+/// dropped.
 pub fn send<T>(feed: &mpsc::Sender<T>, mut message: T) -> bool {
     loop {
         message = match feed.try_send(message) {

@@ -1,22 +1,22 @@
-//! What is served: the kinds of `config_loader`, Namespaces, Leases, and the reports of proxies.
+//! Table of served resources: the kinds of `config_loader`, Namespaces, Leases and proxy reports.
 
 use std::sync::LazyLock;
 
 use config_loader::kinds::{self, Row, api::Api, api::Column};
 use config_loader::proxy_state::{REPORT_GROUP, REPORT_KIND, REPORT_PLURAL, REPORT_VERSION};
 
-/// A resource: one kind in one API group.
+/// Resource: one kind in one API group.
 #[derive(Debug)]
 pub struct Resource {
-    /// The API group; empty for the core group.
+    /// API group; empty for the core group.
     pub group: &'static str,
-    /// Its versions, the preferred one first.
+    /// Served versions, the preferred one first.
     pub versions: Vec<&'static str>,
-    /// The kind.
+    /// Kind of the objects.
     pub kind: &'static str,
-    /// Its names and columns.
+    /// Names and table columns.
     pub api: Api,
-    /// How its objects are read; none for Namespaces, Leases and reports of proxies.
+    /// Row of `config_loader` that parses the objects; `None` for Namespaces, Leases and proxy reports.
     pub row: Option<&'static Row>,
 }
 
@@ -117,25 +117,25 @@ fn collect() -> Vec<Resource> {
     resources
 }
 
-/// Every resource.
+/// Returns every resource.
 pub fn all() -> &'static [Resource] {
     &RESOURCES
 }
 
-/// The resource with that plural in that group and version, and the version.
+/// Returns the resource with that group, version and plural, and its version.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<(&'static Resource, &'static str)> {
     let resource = named(group, plural)?;
     let version = resource.versions.iter().find(|known| **known == version)?;
     Some((resource, version))
 }
 
-/// The resource with that plural in that group.
+/// Returns the resource with that group and plural.
 pub fn named(group: &str, plural: &str) -> Option<&'static Resource> {
     let named = |resource: &&Resource| resource.group == group && resource.api.plural == plural;
     all().iter().find(named)
 }
 
-/// The resource of the objects with that apiVersion and kind, and the version.
+/// Returns the resource of objects with that `apiVersion` and kind, and its version.
 pub fn of_kind(api_version: &str, kind: &str) -> Option<(&'static Resource, &'static str)> {
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let named = |resource: &&Resource| resource.group == group && resource.kind == kind;
@@ -144,17 +144,17 @@ pub fn of_kind(api_version: &str, kind: &str) -> Option<(&'static Resource, &'st
     Some((resource, version))
 }
 
-/// The resource of the objects whose keys begin as this one does.
+/// Returns the resource of the object with that key.
 pub fn of_key(key: &str) -> Option<&'static Resource> {
     let mut parts = key.split('/').skip(1);
     let (group, plural) = (parts.next()?, parts.next()?);
     named(if group == CORE { "" } else { group }, plural)
 }
 
-/// Stands for the core group in keys.
+/// Name of the core group in keys.
 const CORE: &str = "core";
 
-/// There is one of each: it is the same resource if it is the same value.
+/// Identity comparison: the table contains each resource once.
 impl PartialEq for Resource {
     fn eq(&self, other: &Resource) -> bool {
         std::ptr::eq(self, other)
@@ -164,37 +164,37 @@ impl PartialEq for Resource {
 impl Eq for Resource {}
 
 impl Resource {
-    /// Namespaces.
+    /// Returns the resource of Namespaces.
     pub fn namespaces() -> &'static Resource {
         &RESOURCES[0]
     }
 
-    /// Whether Kubernetes itself has this kind, without a definition.
+    /// Whether Kubernetes has this kind built in, without a CRD.
     pub fn is_of_kubernetes(&self) -> bool {
         ["", "coordination.k8s.io", "discovery.k8s.io"].contains(&self.group)
     }
 
-    /// Whether these are reports of proxies, which are not stored.
+    /// Whether the resource is proxy reports, which are not stored.
     pub fn is_report(&self) -> bool {
         self.group == REPORT_GROUP && self.kind == REPORT_KIND
     }
 
-    /// Whether these are Secrets.
+    /// Whether the resource is Secrets.
     pub fn is_secret(&self) -> bool {
         self.group.is_empty() && self.kind == "Secret"
     }
 
-    /// `plural.group`, or the plural alone in the core group.
+    /// Returns `plural.group`, or the plural alone in the core group.
     pub fn qualified(&self) -> String {
         qualify(self.api.plural, self.group)
     }
 
-    /// `Kind.group`, or the kind alone in the core group.
+    /// Returns `Kind.group`, or the kind alone in the core group.
     pub fn qualified_kind(&self) -> String {
         qualify(self.kind, self.group)
     }
 
-    /// `group/version`, or the version alone in the core group.
+    /// Returns `group/version`, or the version alone in the core group.
     pub fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() {
             version.to_owned()
@@ -203,7 +203,7 @@ impl Resource {
         }
     }
 
-    /// What the keys of its objects begin with; with a namespace, of those in it.
+    /// Returns the prefix of the keys of its objects, in one namespace if given.
     pub fn prefix(&self, namespace: Option<&str>) -> String {
         let group = if self.group.is_empty() {
             CORE
@@ -217,7 +217,7 @@ impl Resource {
         }
     }
 
-    /// The key of an object.
+    /// Returns the key of an object.
     pub fn key(&self, namespace: Option<&str>, name: &str) -> String {
         format!("{}{name}", self.prefix(namespace))
     }

@@ -6,7 +6,7 @@ use crate::object;
 use crate::resources::Resource;
 use crate::status::Failure;
 
-/// Which objects a request is about.
+/// Label and field selectors of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     labels: Vec<Requirement>,
@@ -29,13 +29,13 @@ enum Test {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldRequirement {
-    /// Its path, such as `/metadata/name`.
+    /// JSON pointer to the field, such as `/metadata/name`.
     pointer: String,
     value: String,
     equals: bool,
 }
 
-/// The fields by which objects of a resource are selected.
+/// Returns the fields that field selectors of a resource support.
 fn fields_of(resource: &Resource) -> &'static [&'static str] {
     match (resource.group, resource.kind) {
         ("", "Namespace") => &["metadata.name", "status.phase"],
@@ -51,10 +51,10 @@ fn fields_of(resource: &Resource) -> &'static [&'static str] {
 }
 
 impl Selector {
-    /// Reads both selectors of a request for objects of a resource.
+    /// Parses the label and field selectors of a request.
     ///
     /// # Errors
-    /// 400 if one of them is malformed.
+    /// 400 if a selector is malformed or uses an unsupported field.
     pub fn read(labels: &str, fields: &str, resource: &Resource) -> Result<Selector, Failure> {
         Ok(Selector {
             labels: label_requirements(labels)?,
@@ -62,12 +62,12 @@ impl Selector {
         })
     }
 
-    /// Whether every object is selected.
+    /// Whether the selector matches every object.
     pub fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether the object is selected.
+    /// Whether the selector matches the object.
     pub fn selects(&self, object: &Value) -> bool {
         let labels = &object::metadata(object)["labels"];
         self.labels.iter().all(|needed| {

@@ -1,4 +1,4 @@
-//! The HTTPS server: connections, users, and the way of a request to the API.
+//! HTTPS server: connections, authentication, and dispatch of requests to the API.
 
 mod accept;
 mod body;
@@ -32,19 +32,21 @@ use crate::metrics::Metrics;
 use crate::proxies::{Proxies, Reporter};
 use crate::xds::Streams;
 
-/// How long a client may take for its TLS handshake, and for the head of a request.
+/// Timeout of the TLS handshake, and of the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After the connection of its reports ended, a proxy may report again for so long before it is forgotten: it reports every 20 s.
+/// Grace period after the connection of its reports ended, in which a proxy may reconnect before it is removed.
+/// Proxies report every 20 s.
 const LEAVES_AFTER: Duration = Duration::from_secs(25);
-/// The most connections at once.
+/// Default maximum number of concurrent connections.
 pub(crate) const CONNECTIONS_MAX: usize = 20_000;
-/// How long a connection may last on which no request had good credentials: clients without any could hold all connections.
+/// Default maximum duration of a connection without an authenticated request. It keeps anonymous clients from using up
+/// the connections.
 pub(crate) const ANONYMOUS_MAX: Duration = Duration::from_secs(30);
 
-/// The most bytes of a response over HTTP/2 that wait for their client.
+/// Maximum number of buffered bytes of an HTTP/2 response.
 const SEND_BYTES_MAX: usize = 64 << 10;
 
-/// A server of the API.
+/// HTTPS server of the API.
 #[derive(Clone, Debug)]
 pub struct Server {
     pub(crate) api: Api,
@@ -55,30 +57,30 @@ pub struct Server {
     pub(crate) audit: Arc<Audit>,
     pub(crate) xds: Streams,
     pub(crate) tls: Arc<ServerConfig>,
-    /// The data directory.
+    /// Data directory.
     pub(crate) data: PathBuf,
     pub(crate) connections_max: usize,
     pub(crate) anonymous_max: Duration,
 }
 
-/// Where a connection comes from.
+/// Client side of a connection.
 #[derive(Clone, Debug)]
 struct Peer {
     address: SocketAddr,
-    /// The user of its client certificate.
+    /// User of the client certificate; `None` without one.
     user: Option<User>,
-    /// Whether a request, or the connection itself, had good credentials.
+    /// Whether a request, or the connection itself, was authenticated.
     is_known: Arc<AtomicBool>,
-    /// What reports of proxies come by.
+    /// Reporter of the proxy reports on this connection.
     reporter: Reporter,
 }
 
 impl Server {
-    /// Accepts connections until it is dropped.
+    /// Accepts connections until the future is dropped.
     pub(crate) async fn serve(self, listener: TcpListener) {
         let free = Arc::new(Semaphore::new(self.connections_max));
         let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
-        // They end with the server.
+        // Connections end with the server.
         let mut connections = JoinSet::new();
         loop {
             let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
@@ -134,7 +136,7 @@ impl Server {
             .max_send_buf_size(SEND_BYTES_MAX)
             .keep_alive_interval(Some(Duration::from_secs(30)));
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-        // What a client does to its connection is no concern of others.
+        // Errors of one connection do not affect others, and are ignored.
         tokio::select! {
             _ = connection.as_mut() => {}
             () = anonymous(anonymous_max, &is_known) => {
@@ -146,7 +148,7 @@ impl Server {
     }
 }
 
-/// Returns once a connection has had no good credentials for so long, and never if it has them in time.
+/// Returns once a connection has been unauthenticated for `max`; never returns if it is authenticated in time.
 async fn anonymous(max: Duration, is_known: &AtomicBool) {
     tokio::time::sleep(max).await;
     if is_known.load(Ordering::Relaxed) {

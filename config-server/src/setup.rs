@@ -1,4 +1,4 @@
-//! From settings to a server that runs: its data directory, its material, its first tokens.
+//! Startup from settings to a running server: data directory, certificates, first tokens.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -28,42 +28,43 @@ use crate::store::etcd::{EtcdSettings, EtcdStore, Mirror, Shared};
 use crate::store::history::HistoryLimits;
 use crate::xds::Streams;
 
-/// How many batches of changes wait for their findings.
+/// Maximum number of queued batches of changes before findings are computed.
 const FEED_MAX: usize = 16;
 
-/// Whose Secrets the first token for proxies may read: those of the namespace that a proxy has without further settings.
+/// Namespace whose Secrets the initial proxy token may read, which is the default namespace of a proxy.
 const PROXY_NAMESPACE: &str = "default";
 
-/// What kubeconfig files call a server by default.
+/// Default context name in kubeconfig files.
 pub const CONTEXT: &str = "strait";
 
-/// How a server is run.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The data directory.
+    /// Data directory.
     pub data: PathBuf,
-    /// Where it listens.
+    /// Listen address.
     pub listen: SocketAddr,
-    /// A certificate of the operator, instead of one by the server's own CA.
+    /// Certificate of the operator; `None` for one from the server's own CA.
     pub tls: Option<pki::Files>,
-    /// More names and addresses for the server's certificate.
+    /// Additional names and addresses in the server certificate.
     pub names: Vec<String>,
-    /// How much history watches may go back to.
+    /// Limits of the history that watches can resume from.
     pub history: HistoryLimits,
-    /// What the kubeconfig files of the data directory call the server, so that those of several servers can be merged.
+    /// Context name in the kubeconfig files of the data directory. Distinct names allow the files of several servers
+    /// to be merged.
     pub context: String,
-    /// Whether conditions are written to the status of objects.
+    /// Whether the server writes conditions to the status of objects.
     pub writes_status: bool,
-    /// The etcd that replicas share; none if the store is in the data directory.
+    /// etcd that replicas share; `None` for a store in the data directory.
     pub etcd: Option<EtcdSettings>,
-    /// The most connections at once.
+    /// Maximum number of concurrent connections.
     pub connections_max: usize,
-    /// How long a connection may last on which no request had good credentials.
+    /// Maximum duration of a connection without an authenticated request.
     pub anonymous_max: Duration,
 }
 
 impl Settings {
-    /// The settings for a data directory, listening on an address.
+    /// Returns the default settings for a data directory and a listen address.
     pub fn new(data: PathBuf, listen: SocketAddr) -> Settings {
         Settings {
             data,
@@ -80,17 +81,17 @@ impl Settings {
     }
 }
 
-/// A server that listens.
+/// Server that listens and is ready to serve.
 #[derive(Debug)]
 pub struct Running {
-    /// Where it listens.
+    /// Bound listen address.
     pub address: SocketAddr,
     server: Server,
     listener: TcpListener,
     writes_status: bool,
-    /// Where reports of proxies are shared with other replicas.
+    /// etcd through which replicas share proxy reports; `None` for a single server.
     shared: Option<Shared>,
-    /// Whether this server is the one that writes what only one may write.
+    /// Whether this server is the leader, which alone writes conditions.
     is_leader: watch::Receiver<bool>,
     _lock: File,
 }
@@ -119,21 +120,21 @@ impl Running {
         self.server.serve(self.listener).await;
     }
 
-    /// The proxies that report to this server.
+    /// Returns the table of proxies.
     pub fn proxies(&self) -> Arc<Proxies> {
         Arc::clone(&self.server.proxies)
     }
 
-    /// The store of this server.
+    /// Returns the store of this server.
     pub fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.server.api.store)
     }
 }
 
-/// Opens the data directory, makes what it lacks, and listens.
+/// Opens the data directory, creates missing files, and listens.
 ///
 /// # Errors
-/// With what is wrong, for a person.
+/// If a setting, the data directory or etcd is unusable, as a message.
 pub async fn start(settings: &Settings) -> Result<Running, String> {
     let data = &settings.data;
     let in_data = |error: std::io::Error| format!("{}: {error}", data.display());
@@ -144,7 +145,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
             "other users can list or change the data directory, which holds keys and tokens: run `chmod 700` on it"
         );
     }
-    // The lock comes first: it keeps a second server from changing anything.
+    // Take the lock first, so that a second server changes nothing.
     let lock = files::lock(&data.join("lock"))?;
     files::unfinished(data)?;
     let (store, users, is_leader) = open(settings).await?;
@@ -201,7 +202,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
     })
 }
 
-/// Opens the store. What replicas share is in the data directory afterwards.
+/// Opens the store. With etcd, copies the CA that replicas share to the data directory.
 async fn open(
     settings: &Settings,
 ) -> Result<(Arc<dyn Store>, Users, watch::Receiver<bool>), String> {
@@ -210,7 +211,7 @@ async fn open(
         check_store_is_there(data)?;
         check_tokens(data)?;
         let store = EmbeddedStore::open(&data.join(STORE_FILE), settings.history)?;
-        // It has one server.
+        // An embedded store has one server, which is the leader.
         let (_, is_leader) = watch::channel(true);
         let users = Users::InFile(tokens::file_in(data));
         return Ok((Arc::new(store), users, is_leader));
@@ -239,11 +240,11 @@ async fn open(
     Ok((Arc::new(store), users, is_leader))
 }
 
-/// Refuses to begin with an empty store where there was another one.
+/// Checks that a used data directory still has its store, so that the server does not start with an empty one.
 fn check_store_is_there(data: &Path) -> Result<(), String> {
     let path = data.join(STORE_FILE);
     let length = std::fs::metadata(&path).ok().map(|found| found.len());
-    // Both are made after the store; without a store of its own, a server has its tokens elsewhere.
+    // Both files are created after the store. With etcd, a server has no token file.
     let was_used = data.join("admin.kubeconfig").exists() && tokens::file_in(data).exists();
     let what = match length {
         Some(1..) => return Ok(()),
@@ -258,7 +259,7 @@ fn check_store_is_there(data: &Path) -> Result<(), String> {
     ))
 }
 
-/// Refuses to begin with tokens that are lost: the server would refuse every request.
+/// Checks that the token file is not lost or damaged: the server would reject every request.
 fn check_tokens(data: &Path) -> Result<(), String> {
     let path = tokens::file_in(data);
     let what = match tokens::load(&path) {
@@ -275,7 +276,7 @@ fn check_tokens(data: &Path) -> Result<(), String> {
     ))
 }
 
-/// Where the tokens of users are.
+/// Storage of the users' tokens.
 enum Users {
     InFile(PathBuf),
     InEtcd { shared: Shared, mirror: Arc<Mirror> },
@@ -289,8 +290,8 @@ impl Users {
         }
     }
 
-    /// Makes the token of a kubeconfig. Its name ends differently where the name is taken: by another replica, or in a
-    /// backup, which has no kubeconfigs.
+    /// Creates the token of a kubeconfig. The name gets a suffix if another replica, or a restored backup, already
+    /// uses it.
     async fn create(&self, name: &str, role: Role) -> Result<String, String> {
         let mut free = name.to_owned();
         loop {
@@ -301,7 +302,7 @@ impl Users {
         }
     }
 
-    /// Makes a token; none if there is one of that name.
+    /// Creates a token; `None` if the name is taken.
     async fn create_named(&self, name: &str, role: Role) -> Result<Option<String>, String> {
         match self {
             Users::InFile(path) => {
@@ -317,7 +318,7 @@ impl Users {
             Users::InEtcd { shared, mirror } => {
                 let created = tokens::create_shared(shared, name, role, None).await?;
                 if created.is_some() {
-                    // The first request may come before the watch of etcd brings the token.
+                    // The first request may arrive before the etcd watch delivers the token.
                     let loaded = shared.load_tokens(mirror).await;
                     loaded.map_err(|error| error.to_string())?;
                 }
@@ -327,7 +328,7 @@ impl Users {
     }
 }
 
-/// The token of a kubeconfig, if there is one.
+/// Returns the token of a kubeconfig, if there is one.
 fn token_in(path: &Path) -> Option<String> {
     let known = std::fs::read_to_string(path).ok()?;
     let token = known
@@ -343,7 +344,7 @@ fn write_changed(path: &Path, text: &str) -> std::io::Result<()> {
     files::write_private(path, text.as_bytes())
 }
 
-/// Host and port of the server in a kubeconfig: the first name that the operator gave it, or else its address.
+/// Returns host and port of the server for a kubeconfig: the first name from the settings, or else its address.
 fn host(address: SocketAddr, names: &[String]) -> String {
     let port = address.port();
     match names.first() {
@@ -354,7 +355,7 @@ fn host(address: SocketAddr, names: &[String]) -> String {
     }
 }
 
-/// The kubeconfig of a user.
+/// Kubeconfig of a user.
 struct Kubeconfig<'a> {
     context: &'a str,
     user: &'a str,
@@ -368,7 +369,7 @@ impl Kubeconfig<'_> {
             user,
             token,
         } = self;
-        // Names of users are merged as well.
+        // Merged kubeconfigs need distinct user names as well.
         let user = match *context {
             CONTEXT => (*user).to_owned(),
             context => format!("{context}-{user}"),

@@ -1,4 +1,4 @@
-//! Errors as Kubernetes answers them: a `Status` with a code, a reason and details.
+//! Errors of the API as Kubernetes `Status` objects with code, reason and details.
 
 use std::fmt::Display;
 
@@ -8,19 +8,19 @@ use serde_json::{Map, Value, json};
 use crate::resources::Resource;
 use crate::store::StoreError;
 
-/// One thing that is wrong with an object.
+/// Cause of an error in one field of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// Such as `FieldValueInvalid`.
+    /// Reason in CamelCase, such as `FieldValueInvalid`.
     pub reason: &'static str,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// The path of the field.
+    /// Path of the field.
     pub field: String,
 }
 
 impl Cause {
-    /// A cause whose reason is read from its message, which begins as those of Kubernetes do.
+    /// Returns a cause whose reason is derived from the start of its message, which follows Kubernetes.
     pub fn of_field(field: &str, message: impl Into<String>) -> Cause {
         let message = message.into();
         let reasons = [
@@ -39,7 +39,7 @@ impl Cause {
         }
     }
 
-    /// As one line.
+    /// Formats the cause as one line.
     pub fn text(&self) -> String {
         if self.field.is_empty() {
             self.message.clone()
@@ -49,25 +49,25 @@ impl Cause {
     }
 }
 
-/// A request that failed.
+/// Failed request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The status code.
+    /// HTTP status code.
     pub code: StatusCode,
-    /// The reason, in one word.
+    /// Reason in CamelCase.
     pub reason: &'static str,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What it is about.
+    /// Details of the `Status`, such as the resource and the causes.
     pub details: Box<Map<String, Value>>,
-    /// After how many seconds it may be tried again.
+    /// `Retry-After`, in seconds.
     pub retry_after: Option<u32>,
-    /// The token with which an expired list may go on.
+    /// Token that continues an expired list at the latest revision.
     pub continue_token: Option<Box<str>>,
 }
 
 impl Failure {
-    /// A failure without details.
+    /// Returns a failure without details.
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Failure {
         Failure {
             code,
@@ -79,60 +79,60 @@ impl Failure {
         }
     }
 
-    /// 400: the request cannot be understood.
+    /// Returns 400: the request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Failure {
         Failure::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// 404 of an object.
+    /// Returns 404 for an object.
     pub fn not_found(resource: &Resource, name: &str) -> Failure {
         let message = format!("{} \"{name}\" not found", resource.qualified());
         Failure::new(StatusCode::NOT_FOUND, "NotFound", message).about(resource, name)
     }
 
-    /// 404 of a path.
+    /// Returns 404 for a path.
     pub fn unknown_path() -> Failure {
         let message = "the server could not find the requested resource";
         Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
-    /// 405 of a path that has no such verb.
+    /// Returns 405 for a path that does not support the method.
     pub fn method_not_allowed() -> Failure {
         let message = "the server does not allow this method on the requested resource";
         Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
-    /// 409: the object exists.
+    /// Returns 409: the object already exists.
     pub fn already_exists(resource: &Resource, name: &str) -> Failure {
         let message = format!("{} \"{name}\" already exists", resource.qualified());
         Failure::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
     }
 
-    /// 409: the object is another than the request expects.
+    /// Returns 409: a precondition of the request does not match the object.
     pub fn conflict(resource: &Resource, name: &str, why: impl Display) -> Failure {
         let qualified = resource.qualified();
         let message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {why}");
         Failure::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
     }
 
-    /// 409: the object was modified since it was read.
+    /// Returns 409: the object has been modified since it was read.
     pub fn modified(resource: &Resource, name: &str) -> Failure {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Failure::conflict(resource, name, why)
     }
 
-    /// 422 of an object.
+    /// Returns 422 for an object.
     pub fn invalid(resource: &Resource, name: &str, causes: Vec<Cause>) -> Failure {
         Failure::invalid_named(&resource.qualified_kind(), name, causes).about_kind(resource, name)
     }
 
-    /// 422 of an object that a patch cannot be read as: a 400 would not let `kubectl edit` open again.
+    /// Returns 422 for a patch that cannot be parsed. After a 400, `kubectl edit` would not reopen the editor.
     pub fn invalid_patch(self, resource: &Resource, name: &str) -> Failure {
         let message = format!("Invalid value: {}", self.message);
         Failure::invalid(resource, name, vec![Cause::of_field("patch", message)])
     }
 
-    /// 422 of options, such as `ListOptions.meta.k8s.io`.
+    /// Returns 422 for options, such as `ListOptions.meta.k8s.io`.
     pub fn invalid_options(options: &str, cause: Cause) -> Failure {
         Failure::invalid_named(&format!("{options}.meta.k8s.io"), "", vec![cause])
     }
@@ -149,18 +149,18 @@ impl Failure {
         failure
     }
 
-    /// 410: what was asked for is older than the history.
+    /// Returns 410: the requested revision is older than the history.
     pub fn expired(message: impl Into<String>) -> Failure {
         Failure::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// 500.
+    /// Returns 500.
     pub fn internal(why: impl Display) -> Failure {
         let message = format!("Internal error occurred: {why}");
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
-    /// 403.
+    /// Returns 403.
     pub fn forbidden(resource: &Resource, name: &str, why: impl Display) -> Failure {
         let named = if name.is_empty() {
             resource.qualified()
@@ -171,7 +171,7 @@ impl Failure {
         Failure::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
     }
 
-    /// The same, to be tried again after so many seconds.
+    /// Sets `Retry-After`.
     fn again_after(self, seconds: u32) -> Failure {
         Failure {
             retry_after: Some(seconds),
@@ -179,7 +179,7 @@ impl Failure {
         }
     }
 
-    /// The same with details that name an object by its plural.
+    /// Adds details that name an object by its plural.
     pub fn about(mut self, resource: &Resource, name: &str) -> Failure {
         self.name_it(resource, name, resource.api.plural);
         self
@@ -209,7 +209,7 @@ impl Failure {
         self.details.insert("causes".to_owned(), causes.collect());
     }
 
-    /// As a `Status`.
+    /// Returns the failure as a `Status` object.
     pub fn to_json(&self) -> Value {
         let mut metadata = Map::new();
         if let Some(token) = &self.continue_token {
@@ -245,7 +245,7 @@ impl From<StoreError> for Failure {
                 let code = StatusCode::INSUFFICIENT_STORAGE;
                 Failure::new(code, "InsufficientStorage", why).again_after(1)
             }
-            // Another attempt may reach another member, or a disk that works again.
+            // A retry may reach another etcd member, or a disk that has recovered.
             StoreError::Failed(why) => {
                 let code = StatusCode::SERVICE_UNAVAILABLE;
                 Failure::new(code, "ServiceUnavailable", why).again_after(1)

@@ -1,4 +1,5 @@
-//! `strait control --status-for`: conditions of the objects of a real API server, by one of several instances.
+//! `strait control --status-for`: conditions of the objects of a Kubernetes API server, written by the leader of
+//! several instances.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,32 +13,32 @@ use crate::conditions::{self, Writer, follow_remote};
 use crate::lease::{Candidate, Times};
 use crate::remote::Remote;
 
-/// How many batches of changes wait for their findings.
+/// Maximum number of queued batches of changes before findings are computed.
 const FEED_MAX: usize = 16;
 
-/// Where conditions are written, and who does it.
+/// Destination of the conditions, and election of the writing instance.
 #[derive(Clone, Debug)]
 pub struct StatusFor {
-    /// The API server.
+    /// API server.
     pub server: ApiServer,
-    /// The kubeconfig; none for `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    /// Path of the kubeconfig; `None` for `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
     pub kubeconfig: Option<PathBuf>,
-    /// The namespace of the Lease that elects the one that writes.
+    /// Namespace of the Lease that elects the writing instance.
     pub lease_namespace: String,
-    /// The name of this instance.
+    /// Name of this instance.
     pub identity: String,
-    /// How long the election takes.
+    /// Timing of the election.
     pub times: Times,
 }
 
-/// The name of the Lease.
+/// Name of the Lease.
 const LEASE: &str = "strait-status";
 
 impl StatusFor {
-    /// Writes conditions until `stop` comes, and then gives the Lease up.
+    /// Writes conditions until `stop` fires, and then releases the Lease.
     ///
     /// # Errors
-    /// If the kubeconfig cannot be read, or no thread started.
+    /// If the kubeconfig cannot be read, or a thread cannot be started.
     pub async fn run(self, stop: oneshot::Receiver<()>) -> Result<(), String> {
         let remote = Remote::new(self.server.clone(), self.kubeconfig.clone());
         let client = remote.client().await?;
@@ -59,7 +60,7 @@ impl StatusFor {
             () = conditions::run(engine, feed, None, writer, is_leader) => {}
             _ = stop => {}
         }
-        // The receiver is gone, so that the election ends.
+        // The receiver was dropped, which ends the election.
         let _ = tokio::task::spawn_blocking(move || drop(followed)).await;
         let _ = election.await;
         Ok(())

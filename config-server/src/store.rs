@@ -1,8 +1,8 @@
-//! Where objects are kept: a map of keys to values in which every write has a revision.
+//! Storage of objects: a map from keys to values with a revision for every write.
 //!
-//! The embedded store ([`embedded`]) is a file of this process; that in [`etcd`] is shared by replicas. Both keep the same
-//! promises: a write is durable before it is acknowledged, revisions only rise, and [`History`] has every change after its
-//! floor, in order.
+//! The embedded store ([`embedded`]) is a file of this process; the store in [`etcd`] is shared by replicas. Both
+//! guarantee that a write is durable before it is acknowledged, that revisions only increase, and that [`History`] has
+//! every change after its floor, in order.
 
 pub mod embedded;
 pub mod etcd;
@@ -18,68 +18,69 @@ use bytes::Bytes;
 pub use event::{Entry, Event, Revision, StoreError};
 pub use history::History;
 
-/// What a write needs the key to be.
+/// Precondition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Absent.
+    /// Key that does not exist.
     Absent,
-    /// As that write left it.
+    /// Key that was last written at this revision.
     At(Revision),
 }
 
-/// What became of a write.
+/// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// It is durable.
+    /// Durable write, with its revision.
     Done(Revision),
-    /// The key was not as expected; nothing was written.
+    /// Precondition that did not match; nothing was written.
     Mismatch,
 }
 
-/// Which keys a scan returns.
+/// Range of keys that a scan returns.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
-    /// What the keys begin with.
+    /// Prefix of the keys.
     pub prefix: String,
-    /// Only keys after this one.
+    /// Exclusive lower bound of the keys.
     pub after: Option<String>,
-    /// At most so many.
+    /// Maximum number of entries.
     pub limit: Option<usize>,
-    /// As of that write; none for the latest.
+    /// Revision of the scan; `None` for the latest.
     pub at: Option<Revision>,
 }
 
-/// What a scan returned, in the order of keys.
+/// Result of a scan, sorted by key.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// The write as of which it is.
+    /// Revision of the scan.
     pub revision: Revision,
-    /// The entries.
+    /// Entries of the page.
     pub entries: Vec<Entry>,
-    /// How many more there are after them.
+    /// Number of entries after the page.
     pub remaining: usize,
 }
 
-/// What a store answers.
+/// Future of a store operation.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// A durable map with revisions.
+/// Durable map with revisions.
 pub trait Store: Send + Sync + 'static {
-    /// The latest value of a key, if there is one, with the latest revision of the store.
+    /// Returns the latest entry of a key, if there is one, and the latest revision of the store.
     fn get<'a>(&'a self, key: &'a str) -> Reply<'a, (Option<Entry>, Revision)>;
 
-    /// Entries by prefix.
+    /// Returns entries by prefix.
     fn scan(&self, scan: Scan) -> Reply<'_, Page>;
 
-    /// Puts a value, or deletes the key if there is none, if the key is as expected. Returns once that is durable.
+    /// Writes a value, or deletes the key if `value` is `None`, if the precondition matches. Returns once the write is
+    /// durable.
     fn write(&self, key: String, expected: Expected, value: Option<Bytes>) -> Reply<'_, Written>;
 
-    /// The changes of late. Those of other replicas arrive a little after they were made.
+    /// Returns the history of recent changes. Changes of other replicas arrive with a short delay.
     fn history(&self) -> &History;
 
-    /// The latest revision of the store, with the writes of all replicas.
+    /// Returns the latest revision of the store, including the writes of all replicas.
     fn latest(&self) -> Reply<'_, Revision>;
 
-    /// Whether this replica does what only one of them may do. At most one leads.
+    /// Whether this replica is the leader. At most one replica is.
     fn is_leader(&self) -> bool;
 }

@@ -1,7 +1,7 @@
-//! Objects into and out of a store, beside its server: files of resources, and backups.
+//! Offline access to a store: import and export of resource files, backup and restore.
 //!
-//! A store in a data directory belongs to one process, so its server has to be stopped. What is in etcd may be served
-//! meanwhile.
+//! A store in a data directory belongs to one process, so that its server must be stopped. A store in etcd may be
+//! served meanwhile.
 
 pub mod backup;
 pub mod export;

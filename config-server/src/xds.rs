@@ -1,8 +1,8 @@
-//! Serves the resources over xDS: aggregated discovery, incremental or with the state of the world.
+//! xDS server: aggregated discovery, incremental or state of the world.
 //!
-//! A stream is a task (`session`) with the types that its client subscribed to (`subscription`), and with what is known of its
-//! proxy (`reported`); `form` has the two forms of the protocol, `shared` the parts of the server that
-//! all streams use, and `encoded` the resources that they send.
+//! A stream is a task (`session`) with the subscribed types of its client (`subscription`) and the state of its proxy
+//! (`reported`). `form` contains the two protocol variants, `shared` the parts of the server that all streams use, and
+//! `encoded` the encoded resources.
 
 mod encoded;
 mod form;
@@ -34,24 +34,24 @@ use crate::metrics::Metrics;
 use crate::proxies::Proxies;
 use crate::status::Failure;
 
-/// The largest request that is read: it may name every resource of a type.
+/// Maximum size of a request, in bytes: it may name every resource of a type.
 const REQUEST_BYTES_MAX: usize = 32 << 20;
 
-/// How many responses wait for a slow client. Nothing more is prepared for it meanwhile; changes are joined.
+/// Maximum number of queued responses of a slow client. Further changes are combined meanwhile.
 const RESPONSES_MAX: usize = 4;
 
-/// Whether a request is one of gRPC.
+/// Whether a request is a gRPC request.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
     let value = headers.get(http::header::CONTENT_TYPE);
     value.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// The streams of a server.
+/// xDS service of a server.
 #[derive(Clone, Debug)]
 pub struct Streams(Shared);
 
 impl Streams {
-    /// Streams of the resources of `api`, whose clients are among `proxies`.
+    /// Returns the xDS service for the resources of `api`, whose clients are recorded in `proxies`.
     pub fn new(api: &Api, proxies: &Arc<Proxies>, metrics: &Arc<Metrics>) -> Streams {
         Streams(Shared {
             api: api.clone(),
@@ -61,7 +61,7 @@ impl Streams {
         })
     }
 
-    /// Serves a stream to a user.
+    /// Serves a stream of a user.
     pub async fn serve(&self, by: (User, Guard), request: Request<Incoming>) -> Response<Body> {
         match request.uri().path() {
             Incremental::PATH => self.serve_as::<Incremental>(by, request).await,
@@ -86,7 +86,7 @@ impl Streams {
     }
 }
 
-/// The answer to a stream that is refused.
+/// Returns the gRPC response for a rejected stream.
 pub fn refused(failure: &Failure) -> Response<Body> {
     let message = failure.message.clone();
     refuse(match failure.code.as_u16() {
@@ -101,10 +101,10 @@ fn refuse(status: Status) -> Response<Body> {
     body_of(status.into_http())
 }
 
-/// The same response with a body that cannot fail: an error of a stream is in its trailers.
+/// Converts the body of a gRPC response to one that cannot fail: errors of a stream are in its trailers.
 fn body_of(response: Response<tonic::body::Body>) -> Response<Body> {
     response.map(|body| {
-        // A refusal is one frame of headers, which ends the stream.
+        // A rejection is one frame of headers, which ends the stream.
         if body.is_end_stream() {
             return respond::full("");
         }
@@ -116,10 +116,10 @@ fn body_of(response: Response<tonic::body::Body>) -> Response<Body> {
     })
 }
 
-/// A stream that is about to begin.
+/// Stream before its first request.
 struct Opened<F> {
     shared: Shared,
-    /// The user; taken by the one call.
+    /// User and credentials; taken by the only call.
     by: Option<(User, Guard)>,
     form: std::marker::PhantomData<F>,
 }

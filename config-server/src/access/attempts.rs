@@ -1,24 +1,24 @@
-//! Slows down those who guess: failed authentications by address.
+//! Rate limit of failed authentications by client address, against guessing of tokens.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// So many failures at once, and then one a second.
+/// Limits of failures per address: burst, and sustained rate per second.
 const BURST: f64 = 10.0;
 const PER_SECOND: f64 = 1.0;
-/// The most addresses that are remembered.
+/// Maximum number of remembered addresses.
 const ADDRESSES_MAX: usize = 10_000;
 
-/// The failures of late.
+/// Recent failures by address.
 #[derive(Debug, Default)]
 pub struct Attempts {
     left: Mutex<HashMap<IpAddr, (f64, Instant)>>,
 }
 
 impl Attempts {
-    /// Counts a failure. Returns whether the address has failed too often to get an answer.
+    /// Counts a failure. Returns whether the address has exceeded the limit.
     pub fn fail(&self, address: IpAddr, now: Instant) -> bool {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let refilled = |(tokens, at): (f64, Instant)| {

@@ -1,13 +1,13 @@
-//! Whether a client may still be served: a stream ends soon after its token was revoked.
+//! Credential check of an open stream: the stream ends within 5 s after its token was revoked.
 
 use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// How often the credentials of a stream are checked.
+/// Interval between checks of the credentials of a stream.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
-/// Checks the credentials that a stream was opened with.
+/// Periodic check of the credentials that opened a stream.
 pub struct Guard {
     is_good: Box<dyn Fn() -> bool + Send + Sync>,
     checks: Option<Interval>,
@@ -20,7 +20,7 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// Credentials that are good as long as `is_good` says so.
+    /// Returns a guard of credentials that are valid as long as `is_good` returns true.
     pub fn new(is_good: impl Fn() -> bool + Send + Sync + 'static) -> Guard {
         Guard {
             is_good: Box::new(is_good),
@@ -28,7 +28,7 @@ impl Guard {
         }
     }
 
-    /// Waits until the credentials are no longer good, which is found within 5 s. It can be dropped and called again.
+    /// Waits until the credentials are no longer valid, which is detected within 5 s. Cancellation safe.
     pub async fn revoked(&mut self) {
         let checks = self.checks.get_or_insert_with(|| {
             let mut checks = interval(CHECK_EVERY);

@@ -1,4 +1,4 @@
-//! Certificates: a CA and a server certificate of our own, or those of the operator.
+//! Certificates: the server's own CA with a certificate that it issues, or the operator's certificate.
 
 use std::fs;
 use std::net::IpAddr;
@@ -22,46 +22,46 @@ use super::{Role, User};
 use crate::files;
 use crate::object;
 
-/// What to do about a CA that is lost.
+/// Fix in the error message for an incomplete CA.
 const WAY_OUT: &str = "restore ca.crt and ca.key from a backup (`strait control restore`), or remove both for a new CA, whose \
                        certificate all clients then need";
 
-/// Certificate and key of the operator.
+/// Certificate and key files of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// The certificate with its chain.
+    /// PEM certificate with its chain.
     pub certificate: PathBuf,
-    /// Its key.
+    /// Path of the private key of the certificate.
     pub key: PathBuf,
 }
 
-/// The material of a server.
+/// TLS configuration and CA certificate of a server.
 #[derive(Debug)]
 pub struct Material {
-    /// The configuration of TLS.
+    /// TLS configuration of the listener.
     pub tls: Arc<ServerConfig>,
-    /// The certificate that clients trust, as PEM.
+    /// CA certificate that clients trust, as PEM.
     pub ca: String,
 }
 
-/// A CA, as PEM.
+/// Certificate authority, as PEM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
-    /// Its certificate.
+    /// CA certificate.
     pub certificate: String,
-    /// Its key.
+    /// Private key of the CA.
     pub key: String,
 }
 
 impl Authority {
-    /// The CA of a data directory; makes one if there is none.
+    /// Returns the CA of a data directory, and creates one if there is none.
     ///
     /// # Errors
-    /// If a file cannot be read or written.
+    /// If a file cannot be read or written, or if only one of certificate and key exists although clients know the CA.
     pub fn in_dir(data: &Path) -> Outcome<Authority> {
         let (ca_path, ca_key_path) = (data.join("ca.crt"), data.join("ca.key"));
         let has = [ca_path.exists(), ca_key_path.exists()];
-        // Before there are kubeconfigs, no client knows the CA.
+        // Without kubeconfigs no client trusts the CA yet, and it can be replaced.
         if has[0] != has[1] && data.join("admin.kubeconfig").exists() {
             let missing = if has[0] { &ca_key_path } else { &ca_path };
             return Err(format!("{} is missing: {WAY_OUT}", missing.display()));
@@ -81,7 +81,7 @@ impl Authority {
         })
     }
 
-    /// Makes it the CA of a data directory.
+    /// Writes certificate and key to a data directory.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -98,10 +98,10 @@ fn context<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> String {
     move |error| format!("{}: {error}", path.display())
 }
 
-/// Makes or reads the material in a data directory.
+/// Creates or reads the certificates in a data directory. The operator's certificate `own` replaces the issued one.
 ///
 /// # Errors
-/// If a file is not what it should be or cannot be written.
+/// If a file is malformed or cannot be written.
 pub fn prepare(data: &Path, own: Option<&Files>, names: &[String]) -> Outcome<Material> {
     let Authority {
         certificate: ca,
@@ -148,7 +148,7 @@ fn named(name: &str) -> DistinguishedName {
     names
 }
 
-/// Issues the server's certificate anew: it costs nothing, and names may have changed.
+/// Issues a new server certificate. This happens at every start, since the names may have changed.
 fn issue(ca: &str, ca_key: &str, files: &Files, names: &[String]) -> Outcome<()> {
     let ca_key = KeyPair::from_pem(ca_key).map_err(|e| damaged("ca.key", e))?;
     let issuer = Issuer::from_ca_cert_pem(ca, ca_key).map_err(|e| damaged("ca.crt", e))?;
@@ -191,7 +191,7 @@ fn server_config(ca: &str, files: &Files) -> Outcome<ServerConfig> {
     Ok(config)
 }
 
-/// The user of a client certificate that was verified: its common name, with the role that its organization names as
+/// Returns the user of a verified client certificate: the common name, with the role from the organization
 /// `strait:ROLE`.
 pub fn user_of(certificate: &CertificateDer<'_>) -> Option<User> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
@@ -204,10 +204,10 @@ pub fn user_of(certificate: &CertificateDer<'_>) -> Option<User> {
     roles.next().map(|role| User { name, role })
 }
 
-/// Reads a name for a server certificate.
+/// Parses a name for a server certificate.
 ///
 /// # Errors
-/// If it is no host name and no IP address.
+/// If the text is neither a host name nor an IP address.
 pub fn parse_name(text: &str) -> Outcome<String> {
     let host = text.strip_prefix("*.").unwrap_or(text);
     let is_host = !host.is_empty() && object::is_name(&host.to_ascii_lowercase());
@@ -220,7 +220,7 @@ pub fn parse_name(text: &str) -> Outcome<String> {
     )
 }
 
-/// The names that a server certificate needs for an address that is listened on.
+/// Returns the names of a server certificate for a listen address.
 pub fn names_for(listen: IpAddr, more: &[String]) -> Vec<String> {
     let mut names = vec![
         "localhost".to_owned(),

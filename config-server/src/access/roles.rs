@@ -1,4 +1,4 @@
-//! Roles: how they are written, and what they allow.
+//! Roles: text form and permissions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,37 +7,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::resources;
 
-/// Attributes of a request for objects, in the words of Kubernetes.
+/// Attributes of an object request that authorization decides by, named as in Kubernetes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes<'a> {
-    /// Such as `get` or `deletecollection`.
+    /// Kubernetes verb, such as `get` or `deletecollection`.
     pub verb: &'a str,
-    /// The API group; empty for the core group.
+    /// API group; empty for the core group.
     pub group: &'a str,
-    /// The plural.
+    /// Plural of the resource.
     pub resource: &'a str,
-    /// `status`, or empty.
+    /// Subresource: `status`, or empty.
     pub subresource: &'a str,
-    /// The namespace; none for all of them, and for objects outside of namespaces.
+    /// Namespace; `None` for all namespaces and for cluster-scoped objects.
     pub namespace: Option<&'a str>,
 }
 
-/// What a user may do.
+/// Permissions of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Role {
-    /// Everything.
+    /// Every request.
     Admin,
-    /// Read everything but Secrets, and of Secrets those in these namespaces; report what is in effect.
+    /// Reads of everything but Secrets, reads of Secrets in these namespaces, and writes of proxy reports.
     Proxy(Vec<String>),
-    /// Read everything but Secrets.
+    /// Reads of everything but Secrets.
     Reader,
-    /// Read everything but Secrets, and write it in these namespaces.
+    /// Reads of everything but Secrets, and writes in these namespaces.
     Writer(Vec<String>),
 }
 
 impl Role {
-    /// Whether a request for objects is allowed. Every request is decided here, and so is every review of access.
+    /// Whether the role allows an object request. Every request and every access review is decided here.
     pub fn allows(&self, request: &Attributes<'_>) -> bool {
         if *self == Role::Admin {
             return true;
@@ -60,7 +60,7 @@ impl Role {
             Role::Admin => true,
             Role::Proxy(namespaces) if resource.is_secret() => is_read && is_in(namespaces),
             Role::Reader | Role::Writer(_) if resource.is_secret() => false,
-            // Only proxies know what is in effect.
+            // Only proxies report what they have in effect.
             Role::Proxy(_) if resource.is_report() => is_read || is_write,
             Role::Writer(_) if resource.is_report() => is_read,
             Role::Proxy(_) | Role::Reader => is_read,
@@ -68,7 +68,7 @@ impl Role {
         }
     }
 
-    /// Whether a request for a path that is about no object is allowed, such as `/version`.
+    /// Whether the role allows a request for a path without objects, such as `/version`.
     pub fn allows_path(&self, verb: &str, path: &str) -> bool {
         match self {
             Role::Admin => true,

@@ -1,4 +1,4 @@
-//! Bearer tokens: the hash of each is in a file, which a running server reads again when it changes, or in etcd.
+//! Bearer tokens: hashes are stored in a file or in etcd. A running server reloads them after a change.
 
 use std::fs;
 use std::io;
@@ -18,30 +18,30 @@ use crate::files;
 use crate::object;
 use crate::store::etcd::{Mirror, Shared};
 
-/// What is known of a token.
+/// Stored record of a bearer token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// The name of its user.
+    /// Name of the token's user.
     pub name: String,
-    /// What it allows.
+    /// Role of the token's user.
     pub role: Role,
-    /// When it was made.
+    /// Time of creation, RFC 3339.
     pub created: String,
-    /// Until when it is good, in seconds since 1970; none for always.
+    /// Expiry in seconds since 1970; `None` if the token never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
     /// SHA-256 of the token, in hexadecimal.
     hash: String,
 }
 
-/// The tokens of a server.
+/// Tokens of a server, reloaded when their source changes.
 #[derive(Debug)]
 pub struct Tokens {
     source: Source,
     read: Mutex<(Option<Stamp>, Vec<Token>)>,
 }
 
-/// Where the tokens are.
+/// Storage of the tokens: a file, or etcd.
 #[derive(Debug)]
 enum Source {
     File(PathBuf),
@@ -64,16 +64,16 @@ impl std::fmt::Display for Token {
     }
 }
 
-/// The longest name of a token.
+/// Maximum length of a token name, in bytes.
 pub const NAME_BYTES_MAX: usize = 253;
 
-/// The longest time for which a token is good, unless it is good for always: ten years.
+/// Maximum lifetime of a token with an expiry: ten years.
 pub const LIFETIME_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Reads the name of a token.
+/// Parses a token name.
 ///
 /// # Errors
-/// What is wrong with it, and which names there are.
+/// If the name is invalid. The message lists the valid forms.
 pub fn parse_name(text: &str) -> Result<String, String> {
     if object::is_name(text) {
         return Ok(text.to_owned());
@@ -90,10 +90,10 @@ pub fn parse_name(text: &str) -> Result<String, String> {
     ))
 }
 
-/// Checks how long a token is to be good.
+/// Checks the lifetime of a new token.
 ///
 /// # Errors
-/// What is wrong with it, and what is allowed.
+/// If the lifetime is too short or too long. The message names the limit.
 pub fn check_lifetime(lifetime: Duration) -> Result<Duration, String> {
     match lifetime {
         short if short < Duration::from_secs(1) => {
@@ -107,32 +107,32 @@ pub fn check_lifetime(lifetime: Duration) -> Result<Duration, String> {
     }
 }
 
-/// The time, in seconds since 1970, so long after now.
+/// Returns the expiry of a token with this lifetime, in seconds since 1970.
 pub fn expiry(after: Duration) -> u64 {
     clock::seconds_now().saturating_add(after.as_secs())
 }
 
-/// By what changed tokens are told from those before.
+/// Version stamp of the token source, which differs after every change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stamp {
-    /// Of a file: inode, time of the last change, size.
+    /// File: inode, modification time (seconds, nanoseconds), size.
     File(u64, i64, i64, u64),
-    /// Of values in etcd.
+    /// etcd: change counter of the mirror.
     Shared(u64),
 }
 
-/// The file of the tokens in a data directory.
+/// Returns the path of the token file in a data directory.
 pub fn file_in(data: &Path) -> PathBuf {
     data.join("tokens.json")
 }
 
 impl Tokens {
-    /// The tokens of that file, which need not exist.
+    /// Returns the tokens of a file, which may be absent.
     pub fn at(path: PathBuf) -> Tokens {
         Tokens::of(Source::File(path))
     }
 
-    /// The tokens that replicas share.
+    /// Returns the tokens that replicas share in etcd.
     pub fn shared(mirror: Arc<Mirror>) -> Tokens {
         Tokens::of(Source::Shared(mirror))
     }
@@ -144,12 +144,12 @@ impl Tokens {
         }
     }
 
-    /// All of them.
+    /// Returns all tokens.
     pub fn all(&self) -> Vec<Token> {
         self.source.load(None).1
     }
 
-    /// The user of a token.
+    /// Returns the user of a token; `None` if the token is unknown or expired.
     pub fn user(&self, token: &str) -> Option<User> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = self.source.stamp();
@@ -182,7 +182,7 @@ impl Source {
         match self {
             Source::File(path) => {
                 let tokens = load(path).unwrap_or_else(|error| {
-                    // Tokens that may have been revoked do not count.
+                    // Accept no tokens: any of them may have been revoked.
                     tracing::error!(file = %path.display(), %error, "the tokens cannot be read");
                     Vec::new()
                 });
@@ -207,10 +207,10 @@ fn read_values(values: &[Bytes]) -> Vec<Token> {
     values.iter().filter_map(read).collect()
 }
 
-/// The tokens in a file; none if there is no file.
+/// Reads the tokens of a file; empty if there is no file.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read.
 pub fn load(path: &Path) -> io::Result<Vec<Token>> {
     match fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
@@ -219,10 +219,10 @@ pub fn load(path: &Path) -> io::Result<Vec<Token>> {
     }
 }
 
-/// Makes a token. The text is returned and kept nowhere.
+/// Creates a token and returns its text, which is not stored.
 ///
 /// # Errors
-/// If there is one of that name, or if the file cannot be written.
+/// If the name is taken, or if the file cannot be written.
 pub fn create(path: &Path, name: &str, role: Role, expires: Option<u64>) -> io::Result<String> {
     let mut tokens = load(path)?;
     if tokens.iter().any(|token| token.name == name) {
@@ -249,7 +249,7 @@ fn issue(name: &str, role: Role, expires: Option<u64>) -> (Token, String) {
     (token, text)
 }
 
-/// Makes a token that all replicas honor. None if there is one of that name.
+/// Creates a token that all replicas accept. Returns `None` if the name is taken.
 ///
 /// # Errors
 /// If etcd cannot be written.
@@ -265,7 +265,7 @@ pub async fn create_shared(
     Ok(is_new.map_err(|error| error.to_string())?.then_some(text))
 }
 
-/// The tokens that replicas share.
+/// Reads the tokens that replicas share.
 ///
 /// # Errors
 /// If etcd cannot be read.
@@ -274,10 +274,10 @@ pub async fn load_shared(shared: &Shared) -> Result<Vec<Token>, String> {
     Ok(read_values(&values))
 }
 
-/// Revokes a token. A running server refuses it at once.
+/// Revokes a token. A running server rejects it at once.
 ///
 /// # Errors
-/// If there is none of that name, or if the file cannot be written.
+/// If there is no token of that name, or if the file cannot be written.
 pub fn revoke(path: &Path, name: &str) -> io::Result<()> {
     let mut tokens = load(path)?;
     let count = tokens.len();
@@ -290,10 +290,10 @@ pub fn revoke(path: &Path, name: &str) -> io::Result<()> {
     store(path, &tokens)
 }
 
-/// Replaces the tokens in a file.
+/// Replaces the tokens of a file.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub fn store(path: &Path, tokens: &[Token]) -> io::Result<()> {
     let text = serde_json::to_string_pretty(tokens).map_err(io::Error::other)?;
     files::write_private(path, text.as_bytes())

@@ -1,29 +1,29 @@
-//! Users, and what they may ask for.
+//! Authenticated users and their permissions.
 
 use http::StatusCode;
 
 use super::{Attributes, Role};
 use crate::status::Failure;
 
-/// Who sent a request.
+/// Authenticated user of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The name, for messages and the audit log.
+    /// Name, for messages and the audit log.
     pub name: String,
-    /// What is allowed.
+    /// Role, which decides the requests that are allowed.
     pub role: Role,
 }
 
 impl User {
-    /// The name by which the reports of its proxies are tied to the user; none for one that may write every report.
+    /// Returns the name that owns this user's proxy reports; `None` for an admin, who may write every report.
     pub fn subject(&self) -> Option<&str> {
         (self.role != Role::Admin).then_some(&*self.name)
     }
 
-    /// Checks that the user may send a request to a path that is about no object.
+    /// Checks that the user may request a path without objects.
     ///
     /// # Errors
-    /// 403 if not.
+    /// 403 if the role does not allow the request.
     pub fn check_path(&self, verb: &str, path: &str) -> Result<(), Failure> {
         if self.role.allows_path(verb, path) {
             return Ok(());
@@ -33,7 +33,7 @@ impl User {
         Err(Failure::new(StatusCode::FORBIDDEN, "Forbidden", message))
     }
 
-    /// Why a request for objects is not allowed.
+    /// Returns the message of a 403 for an object request.
     pub(crate) fn refusal(&self, request: &Attributes<'_>) -> String {
         let Attributes {
             verb,
@@ -53,7 +53,7 @@ impl User {
         )
     }
 
-    /// The groups of the user, as Kubernetes tells them: the role, and that it is known.
+    /// Returns the groups of the user in access reviews: `strait:ROLE` and `system:authenticated`.
     pub fn groups(&self) -> Vec<String> {
         vec![
             format!("strait:{}", self.role),

@@ -10,7 +10,7 @@ use crate::object;
 use crate::status::{Cause, Failure};
 
 impl Api {
-    /// Applies the body, and makes the object if there is none.
+    /// Applies the body, and creates the object if absent.
     pub(super) async fn apply(&self, call: &Call, name: &str) -> Result<Change, Failure> {
         if call.params.get("fieldManager").is_empty() {
             let message = "Required value: is required for apply patch";
@@ -25,7 +25,7 @@ impl Api {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
         let resource = call.target.resource;
-        // No one manages a field that the kind does not have.
+        // Unknown fields are removed first, so that they have no manager.
         options.prune(&mut applied, resource)?;
         let writer = options.writer(&call.target);
         let merge = |current: &Value| {
@@ -56,7 +56,7 @@ impl Api {
             let made = merge(&Value::Null)?;
             let target = call.target.clone();
             match self.create_one(call, &options, &target, made).await {
-                // Another request made it meanwhile.
+                // Another request created the object meanwhile.
                 Err(failure) if failure.reason == "AlreadyExists" => {}
                 done => return done,
             }

@@ -17,19 +17,19 @@ use crate::resources::Resource;
 use crate::status::{Cause, Failure};
 use crate::store::{Expected, Revision, Written};
 
-/// What the query of a write says.
+/// Query options of a write.
 pub(super) struct Options {
     is_dry_run: bool,
     fields: FieldValidation,
     manager: String,
-    /// Whether the writer of changed fields is still to be noted.
+    /// Whether the write still has to record the manager of changed fields.
     is_noted: bool,
-    /// What the response warns of already.
+    /// Warnings of the response so far.
     warnings: Vec<String>,
 }
 
 impl Options {
-    /// The options of a call, which Kubernetes calls by that name.
+    /// Parses the options of a write; `name` is the Kubernetes name of the options type, for errors.
     pub(super) fn of(call: &Call, name: &str) -> Result<Options, Failure> {
         let params = &call.params;
         let fields = params.field_validation(name)?;
@@ -42,7 +42,7 @@ impl Options {
         })
     }
 
-    /// The same for a write that has noted its fields itself.
+    /// Returns the same options for a write that records the managers of its fields itself.
     pub(super) fn without_note(self) -> Options {
         Options {
             is_noted: false,
@@ -50,14 +50,14 @@ impl Options {
         }
     }
 
-    /// Drops the fields that the kind does not have, and notes that the response warns of them.
+    /// Removes the fields that the kind does not have, and records a warning for each.
     pub(super) fn prune(&mut self, object: &mut Value, resource: &Resource) -> Result<(), Failure> {
         let warnings = validation::prune(resource, object, self.fields)?;
         self.warnings.extend(warnings);
         Ok(())
     }
 
-    /// Who writes.
+    /// Returns the field manager of the write.
     pub(super) fn writer(&self, target: &Target) -> Writer {
         Writer {
             manager: self.manager.clone(),
@@ -99,7 +99,7 @@ impl Api {
         Err(Failure::internal("no generated name is free"))
     }
 
-    /// Makes one object, whose name is known.
+    /// Creates one object, whose name is known.
     pub(super) async fn create_one(
         &self,
         call: &Call,
@@ -151,12 +151,12 @@ impl Api {
         let mut wanted = decode::body(&call.content_type, &call.body)?;
         decode::fits(&mut wanted, &call.target)?;
         let resource = call.target.resource;
-        // Of most of its own kinds, Kubernetes replaces any version then.
+        // Updates of most built-in kinds of Kubernetes do not require a `resourceVersion`.
         let is_any = resource.is_of_kubernetes() && resource.kind != "Lease";
         if object::meta(&wanted, "resourceVersion").is_empty() && !is_any {
             let message = "Invalid value: 0x0: must be specified for an update";
             let cause = Cause::of_field("metadata.resourceVersion", message);
-            // Without the object there is nothing to update, whatever the revision.
+            // A missing object is 404, whatever the `resourceVersion`.
             self.entry(&call.target, name).await?;
             return Err(Failure::invalid(resource, name, vec![cause]));
         }
@@ -223,8 +223,8 @@ impl Api {
         .await
     }
 
-    /// Changes an object by `edit`, which gets the current one. Starts again when another write came first, unless the
-    /// result names the revision that it needs.
+    /// Changes an object by `edit`, which gets the current object. Retries after a conflicting write, unless the
+    /// result names the `resourceVersion` that it requires.
     pub(super) async fn modify(
         &self,
         call: &Call,
@@ -279,7 +279,8 @@ impl Api {
         Err(Failure::modified(resource, name))
     }
 
-    /// Stores a changed object, or deletes it, and then its dependents, if it only waited for its last finalizer.
+    /// Stores a changed object. If it is being deleted and its last finalizer is gone, deletes the object and its
+    /// dependents.
     async fn store_change(
         &self,
         target: &Target,
@@ -302,15 +303,15 @@ impl Api {
             self.release_dependents(&owner, false).await?;
             return Ok(Some(revision));
         }
-        // A namespace that is being deleted goes once it is empty, which the collector sees to.
+        // The collector deletes a terminating namespace once it is empty.
         self.put(key, Expected::At(revision), object).await
     }
 }
 
-/// Warnings about fields that the body has twice.
+/// Returns warnings about duplicate fields in the body.
 ///
 /// # Errors
-/// 400 where they are not allowed.
+/// 400 if field validation is strict.
 fn duplicates_in(call: &Call, fields: FieldValidation) -> Result<Vec<String>, Failure> {
     let is_json = media_type(&call.content_type).ends_with("json");
     if fields == FieldValidation::Ignore || !(is_json || call.content_type.is_empty()) {
@@ -327,7 +328,7 @@ fn duplicates_in(call: &Call, fields: FieldValidation) -> Result<Vec<String>, Fa
     Ok(texts)
 }
 
-/// Checks that the result of an edit is one of the object that is there.
+/// Checks that the result of an edit has the `resourceVersion` and UID of the current object, if it names them.
 fn needs(new: &Value, current: &Value, resource: &Resource, name: &str) -> Result<(), Failure> {
     let wanted = object::meta(new, "resourceVersion");
     if !wanted.is_empty() && wanted != object::meta(current, "resourceVersion") {

@@ -1,7 +1,7 @@
-//! Deletes objects whose owners are all gone, and namespaces that are being deleted, once they are empty.
+//! Garbage collector: deletes objects whose owners are all deleted, and terminating namespaces once they are empty.
 //!
-//! A deletion takes the dependents of its object with it. What remains is found here: dependents that were written after their owner
-//! had gone or name one that never was, and namespaces that finalizers held.
+//! A deletion also deletes the dependents of its object. The collector finds the rest: dependents that were written
+//! after the deletion of their owner or that name an owner that never existed, and namespaces held by finalizers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::status::Failure;
 use crate::store::pages::Pages;
 use crate::store::{Revision, StoreError};
 
-/// The most objects or changes that are read at a time.
+/// Number of objects or changes per read.
 const CHUNK: usize = 500;
-/// The pause before a store that failed is read again.
+/// Delay before a failed store is read again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Collects as long as this server is the leader, until it is dropped.
+/// Collects while this server is the leader, until the future is dropped.
 pub async fn collect(api: Api, mut is_leader: watch::Receiver<bool>) {
     let mut latest = api.store.history().subscribe();
     let mut at = None;
@@ -61,9 +61,9 @@ pub async fn collect(api: Api, mut is_leader: watch::Receiver<bool>) {
 }
 
 impl Api {
-    /// Looks at all objects. Returns the revision from which on changes are to be looked at.
+    /// Collects among all objects. Returns the revision after which changes have to be examined.
     async fn collect_all(&self) -> Result<Revision, Failure> {
-        // Before the scan, since what is newer is taken from the history again.
+        // Read before the scan: changes during the scan are read from the history.
         let start = self.store.history().latest();
         let mut pages = Pages::of(&*self.store, CHUNK);
         while let Some(entries) = pages.next().await? {
@@ -75,7 +75,7 @@ impl Api {
         Ok(start)
     }
 
-    /// Looks at changes. Returns the revision of the last one; none if there are none.
+    /// Collects among the changes after `revision`. Returns the revision of the last one; `None` without changes.
     async fn collect_since(&self, revision: Revision) -> Result<Option<Revision>, Failure> {
         let events = match self.store.history().since(revision, CHUNK) {
             Err(StoreError::Compacted) => return self.collect_all().await.map(Some),
@@ -125,7 +125,8 @@ impl Api {
         self.delete_at(key, revision).await
     }
 
-    /// Whether an owner is gone. Of kinds that are not served, and of other namespaces, that is not known.
+    /// Whether an owner is deleted. False for owners of unserved kinds and in other namespaces, whose state is
+    /// unknown.
     async fn is_gone(&self, owner: &Value, namespace: Option<&str>) -> Result<bool, Failure> {
         let text = |field: &str| owner[field].as_str().unwrap_or_default();
         let Some((resource, _)) = resources::of_kind(text("apiVersion"), text("kind")) else {
@@ -146,7 +147,7 @@ impl Api {
     }
 }
 
-/// The namespace of an object, by its key.
+/// Returns the namespace of the object with that key.
 fn namespace_of(key: &str) -> Option<&str> {
     let resource = resources::of_key(key)?;
     let namespace = key.rsplit('/').nth(1)?;

@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Decoding of request bodies.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use super::typed;
 use crate::object;
 use crate::status::Failure;
 
-/// The media type of a `Content-Type`, without its parameters.
+/// Returns the media type of a `Content-Type`, without its parameters.
 pub fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or("").trim()
 }
 
-/// Reads an object or options from a body.
+/// Decodes an object or options from a body.
 ///
 /// # Errors
-/// 415 if its type is not read, 400 if it is malformed.
+/// 415 if the media type is not supported, 400 if the body is malformed.
 pub fn body(content_type: &str, bytes: &[u8]) -> Result<Value, Failure> {
     match media_type(content_type) {
         "" | "application/json" | "*/*" => serde_json::from_slice(bytes).map_err(|error| {
@@ -44,10 +44,10 @@ pub fn body(content_type: &str, bytes: &[u8]) -> Result<Value, Failure> {
     }
 }
 
-/// Reads one document of YAML, of which JSON is a part.
+/// Parses one document of YAML or JSON.
 ///
 /// # Errors
-/// 400 if it is malformed.
+/// 400 if the document is malformed.
 pub fn yaml(bytes: &[u8]) -> Result<Value, Failure> {
     let malformed = |why: &str| Failure::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(bytes).map_err(|_| malformed("the body is not UTF-8"))?;
@@ -69,7 +69,7 @@ pub fn yaml(bytes: &[u8]) -> Result<Value, Failure> {
     }
 }
 
-/// A tree as JSON.
+/// Converts a tree to JSON.
 pub fn to_json(node: &Node) -> Value {
     match &node.value {
         Tree::Null => Value::Null,
@@ -88,13 +88,13 @@ pub fn to_json(node: &Node) -> Value {
     }
 }
 
-/// Checks that a body is an object that belongs under the path, and gives it the name of the path.
+/// Checks that a body is an object of the resource and namespace in the path, and sets the name from the path.
 ///
 /// # Errors
-/// 400 if it is not.
+/// 400 if the body does not match the path.
 pub fn fits(object: &mut Value, target: &Target) -> Result<(), Failure> {
     if object.is_object() && target.resource.is_of_kubernetes() {
-        // As Kubernetes does for its own kinds: its typed clients leave them out.
+        // Kubernetes fills in both fields for built-in kinds, since its typed clients omit them.
         for (field, value) in [
             ("kind", target.resource.kind.to_owned()),
             ("apiVersion", target.api_version()),
@@ -153,7 +153,7 @@ pub fn fits(object: &mut Value, target: &Target) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `stringData` of a Secret is written only: it becomes `data`.
+/// Moves `stringData` of a Secret, which is write-only, to `data`.
 fn take_string_data(object: &mut Value) {
     let Some(Value::Object(texts)) = object.get_mut("stringData").map(Value::take) else {
         return;
@@ -163,7 +163,7 @@ fn take_string_data(object: &mut Value) {
         object["data"] = Value::Object(Map::new());
     }
     for (name, text) in texts {
-        // Another type than text is an error of validation.
+        // Values that are not strings are left to validation.
         object["data"][name] = match text {
             Value::String(text) => STANDARD.encode(text).into(),
             other => other,

@@ -1,4 +1,4 @@
-//! Delete of one object and of collections.
+//! Deletion of single objects and of collections.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::resources::{self, Resource};
 use crate::status::{Cause, Failure};
 use crate::store::{Expected, Revision, Written};
 
-/// What a request says about a deletion.
+/// Options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     is_dry_run: bool,
@@ -22,7 +22,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads the body if there is one, and the query otherwise.
+    /// Parses the body if there is one, and the query otherwise.
     fn of(call: &Call) -> Result<Options, Failure> {
         let params = &call.params;
         let mut options = Options {
@@ -91,7 +91,7 @@ impl Options {
     }
 }
 
-/// There is no graceful phase: the value only has to be one.
+/// Checks that `gracePeriodSeconds` is a non-negative number. The value has no effect.
 fn check_grace_period(text: &str) -> Result<(), Failure> {
     match text.parse::<i64>() {
         Ok(0..) => Ok(()),
@@ -120,7 +120,7 @@ impl Api {
         self.delete_one(&call.target, name, &options).await
     }
 
-    /// Deletes an object unless it has changed since.
+    /// Deletes an object unless it has changed since that revision.
     pub(super) async fn delete_at(&self, key: &str, revision: Revision) -> Result<(), Failure> {
         let Some((target, name)) = target_of_key(key) else {
             return Ok(());
@@ -157,7 +157,8 @@ impl Api {
             };
             let is_orphan = options.policy == "Orphan";
             if (options.policy == "Foreground" || is_orphan) && !options.is_dry_run {
-                // Before the object: the collector deletes dependents whose owner is gone.
+                // Dependents are released before the object is deleted: the collector deletes dependents without an
+                // owner.
                 let latest = self.store.latest().await?;
                 self.release_dependents(&owner(latest), is_orphan).await?;
             }
@@ -221,7 +222,8 @@ impl Api {
         })
     }
 
-    /// Deletes what only this owner owned; or takes the owner from it. An owner in a namespace owns in that namespace only.
+    /// Deletes the dependents that have no other owner, or removes the owner reference if `is_orphan`. A namespaced
+    /// owner has dependents in its namespace only.
     pub(super) async fn release_dependents(
         &self,
         owner: &Owner<'_>,
@@ -285,15 +287,15 @@ impl Api {
     }
 }
 
-/// An object that is deleted, and the owner of its dependents.
+/// Deleted object, as the owner of dependents.
 pub(super) struct Owner<'a> {
     pub(super) uid: &'a str,
     pub(super) namespace: Option<&'a str>,
-    /// Dependents that were written before this are found.
+    /// Revision of the deletion. Dependents written before it are found.
     pub(super) revision: Revision,
 }
 
-/// The place and the name of the object with that key.
+/// Returns the target and the name of the object with that key.
 pub(super) fn target_of_key(key: &str) -> Option<(Target, &str)> {
     let resource = resources::of_key(key)?;
     let mut parts = key.rsplit('/');

@@ -1,4 +1,4 @@
-//! Which groups, versions and resources there are.
+//! API discovery: groups, versions and resources.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::reviews::{self, Review};
 use crate::resources::{self, Resource};
 use crate::status::Failure;
 
-/// What can be done with objects.
+/// Verbs of a resource.
 pub const VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -17,11 +17,11 @@ pub const VERBS: [&str; 8] = [
     "update",
     "watch",
 ];
-/// The verbs of namespaces and of reports of proxies.
+/// Verbs of Namespaces and of proxy reports.
 const SINGLE_VERBS: [&str; 7] = [
     "create", "delete", "get", "list", "patch", "update", "watch",
 ];
-/// What can be done with the status of objects.
+/// Verbs of the `status` subresource.
 pub const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 fn verbs(resource: &Resource) -> &'static [&'static str] {
@@ -31,7 +31,8 @@ fn verbs(resource: &Resource) -> &'static [&'static str] {
     }
 }
 
-/// `/version`: the Kubernetes whose API is served. A client that is more than one minor version away warns.
+/// Returns `/version`: the Kubernetes version of the API. Clients warn if theirs differs by more than one minor
+/// version.
 pub fn version() -> Value {
     json!({
         "major": "1", "minor": "36", "gitVersion": concat!("v1.36.0+strait-", env!("CARGO_PKG_VERSION")),
@@ -40,12 +41,12 @@ pub fn version() -> Value {
     })
 }
 
-/// `/api`
+/// Returns `/api`.
 pub fn core_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
 }
 
-/// The groups, each once, with their versions; without the core group.
+/// Returns each group with its versions, without the core group.
 fn groups() -> Vec<(&'static str, Vec<&'static str>)> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for resource in resources::all().iter().filter(|r| !r.group.is_empty()) {
@@ -78,13 +79,13 @@ fn group_json(name: &str, versions: &[&str]) -> Value {
     })
 }
 
-/// `/apis`
+/// Returns `/apis`.
 pub fn api_groups() -> Value {
     let groups: Vec<Value> = groups().iter().map(|(n, v)| group_json(n, v)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `/apis/GROUP`
+/// Returns `/apis/GROUP`.
 ///
 /// # Errors
 /// 404 if there is no such group.
@@ -100,7 +101,7 @@ pub fn api_group(name: &str) -> Result<Value, Failure> {
     Ok(group)
 }
 
-/// The resources of a group version.
+/// Returns the resources of a group version.
 pub fn in_version<'a>(
     group: &'a str,
     version: &'a str,
@@ -110,7 +111,7 @@ pub fn in_version<'a>(
         .filter(move |r| r.group == group && r.versions.contains(&version))
 }
 
-/// `/apis/GROUP/VERSION`
+/// Returns `/apis/GROUP/VERSION`.
 ///
 /// # Errors
 /// 404 if there is no such version.
@@ -152,8 +153,8 @@ pub fn api_resources(group: &str, version: &str) -> Result<Value, Failure> {
     }))
 }
 
-/// `/api` or `/apis` with everything in one document, as newer clients ask for it. `stage` is the version of the
-/// document: `v2` or `v2beta1`.
+/// Returns aggregated discovery of `/api` or `/apis` in one document. `stage` is the version of the document: `v2` or
+/// `v2beta1`.
 pub fn aggregated(is_core: bool, stage: &str) -> Value {
     let groups = if is_core {
         vec![("", vec!["v1"])]

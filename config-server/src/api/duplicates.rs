@@ -1,13 +1,13 @@
-//! Fields that a body in JSON has twice: the last one counts, and the client is told.
+//! Detection of duplicate fields in a JSON body. The last one counts, and the client gets a warning.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// The most duplicates of one body that are reported.
+/// Maximum number of reported duplicates per body.
 const FOUND_MAX: usize = 50;
 
-/// The paths of the fields that are there more than once, such as `spec.hosts`.
+/// Returns the paths of duplicate fields, such as `spec.hosts`.
 pub fn duplicates(json: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let seed = Seed {
@@ -15,12 +15,12 @@ pub fn duplicates(json: &[u8]) -> Vec<String> {
         found: &mut found,
     };
     let mut deserializer = serde_json::Deserializer::from_slice(json);
-    // What is malformed is an error where the body is read.
+    // Ignore malformed JSON here: the decoder of the body reports it.
     let _ = seed.deserialize(&mut deserializer);
     found
 }
 
-/// Reads a value at a path, and keeps only which fields are there twice.
+/// Deserializer of a value at a path that records only duplicate fields.
 struct Seed<'a> {
     path: String,
     found: &'a mut Vec<String>,

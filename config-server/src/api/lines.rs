@@ -1,4 +1,5 @@
-//! The lines of watches, encoded once for all watches that send the same: 1,000 watches of one change share its bytes.
+//! Encoded events of watches, shared by all watches with the same encoding: 1,000 watches of one change share its
+//! bytes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,36 +12,36 @@ use crate::object;
 use crate::resources::Resource;
 use crate::store::{Event, Revision};
 
-/// The most changes whose lines are kept, and the most bytes of them. Watches that are further behind encode by themselves.
+/// Limits of the cache: number of changes, and bytes. Watches that are further behind encode events themselves.
 const CHANGES_MAX: usize = 256;
 const BYTES_MAX: usize = 32 << 20;
 
-/// How objects are written.
+/// Representation of an object in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As they are.
+    /// Complete object.
     Object,
-    /// As rows of a table.
+    /// Row of a table.
     Table(Include),
-    /// With their metadata only.
+    /// `PartialObjectMetadata`.
     MetadataOnly,
 }
 
-/// In which of all ways an object is written.
+/// Encoding of an event: resource, version and representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding {
-    /// The resource of the object.
+    /// Resource of the object.
     pub resource: &'static Resource,
-    /// The version at which it is shown.
+    /// API version of the encoded object.
     pub version: &'static str,
-    /// The form.
+    /// Representation of the object.
     pub form: Form,
-    /// Whether a table names its columns.
+    /// Whether a table includes its column definitions.
     pub has_columns: bool,
 }
 
 impl Encoding {
-    /// The line of an event of that type.
+    /// Returns the encoded line of an event of type `kind`.
     pub fn line(&self, kind: &str, mut object: Value) -> Bytes {
         object["apiVersion"] = self.resource.api_version(self.version).into();
         let object = match self.form {
@@ -56,12 +57,12 @@ impl Encoding {
     }
 }
 
-/// An object with its metadata only.
+/// Returns an object as `PartialObjectMetadata`.
 pub fn metadata_only(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
-/// One line of a watch.
+/// Returns one encoded event of a watch.
 pub fn line(kind: &str, object: &Value) -> Bytes {
     let mut line = json!({"type": kind}).to_string();
     line.pop();
@@ -71,7 +72,7 @@ pub fn line(kind: &str, object: &Value) -> Bytes {
     Bytes::from(line)
 }
 
-/// The lines of recent changes.
+/// Cache of encoded events of recent changes.
 #[derive(Debug, Default)]
 pub(super) struct Lines(Mutex<Kept>);
 
@@ -81,7 +82,7 @@ struct Kept {
     bytes: usize,
 }
 
-/// A change with what watches have made of it.
+/// Change with its decoded objects and its encoded lines.
 #[derive(Debug)]
 pub(super) struct Change {
     event: Arc<Event>,
@@ -92,7 +93,7 @@ pub(super) struct Change {
 }
 
 impl Lines {
-    /// A change of an object of that resource.
+    /// Returns the cached change of an event, and adds it if absent.
     pub(super) fn of(&self, event: &Arc<Event>, resource: &'static Resource) -> Arc<Change> {
         let make = || {
             Arc::new(Change {
@@ -105,7 +106,7 @@ impl Lines {
         };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = kept.changes.get(&event.revision) {
-            // Revisions of another history, after it was restored, are other changes.
+            // After a restore, the same revision may belong to another change.
             if Arc::ptr_eq(&known.event, event) {
                 return Arc::clone(known);
             }
@@ -130,7 +131,7 @@ impl Lines {
 }
 
 impl Change {
-    /// The object after the change; none if it was deleted.
+    /// Returns the object after the change; `None` if it was deleted.
     pub(super) fn after(&self) -> Option<&Value> {
         let after = self
             .after
@@ -138,7 +139,7 @@ impl Change {
         after.as_ref()
     }
 
-    /// The object before the change, with the revision of the change; none if it was made.
+    /// Returns the object before the change, with the revision of the change; `None` if it was created.
     pub(super) fn before(&self) -> Option<&Value> {
         let before = self
             .before
@@ -151,9 +152,9 @@ impl Change {
         value.map(|bytes| object::decode(bytes, revision, resource, resource.versions[0]))
     }
 
-    /// The change as an event of that type, encoded.
+    /// Returns the change as an encoded event of type `kind`.
     pub(super) fn line(&self, kind: &'static str, encoding: Encoding) -> Bytes {
-        // Held while it is encoded: the others wait for the line instead of encoding it as well.
+        // Hold the lock while encoding: other watches wait for the line instead of encoding it as well.
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lines.iter().find(|(e, k, _)| *e == encoding && *k == kind);
         if let Some((_, _, line)) = known {

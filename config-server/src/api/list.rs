@@ -14,22 +14,22 @@ use crate::selector::Selector;
 use crate::status::{Cause, Failure};
 use crate::store::{Page, Revision, Scan, StoreError};
 
-/// How long a read waits for a revision that is not reached yet.
+/// Maximum time that a read waits for a future revision.
 const WAIT_FOR_REVISION: Duration = Duration::from_secs(3);
-/// How many entries one scan returns when objects are selected.
+/// Number of entries of one scan when a selector is set.
 const CHUNK: usize = 500;
 
-/// What a list returned.
+/// Result of a list request.
 #[derive(Clone, Debug)]
 pub struct List {
-    /// The metadata of the list.
+    /// Metadata of the list.
     pub metadata: Map<String, Value>,
-    /// The objects, as they are served.
+    /// Objects, as served.
     pub items: Vec<Value>,
 }
 
 impl List {
-    /// As an object of the kind `<Kind>List`.
+    /// Returns the list as an object of kind `<Kind>List`.
     pub fn into_json(self, target: &Target) -> Value {
         let items = self.items.into_iter().map(|mut item| {
             // Items of a list name their kind, too, as those of custom resources do.
@@ -45,11 +45,11 @@ impl List {
     }
 }
 
-/// Where a list goes on.
+/// Decoded `continue` token.
 struct Position {
-    /// As of which write; none for the latest.
+    /// Revision of the list; `None` for the latest.
     at: Option<Revision>,
-    /// After which key.
+    /// Key of the last returned object; the list continues after it.
     after: Option<String>,
 }
 
@@ -74,10 +74,10 @@ impl Position {
 }
 
 impl Api {
-    /// The object that a call names.
+    /// Returns the object that a request names.
     ///
     /// # Errors
-    /// 404 if there is none.
+    /// 404 if there is no such object.
     pub async fn get(&self, call: &Call, name: &str) -> Result<Value, Failure> {
         if let Some(revision) = call.params.resource_version()? {
             self.reach(revision).await?;
@@ -87,10 +87,10 @@ impl Api {
         Ok(object::read(&entry, target.resource, target.version))
     }
 
-    /// The objects that a call names.
+    /// Returns the objects that a request selects.
     ///
     /// # Errors
-    /// As Kubernetes does.
+    /// 400 or 422 for invalid parameters, 410 for an expired revision, as in Kubernetes.
     pub async fn list(&self, call: &Call) -> Result<List, Failure> {
         let params = &call.params;
         let selector = Selector::read(
@@ -137,7 +137,7 @@ impl Api {
         let mut items = Vec::new();
         let wanted = limit.unwrap_or(usize::MAX);
         let (revision, remaining) = loop {
-            // One more would be too few only where not every object is selected.
+            // With a selector, scan whole chunks, since some entries may not match.
             let page_limit = match (limit, selector.is_everything()) {
                 (None, _) => None,
                 (Some(_), true) => Some(wanted - items.len()),
@@ -181,7 +181,7 @@ impl Api {
         Ok(List { metadata, items })
     }
 
-    /// A scan; when its revision is gone, the error says how to go on without it.
+    /// Scans the store. If the revision has expired, the error has a `continue` token for the latest revision.
     async fn scan_or_restart(&self, scan: Scan, after: Option<&str>) -> Result<Page, Failure> {
         let page = self.store.scan(scan).await;
         page.map_err(|error| match (error, after) {
@@ -197,10 +197,10 @@ impl Api {
         })
     }
 
-    /// Waits until the store has that revision.
+    /// Waits until the store has reached that revision.
     pub(crate) async fn reach(&self, revision: Revision) -> Result<(), Failure> {
-        // What is new may be a change of another replica that has not arrived yet: reads see it all the same, and watches
-        // get it in order.
+        // A new revision may be a change of another replica that has not arrived yet. Reads see it all the same, and
+        // watches get it in order.
         if self.store.history().latest() >= revision || self.store.latest().await? >= revision {
             return Ok(());
         }
@@ -227,7 +227,7 @@ impl Api {
     }
 }
 
-/// Checks how the parameters of a list fit together.
+/// Checks that the parameters of a list request are consistent.
 fn check_list(params: &Params) -> Result<(), Failure> {
     let invalid = |field: &str, message: &str| {
         Err(Failure::invalid_options(

@@ -1,4 +1,4 @@
-//! The rules of Kubernetes about metadata, and about what may not change in its own kinds.
+//! Validation of metadata and of immutable fields, with the rules of Kubernetes.
 
 use serde_json::Value;
 
@@ -6,13 +6,13 @@ use crate::object::{self, ANNOTATION_BYTES_MAX};
 use crate::resources::Resource;
 use crate::status::{Cause, Failure};
 
-/// The longest name of a Namespace, and the longest part of a key or value of a label.
+/// Maximum length of a Namespace name, and of the name in a label key or of a label value.
 const LABEL_CHARS_MAX: usize = 63;
 
-/// Checks a new object, or a change of one.
+/// Validates a new object, or a change of one.
 ///
 /// # Errors
-/// 422 with everything that is wrong.
+/// 422 with all errors.
 pub(super) fn check(new: &Value, old: Option<&Value>, resource: &Resource) -> Result<(), Failure> {
     let mut causes = Vec::new();
     let metadata = object::metadata(new);
@@ -21,7 +21,7 @@ pub(super) fn check(new: &Value, old: Option<&Value>, resource: &Resource) -> Re
     }
     causes.extend(annotations(&metadata["annotations"]));
     if resource.row.is_none() {
-        // Of all other kinds, `strait check` says what is wrong with their labels.
+        // `strait check` validates labels of the other kinds.
         causes.extend(labels(&metadata["labels"]));
     }
     causes.extend(owners(&metadata["ownerReferences"]));
@@ -39,7 +39,7 @@ pub(super) fn check(new: &Value, old: Option<&Value>, resource: &Resource) -> Re
     }
 }
 
-/// Names of Namespaces are parts of host names. So are those of Services, which `strait check` knows.
+/// Validates the name of a Namespace, which is a DNS label. `strait check` validates names of Services.
 fn name(name: &str, resource: &Resource) -> Option<Cause> {
     let why = match name {
         _ if resource != Resource::namespaces() => return None,
@@ -156,7 +156,7 @@ fn finalizers(new: &Value, old: Option<&Value>, resource: &Resource) -> Vec<Caus
     causes
 }
 
-/// The faults of a change of a Secret.
+/// Returns the errors of a change of a Secret.
 fn secret(new: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     if new["type"] != old["type"] {
@@ -181,7 +181,8 @@ fn invalid(field: &str, value: &str, why: &str) -> Cause {
     Cause::of_field(field, format!("Invalid value: {value:?}: {why}"))
 }
 
-/// The fault of a key of a label, an annotation or a finalizer: a name, with or without a DNS subdomain and a slash before it.
+/// Returns the error of a key of a label, an annotation or a finalizer: a name with an optional DNS subdomain and
+/// slash before it. `None` if the key is valid.
 fn key_fault(key: &str) -> Option<&'static str> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
     use crate::resources::named;
 
-    /// The fields that are wrong.
+    /// Returns the fields with errors.
     fn wrong(plural: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
         let group = match plural {
             "leases" => "coordination.k8s.io",

@@ -1,4 +1,4 @@
-//! Namespaces: made with the first object in them, and emptied before they go.
+//! Namespaces: created with the first object in them, and emptied before they are deleted.
 
 use serde_json::{Value, json};
 
@@ -11,11 +11,11 @@ use crate::resources::{self, Resource};
 use crate::status::Failure;
 use crate::store::{Entry, Expected, Revision, Scan, Written};
 
-/// The namespace that is always there.
+/// Name of the namespace that always exists.
 pub const DEFAULT: &str = "default";
 
 impl Api {
-    /// Makes the namespace of a new object, unless there is one.
+    /// Creates the namespace of a new object if absent.
     pub(crate) async fn ensure_namespace(&self, namespace: Option<&str>) -> Result<(), Failure> {
         let Some(namespace) = namespace else {
             return Ok(());
@@ -36,12 +36,13 @@ impl Api {
             "metadata": {"name": namespace},
         });
         object::prepare_new(&mut object, resource, None, false);
-        // Another request may have been faster: the namespace is there all the same.
+        // A mismatch means that another request created the namespace.
         self.put(key, Expected::Absent, &mut object).await?;
         Ok(())
     }
 
-    /// Deletes a namespace with all that is in it. It stays and is terminating as long as a finalizer holds any of it.
+    /// Deletes a namespace with all objects in it. It stays in phase `Terminating` while a finalizer holds any of
+    /// them.
     pub(super) async fn delete_namespace(
         &self,
         target: &Target,
@@ -52,7 +53,7 @@ impl Api {
             let why = "this namespace may not be deleted";
             return Err(Failure::forbidden(target.resource, name, why));
         }
-        // First, so that nothing new is made in it.
+        // Mark the namespace first, so that no object is created in it.
         let (before, mut after, object) = self.terminate(target, name, options).await?;
         let uid = object::meta(&object, "uid").to_owned();
         self.empty_namespace(name, &uid).await?;
@@ -69,7 +70,7 @@ impl Api {
         })
     }
 
-    /// Notes that a namespace is being deleted. Returns its revisions before and after, and the object.
+    /// Marks a namespace as terminating. Returns its revisions before and after, and the object.
     async fn terminate(
         &self,
         target: &Target,
@@ -93,7 +94,7 @@ impl Api {
         Err(Failure::modified(target.resource, name))
     }
 
-    /// Deletes what is in a namespace that is being deleted, and the namespace itself if nothing is left.
+    /// Deletes the objects in a terminating namespace, and the namespace itself once it is empty.
     pub(super) async fn finish_terminating(&self, namespace: &str) -> Result<(), Failure> {
         let resource = Resource::namespaces();
         let (found, _) = self.store.get(&resource.key(None, namespace)).await?;
@@ -106,15 +107,15 @@ impl Api {
         Ok(())
     }
 
-    /// Removes a namespace that is being deleted, if nothing is in it and no finalizer holds it. Returns as of which revision it is
-    /// gone; none if it stays.
+    /// Deletes a terminating namespace if it is empty and has no finalizer. Returns the revision of the deletion;
+    /// `None` if the namespace stays.
     async fn finish_namespace(&self, name: &str) -> Result<Option<Revision>, Failure> {
         let resource = Resource::namespaces();
         let key = resource.key(None, name);
         for _ in 0..ATTEMPTS_MAX {
             let (entry, latest) = self.store.get(&key).await?;
             let Some(entry) = entry else {
-                // The collector was faster.
+                // The collector has already deleted the namespace.
                 return Ok(Some(latest));
             };
             let object = object::read(&entry, resource, "v1");
@@ -146,12 +147,12 @@ impl Api {
         Err(Failure::modified(resource, name))
     }
 
-    /// Deletes everything in a namespace.
+    /// Deletes all objects in a namespace.
     async fn empty_namespace(&self, namespace: &str, uid: &str) -> Result<(), Failure> {
         for resource in in_namespaces() {
             for entry in self.entries(resource.prefix(Some(namespace)), None).await? {
                 if !self.is_terminating(namespace, uid).await? {
-                    // Another request was faster, and there may be a new one of that name.
+                    // Another request has deleted the namespace. There may be a new one of the same name.
                     return Ok(());
                 }
                 let name = entry.key.rsplit('/').next().unwrap_or("").to_owned();
@@ -165,7 +166,7 @@ impl Api {
         Ok(())
     }
 
-    /// Whether this very namespace is there and is being deleted.
+    /// Whether the namespace with this UID exists and is terminating.
     async fn is_terminating(&self, namespace: &str, uid: &str) -> Result<bool, Failure> {
         let resource = Resource::namespaces();
         let (found, _) = self.store.get(&resource.key(None, namespace)).await?;
@@ -185,7 +186,7 @@ impl Api {
     }
 }
 
-/// The resources whose objects are stored in namespaces.
+/// Returns the namespaced resources that are stored.
 fn in_namespaces() -> impl Iterator<Item = &'static Resource> {
     let all = resources::all().iter();
     all.filter(|resource| resource.api.is_namespaced && !resource.is_report())

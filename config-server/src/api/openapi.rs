@@ -1,4 +1,4 @@
-//! OpenAPI documents, made from the same types that validation reads.
+//! OpenAPI documents, generated from the types that validation uses.
 
 pub mod protobuf;
 
@@ -13,14 +13,14 @@ use super::reviews::{self, Review};
 use crate::resources::{self, Resource};
 use crate::status::Failure;
 
-/// Descriptions of fields, each after its kind and path: the first sentences of those of Istio and Kubernetes, which
-/// `tests/openapi/describe.py` collects, and our own of kinds for several clusters.
+/// Descriptions of fields by kind and path: the first sentences of those of Istio and Kubernetes, which
+/// `tests/openapi/describe.py` collects, and Strait's own for multi-cluster kinds.
 const DESCRIPTIONS: [&str; 2] = [
     include_str!("openapi/descriptions.tsv"),
     include_str!("openapi/descriptions-own.tsv"),
 ];
 
-/// [`DESCRIPTIONS`] by kind and path.
+/// Index of [`DESCRIPTIONS`] by kind and path.
 static BY_FIELD: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
     let lines = DESCRIPTIONS.into_iter().flat_map(str::lines);
     let lines = lines.filter_map(|line| {
@@ -33,7 +33,7 @@ static BY_FIELD: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// `/openapi/v3`: where the document of each group version is.
+/// Returns `/openapi/v3`: the paths of the documents of all group versions.
 pub fn index() -> Value {
     let mut paths = Map::new();
     let of_resource = |resource: &'static Resource| {
@@ -49,7 +49,7 @@ pub fn index() -> Value {
     json!({"paths": paths})
 }
 
-/// `/api/v1` or `/apis/GROUP/VERSION`.
+/// Returns `/api/v1` or `/apis/GROUP/VERSION`.
 fn place(resource: &Resource, version: &str) -> String {
     if resource.group.is_empty() {
         format!("/api/{version}")
@@ -66,7 +66,7 @@ fn info() -> Value {
     json!({"title": "Strait", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// `/openapi/v3/api/v1` or `/openapi/v3/apis/GROUP/VERSION`.
+/// Returns `/openapi/v3/api/v1` or `/openapi/v3/apis/GROUP/VERSION`.
 ///
 /// # Errors
 /// 404 if there is no such version.
@@ -104,7 +104,7 @@ pub fn document(of: &str) -> Result<Value, Failure> {
     )
 }
 
-/// `/openapi/v2`: every group version in one document.
+/// Returns `/openapi/v2`: every group version in one document.
 pub fn document_v2() -> Value {
     let mut definitions = Map::new();
     for resource in resources::all() {
@@ -237,7 +237,7 @@ fn schema(resource: &Resource, version: &str, references: &str) -> Value {
     })
 }
 
-/// A field and those in it.
+/// Field with its nested fields.
 #[derive(Debug, Default)]
 struct Tree {
     holds: &'static str,
@@ -245,7 +245,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// The schema of a field of a kind, with its description.
+    /// Returns the schema of a field of a kind, with its description.
     fn schema(&self, kind: &str, path: &str) -> Value {
         let mut schema = self.shape(kind, path);
         if let Some(text) = BY_FIELD.get(&(kind, path)) {
@@ -254,7 +254,7 @@ impl Tree {
         schema
     }
 
-    /// The schema of what it holds.
+    /// Returns the schema of a field without its description.
     fn shape(&self, kind: &str, path: &str) -> Value {
         if let Some(items) = self.fields.get("[]") {
             return json!({"type": "array", "items": items.shape(kind, path)});

@@ -1,4 +1,4 @@
-//! JSON patches (RFC 6902), one operation after the other: their copies may not grow an object without bound.
+//! JSON patches (RFC 6902), applied operation by operation to limit the size that copies add.
 
 use std::io;
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use crate::status::Failure;
 
-/// The most operations of a patch, as in Kubernetes.
+/// Maximum number of operations of a patch, as in Kubernetes.
 const OPERATIONS_MAX: usize = 10_000;
 
-/// The most bytes that all copies of a patch add, as in Kubernetes.
+/// Maximum number of bytes that all copy operations of a patch add, as in Kubernetes.
 const COPIED_BYTES_MAX: usize = 3 << 20;
 
-/// Reads a patch.
+/// Parses a patch.
 ///
 /// # Errors
-/// 400 if it is no patch, 413 if it has too many operations.
+/// 400 if the patch is malformed, 413 if it has too many operations.
 pub(super) fn read(patch: Value) -> Result<Patch, Failure> {
     let patch: Patch = serde_json::from_value(patch)
         .map_err(|error| Failure::bad_request(format!("malformed JSON patch: {error}")))?;
@@ -30,10 +30,10 @@ pub(super) fn read(patch: Value) -> Result<Patch, Failure> {
     Ok(patch)
 }
 
-/// The object after a patch.
+/// Returns the object after a patch.
 ///
 /// # Errors
-/// 422 if an operation cannot be made, 413 if copies add too much.
+/// 422 if an operation fails, 413 if copies exceed the limit.
 pub(super) fn apply(patch: &Patch, object: &Value) -> Result<Value, Failure> {
     let mut object = object.clone();
     let mut copied = 0;
@@ -63,10 +63,10 @@ fn too_large(message: String) -> Failure {
     Failure::new(code, "RequestEntityTooLarge", message)
 }
 
-/// How many bytes a value has as JSON.
+/// Returns the size of a value as JSON, in bytes.
 fn size(value: &Value) -> usize {
     let mut count = Count(0);
-    // Counting takes everything.
+    // Writes to the counter cannot fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }

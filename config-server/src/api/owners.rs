@@ -1,6 +1,6 @@
-//! Which objects name which owner: a delete finds them without reading the whole store.
+//! Index from owners to dependents: a delete finds them without a scan of the whole store.
 //!
-//! The index is built by the first delete and follows the history from then on.
+//! The first delete builds the index, which follows the history from then on.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,24 +13,24 @@ use crate::status::Failure;
 use crate::store::pages::Pages;
 use crate::store::{History, Revision, Store, StoreError};
 
-/// How many objects are read at a time.
+/// Number of objects per scan.
 const CHUNK: usize = 500;
-/// Most builds of the index during one delete: the history may move past each of them.
+/// Maximum number of index builds during one delete. A build is lost if the history moves past it.
 const BUILDS_MAX: usize = 50;
-/// How long a delete waits for the history to have every change before it.
+/// Maximum time that a delete waits for the history to contain every earlier change.
 const WAIT_FOR_HISTORY: Duration = Duration::from_secs(3);
 
-/// The index.
+/// Index of dependents by owner.
 #[derive(Debug, Default)]
 pub(super) struct Owners(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// As of which write it is; none if it is not built.
+    /// Revision of the index; `None` before the index is built.
     at: Option<Revision>,
-    /// The keys of the dependents of an owner, by its UID.
+    /// Keys of the dependents of each owner, by UID of the owner.
     dependents: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// The owners of an object, by its key.
+    /// UIDs of the owners of each object, by key of the object.
     owners: HashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
@@ -54,7 +54,7 @@ impl Known {
         }
     }
 
-    /// Takes all changes since. Returns whether the history has them.
+    /// Applies all changes since the revision of the index. Returns false if the history no longer has them.
     fn follow(&mut self, history: &History) -> bool {
         while let Some(at) = self.at {
             let Ok(events) = history.since(at, CHUNK) else {
@@ -73,13 +73,13 @@ impl Known {
     }
 }
 
-/// Whether a stored object may have owners, by a cheap look at its text: hardly any object has.
+/// Whether a stored object may have owners, by a text search that avoids decoding: few objects have owners.
 pub(super) fn names_owners(value: &Bytes) -> bool {
     const FIELD: &[u8] = b"\"ownerReferences\"";
     value.windows(FIELD.len()).any(|window| window == FIELD)
 }
 
-/// The UIDs of the owners of a stored object.
+/// Returns the UIDs of the owners of a stored object.
 fn owners_in(value: &Bytes) -> Vec<Arc<str>> {
     if !names_owners(value) {
         return Vec::new();
@@ -92,7 +92,7 @@ fn owners_in(value: &Bytes) -> Vec<Arc<str>> {
 }
 
 impl Owners {
-    /// The keys of the objects that name the owner with that UID, as of a write or later.
+    /// Returns the keys of the dependents of the owner with that UID, at that revision or a later one.
     pub(super) async fn dependents(
         &self,
         store: &dyn Store,
@@ -102,7 +102,7 @@ impl Owners {
         let history = store.history();
         let mut latest = history.subscribe();
         let reached = latest.wait_for(|latest| *latest >= revision);
-        // Past that time, dependents that another replica wrote just before stay.
+        // After the timeout, dependents that another replica has just written may remain.
         let _ = tokio::time::timeout(WAIT_FOR_HISTORY, reached).await;
         for _ in 0..BUILDS_MAX {
             {
@@ -119,9 +119,9 @@ impl Owners {
     }
 }
 
-/// Builds the index from the store. Changes meanwhile are in the history.
+/// Builds the index from the store. The history has the changes that happen during the scan.
 async fn read_owners(store: &dyn Store) -> Result<Known, Failure> {
-    // Before the scan, since what is newer is taken from the history again.
+    // Read before the scan: changes during the scan are read from the history.
     let mut known = Known {
         at: Some(store.history().latest()),
         ..Known::default()

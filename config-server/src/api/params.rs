@@ -5,23 +5,23 @@ use std::collections::HashMap;
 
 use crate::status::{Cause, Failure};
 
-/// The query parameters of a request. The last one of a name counts.
+/// Query parameters of a request. The last value of a repeated name counts.
 #[derive(Clone, Debug, Default)]
 pub struct Params(HashMap<String, String>);
 
-/// What happens with fields that a kind does not have.
+/// Handling of fields that a kind does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// They are dropped.
+    /// Removes them.
     Ignore,
-    /// They are dropped with a warning.
+    /// Removes them with a warning.
     Warn,
-    /// The request fails.
+    /// Rejects the request.
     Strict,
 }
 
 impl Params {
-    /// Reads a query.
+    /// Parses a query.
     pub fn read(query: Option<&str>) -> Params {
         let pairs = query
             .unwrap_or("")
@@ -37,20 +37,20 @@ impl Params {
         )
     }
 
-    /// A parameter; empty if it is absent.
+    /// Returns a parameter; empty if it is absent.
     pub fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 
-    /// Whether a parameter is there, empty or not.
+    /// Whether a parameter is present, even if empty.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// A boolean parameter.
+    /// Returns a boolean parameter.
     ///
     /// # Errors
-    /// 400 if it is none.
+    /// 400 if it is not a boolean.
     pub fn flag(&self, name: &str) -> Result<bool, Failure> {
         match self.get(name) {
             "" => Ok(self.has(name) && name == "watch"),
@@ -63,10 +63,10 @@ impl Params {
         }
     }
 
-    /// A parameter that is a number; none if it is absent.
+    /// Returns a numeric parameter; `None` if it is absent.
     ///
     /// # Errors
-    /// 400 if it is none.
+    /// 400 if it is not a number.
     pub fn number(&self, name: &str) -> Result<Option<u64>, Failure> {
         match self.get(name) {
             "" => Ok(None),
@@ -77,10 +77,10 @@ impl Params {
         }
     }
 
-    /// `resourceVersion`; none if it is absent.
+    /// Returns `resourceVersion`; `None` if it is absent.
     ///
     /// # Errors
-    /// 400 if it is no number.
+    /// 400 if it is not a number.
     pub fn resource_version(&self) -> Result<Option<u64>, Failure> {
         let text = self.get("resourceVersion");
         if text.is_empty() {
@@ -94,7 +94,7 @@ impl Params {
         })
     }
 
-    /// Whether nothing is to be stored.
+    /// Whether the request is a dry run.
     ///
     /// # Errors
     /// 422 if `dryRun` has another value than `All`.
@@ -106,10 +106,10 @@ impl Params {
         }
     }
 
-    /// `fieldValidation`, `Warn` if it is absent.
+    /// Returns `fieldValidation`; `Warn` if it is absent.
     ///
     /// # Errors
-    /// 422 if it has no value that there is.
+    /// 422 for an unknown value.
     pub fn field_validation(&self, options: &str) -> Result<FieldValidation, Failure> {
         match self.get("fieldValidation") {
             "" | "Warn" => Ok(FieldValidation::Warn),
@@ -122,7 +122,7 @@ impl Params {
         }
     }
 
-    /// Who manages the fields of a write: `fieldManager`, or else the first word of the client's name.
+    /// Returns the field manager of a write: `fieldManager`, or else the product name in the `User-Agent`.
     ///
     /// # Errors
     /// 422 if it is too long or not printable.
@@ -160,7 +160,7 @@ fn unsupported(options: &str, field: &str, value: &str, known: &str) -> Failure 
     Failure::invalid_options(options, Cause::of_field(field, message))
 }
 
-/// A text of a query without its escapes.
+/// Decodes percent escapes and `+` in a query component.
 fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '+']) {
         return Cow::Borrowed(text);

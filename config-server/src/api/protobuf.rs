@@ -1,4 +1,4 @@
-//! Bodies in protobuf, in which the clients of Kubernetes send the kinds that it has itself.
+//! Protobuf bodies, in which Kubernetes clients send built-in kinds.
 
 use config_loader::xds_body::{BodyError, kubernetes};
 use http::StatusCode;
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::status::Failure;
 
-/// Their media type.
+/// Media type of Kubernetes protobuf.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// Reads an object, as its JSON.
+/// Decodes an object as JSON.
 ///
 /// # Errors
-/// 400 if it is malformed, 413 if it is too large, 415 if its kind is read in JSON and YAML only.
+/// 400 if the body is malformed, 413 if it is too large, 415 if its kind is supported in JSON and YAML only.
 pub fn object(body: &[u8]) -> Result<Value, Failure> {
     kubernetes::to_json(body).map_err(|error| match error {
         BodyError::UnknownType { type_url } => {

@@ -1,4 +1,4 @@
-//! Responses.
+//! Construction of HTTP responses.
 
 use std::convert::Infallible;
 
@@ -11,27 +11,27 @@ use serde_json::Value;
 
 use crate::status::Failure;
 
-/// The body of a response.
+/// Body of a response.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// A body that is there as a whole.
+/// Returns a body with complete bytes.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }
 
-/// An answer to a request: an object and its status code.
+/// Response of the API: an object and its status code.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status code.
+    /// HTTP status code.
     pub code: StatusCode,
-    /// The object.
+    /// Response object.
     pub object: Value,
-    /// What `Warning` headers say.
+    /// Texts of the `Warning` headers.
     pub warnings: Vec<String>,
 }
 
 impl Answer {
-    /// 200 with an object.
+    /// Returns a 200 response with an object.
     pub fn ok(object: Value) -> Answer {
         Answer {
             code: StatusCode::OK,
@@ -41,7 +41,7 @@ impl Answer {
     }
 }
 
-/// The response to an answer; `content_type` is that of JSON.
+/// Encodes a response as JSON with the given media type.
 pub fn json(answer: &Answer, content_type: &'static str, is_pretty: bool) -> Response<Body> {
     let mut text = if is_pretty {
         serde_json::to_string_pretty(&answer.object).unwrap_or_default()
@@ -63,7 +63,7 @@ pub fn json(answer: &Answer, content_type: &'static str, is_pretty: bool) -> Res
     response
 }
 
-/// The response to a failed request.
+/// Encodes a failed request as a `Status` object.
 pub fn failure(failure: &Failure) -> Response<Body> {
     let answer = Answer {
         code: failure.code,

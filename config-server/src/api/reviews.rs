@@ -1,27 +1,27 @@
-//! The reviews of access that users ask for themselves: kinds that are answered and never stored.
+//! Access reviews of the current user: kinds that are answered and never stored.
 
 use serde_json::{Map, Value, json};
 
-/// A kind of review.
+/// Kind of access review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Review {
-    /// Whether the user may do one thing: `kubectl auth can-i get gateways`.
+    /// `SelfSubjectAccessReview`, whether the user may do one action: `kubectl auth can-i get gateways`.
     Access,
-    /// Everything that the user may do in a namespace: `kubectl auth can-i --list`.
+    /// `SelfSubjectRulesReview`, all permissions of the user in a namespace: `kubectl auth can-i --list`.
     Rules,
-    /// Who the user is: `kubectl auth whoami`.
+    /// `SelfSubjectReview`, name and groups of the user: `kubectl auth whoami`.
     User,
 }
 
 /// Every kind of review.
 pub const ALL: [Review; 3] = [Review::Access, Review::Rules, Review::User];
-/// The one version of their groups.
+/// API version of all reviews.
 pub const VERSION: &str = "v1";
-/// Their verbs.
+/// Verbs of all reviews.
 pub const VERBS: [&str; 1] = ["create"];
 
 impl Review {
-    /// The API group.
+    /// Returns the API group.
     pub fn group(self) -> &'static str {
         match self {
             Review::Access | Review::Rules => "authorization.k8s.io",
@@ -29,7 +29,7 @@ impl Review {
         }
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(self) -> &'static str {
         match self {
             Review::Access => "SelfSubjectAccessReview",
@@ -38,7 +38,7 @@ impl Review {
         }
     }
 
-    /// The plural.
+    /// Returns the plural.
     pub fn plural(self) -> &'static str {
         match self {
             Review::Access => "selfsubjectaccessreviews",
@@ -47,18 +47,18 @@ impl Review {
         }
     }
 
-    /// Its `apiVersion`.
+    /// Returns the `apiVersion`.
     pub fn api_version(self) -> String {
         format!("{}/{VERSION}", self.group())
     }
 
-    /// The name of its schema, as that of Kubernetes.
+    /// Returns the name of the OpenAPI schema, which is that of Kubernetes.
     pub fn schema_name(self) -> String {
         let group = self.group().split('.').next().unwrap_or("");
         format!("io.k8s.api.{group}.{VERSION}.{}", self.kind())
     }
 
-    /// What its objects hold, for OpenAPI.
+    /// Returns the OpenAPI schema.
     pub fn schema(self) -> Value {
         let gvk = json!({"group": self.group(), "version": VERSION, "kind": self.kind()});
         let (description, spec, status) = match self {
@@ -96,14 +96,14 @@ impl Review {
     }
 }
 
-/// The review at a path.
+/// Returns the review at a path; `None` if there is no such review.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<Review> {
     let is_it =
         |review: &Review| (review.group(), VERSION, review.plural()) == (group, version, plural);
     ALL.into_iter().find(is_it)
 }
 
-/// The reviews of a group version.
+/// Returns the reviews of a group version.
 pub fn in_version<'a>(group: &'a str, version: &'a str) -> impl Iterator<Item = Review> + 'a {
     let is_in = move |review: &Review| review.group() == group && version == VERSION;
     ALL.into_iter().filter(is_in)
@@ -117,7 +117,7 @@ fn texts() -> Value {
     json!({"type": "array", "items": {"type": "string"}})
 }
 
-/// An object of these fields: `name` for a text, `name:TYPE` for another type.
+/// Returns the schema of an object with these fields: `name` for a string, `name:TYPE` for another type.
 fn fields(names: &[&str]) -> Value {
     let fields = names.iter().map(|name| {
         let (name, kind) = name.split_once(':').unwrap_or((name, "string"));

@@ -1,14 +1,14 @@
-//! What a path names.
+//! Routing of request paths.
 
 use super::reviews::{self, Review};
 use crate::object::is_name;
 use crate::resources::{self, Resource};
 use crate::status::Failure;
 
-/// What a path names.
+/// Destination of a request path.
 #[derive(Clone, Debug)]
 pub enum Route {
-    /// Whether the server works.
+    /// Health checks: `/healthz`, `/livez`, `/readyz`.
     Health,
     /// `/metrics`
     Metrics,
@@ -22,61 +22,61 @@ pub enum Route {
     Group(String),
     /// `/api/v1` and `/apis/GROUP/VERSION`
     Resources {
-        /// Empty for the core group.
+        /// API group; empty for the core group.
         group: String,
-        /// The version.
+        /// API version.
         version: String,
     },
     /// `/openapi/v2`
     OpenApi2,
     /// `/openapi/v3`
     OpenApi3,
-    /// `/openapi/v3/` and one group version
+    /// `/openapi/v3/` followed by a group version
     OpenApi3Of(String),
-    /// A review of access.
+    /// Access review.
     Review(Review),
-    /// All that is stored, in one file.
+    /// Backup of the store, as one file.
     Backup,
-    /// Objects, or one object.
+    /// Objects of a resource, or one object.
     Objects(Target),
 }
 
-/// The objects that a path names.
+/// Objects that a path names.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Their resource.
+    /// Resource of the objects.
     pub resource: &'static Resource,
-    /// The version in which they are served.
+    /// API version of the request.
     pub version: &'static str,
-    /// Their namespace; none for all, and for objects outside of namespaces.
+    /// Namespace; `None` for all namespaces and for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// The name of one object.
+    /// Name of a single object.
     pub name: Option<String>,
-    /// Whether only its status is meant.
+    /// Whether the path names the `status` subresource.
     pub is_status: bool,
 }
 
 impl Target {
-    /// The apiVersion under which they are served.
+    /// Returns the `apiVersion` of the request.
     pub fn api_version(&self) -> String {
         self.resource.api_version(self.version)
     }
 
-    /// The key of an object of that name there.
+    /// Returns the store key of an object of that name.
     pub fn key(&self, name: &str) -> String {
         self.resource.key(self.namespace.as_deref(), name)
     }
 
-    /// What the keys of the objects there begin with.
+    /// Returns the prefix of the store keys of these objects.
     pub fn prefix(&self) -> String {
         self.resource.prefix(self.namespace.as_deref())
     }
 }
 
-/// Reads a path.
+/// Parses a path.
 ///
 /// # Errors
-/// 404 if it names nothing.
+/// 404 if the path is unknown.
 pub fn route(path: &str) -> Result<Route, Failure> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let segments: Vec<&str> = path.split('/').skip(1).collect();

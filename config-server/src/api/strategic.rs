@@ -1,15 +1,15 @@
-//! Strategic merge patches, which kubectl sends for the kinds that Kubernetes itself has.
+//! Strategic merge patches, which kubectl sends for built-in kinds of Kubernetes.
 
 use serde_json::{Map, Value};
 
-/// Lists of objects that are merged, by the end of their path, with the field that tells items apart.
+/// Lists of objects that are merged by key: end of the path, and key field.
 const MERGED: &[(&str, &str)] = &[
     ("/metadata/ownerReferences", "uid"),
     ("/spec/ports", "port"),
     ("/status/conditions", "type"),
 ];
 
-/// Lists of values that are merged.
+/// Lists of scalar values that are merged.
 const VALUES: &[&str] = &["/metadata/finalizers"];
 
 /// Merges `patch` into `object`.

@@ -1,4 +1,4 @@
-//! Objects as the rows of a table, as `kubectl get` asks for them.
+//! Tables of objects (`meta.k8s.io` `Table`), which `kubectl get` requests.
 
 use serde_json::{Value, json};
 
@@ -6,18 +6,18 @@ use crate::clock;
 use crate::object;
 use crate::resources::Resource;
 
-/// What of the object goes with a row.
+/// Part of the object that each row contains (`includeObject`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Include {
-    /// Nothing.
+    /// No object.
     None,
-    /// The metadata.
+    /// `PartialObjectMetadata`.
     Metadata,
-    /// All of it.
+    /// Complete object.
     Object,
 }
 
-/// How many seconds since 1970 an RFC 3339 time in UTC is, to the second.
+/// Parses an RFC 3339 time in UTC into seconds since 1970; fractions are dropped.
 fn seconds(text: &str) -> Option<u64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
@@ -34,7 +34,7 @@ fn seconds(text: &str) -> Option<u64> {
     Some(days.checked_sub(719_468)? * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
-/// An age as kubectl writes it.
+/// Formats an age as kubectl does.
 fn age(created: &str) -> String {
     let Some(created) = seconds(created) else {
         return "<unknown>".to_owned();
@@ -60,7 +60,8 @@ fn age(created: &str) -> String {
     }
 }
 
-/// What a path of a column finds: `.a.b`, `[*]` for every item, `[?(@.type=='X')]` for those with that field.
+/// Returns the values at the path of a column: `.a.b`, `[*]` for every item, `[?(@.type=='X')]` for items with that
+/// field value.
 fn lookup<'a>(object: &'a Value, path: &str) -> Vec<&'a Value> {
     let mut found = vec![object];
     let mut rest = path;
@@ -125,7 +126,7 @@ fn columns(resource: &Resource) -> Vec<Value> {
     std::iter::once(name).chain(others).collect()
 }
 
-/// One row.
+/// Returns the row of an object.
 pub fn row(object: &Value, resource: &Resource, include: Include) -> Value {
     let name = Value::from(object::meta(object, "name"));
     let others = resource
@@ -148,7 +149,7 @@ pub fn row(object: &Value, resource: &Resource, include: Include) -> Value {
     row
 }
 
-/// A table of rows. Watches name the columns only once.
+/// Returns a table of rows. A watch sends the column definitions only once.
 pub fn table(metadata: Value, rows: Vec<Value>, resource: &Resource, with_columns: bool) -> Value {
     let columns = if with_columns {
         columns(resource)

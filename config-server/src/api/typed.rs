@@ -1,5 +1,5 @@
-//! Checks the types of fields that clients of Kubernetes read as its own types: one object that they cannot read makes the whole
-//! list useless to them.
+//! Type checks of fields that typed Kubernetes clients decode: one object that they cannot decode makes a whole list
+//! fail.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use crate::resources::Resource;
 use crate::status::Failure;
 
-/// Checks the metadata of an object, its status, and the whole of an object without a check of its own.
+/// Checks the types of metadata and status, and of the whole object if its kind has no other validation.
 ///
 /// # Errors
-/// 400 that names the first field of a wrong type.
+/// 400 with the first field of a wrong type.
 pub(super) fn check(object: &Value, resource: &Resource) -> Result<(), Failure> {
     match &object["metadata"] {
         Value::Null => {}
@@ -30,10 +30,11 @@ pub(super) fn check(object: &Value, resource: &Resource) -> Result<(), Failure> 
     }
 }
 
-/// Checks the options of a deletion: `dryRun: All` instead of `dryRun: [All]` must not delete the object.
+/// Checks the options of a deletion: the malformed `dryRun: All` instead of `dryRun: [All]` must not delete the
+/// object.
 ///
 /// # Errors
-/// 400 if they are no `DeleteOptions`.
+/// 400 if the body is not a `DeleteOptions`.
 pub(super) fn check_delete_options(options: &Value) -> Result<(), Failure> {
     match options["kind"].as_str() {
         None | Some("" | "DeleteOptions") => read::<DeleteOptions>(options, ""),
@@ -45,7 +46,7 @@ pub(super) fn check_delete_options(options: &Value) -> Result<(), Failure> {
 
 fn check_metadata(metadata: &Map<String, Value>, resource: &Resource) -> Result<(), Failure> {
     for (name, value) in metadata {
-        // Of an object that `strait check` reads, it says more about them.
+        // `strait check` validates labels and annotations of its kinds with better messages.
         let is_checked = resource.row.is_some() && ["annotations", "labels"].contains(&&**name);
         if !is_checked {
             let alone = Map::from_iter([(name.clone(), value.clone())]);

@@ -1,4 +1,4 @@
-//! What `strait check` says of an object, as an API server says it.
+//! Validation of objects: `strait check` findings as errors and warnings of an API server.
 
 use config_loader::diagnostic::codes::common::CM021;
 use config_loader::{Diagnostic, Severity, check_object};
@@ -10,13 +10,13 @@ use crate::object;
 use crate::resources::Resource;
 use crate::status::{Cause, Failure};
 
-/// The most warnings of one response.
+/// Maximum number of warnings of one response.
 const WARNINGS_MAX: usize = 50;
 
-/// Checks an object, and drops the fields that its kind does not have. Returns warnings.
+/// Validates an object, and removes the fields that its kind does not have. Returns warnings.
 ///
 /// # Errors
-/// 400 for unknown fields where they are not allowed, 422 for everything else that is wrong.
+/// 400 for unknown fields if field validation is strict, 422 for every other error.
 pub fn check(
     resource: &Resource,
     object: &mut Value,
@@ -25,10 +25,10 @@ pub fn check(
     check_part(resource, object, fields, |_| true)
 }
 
-/// As [`check`], of the status only: what else is wrong with the object is not for who reports on it.
+/// Validates the status of an object only: a status writer cannot fix errors in the rest.
 ///
 /// # Errors
-/// As [`check`].
+/// Same as [`check`].
 pub fn check_status(
     resource: &Resource,
     object: &mut Value,
@@ -39,10 +39,10 @@ pub fn check_status(
     })
 }
 
-/// Drops the fields that the kind of an object, or of a part of one, does not have. Returns warnings.
+/// Removes the fields that the kind of an object, or of a part of one, does not have. Returns warnings.
 ///
 /// # Errors
-/// 400 for unknown fields where they are not allowed.
+/// 400 for unknown fields if field validation is strict.
 pub fn prune(
     resource: &Resource,
     object: &mut Value,
@@ -51,7 +51,7 @@ pub fn prune(
     Ok(prune_part(resource, object, fields, |_| true)?.0)
 }
 
-/// The same, with what else was found.
+/// Removes unknown fields. Returns the warnings about them, and the other findings that `counts` accepts.
 fn prune_part(
     resource: &Resource,
     object: &mut Value,
@@ -62,7 +62,7 @@ fn prune_part(
     if resource.row.is_none() {
         return Ok((warnings, Vec::new()));
     }
-    // which the server has set, and a file does not have
+    // `managedFields` are set by the server, and resource files do not have them.
     let mut found = check_object(&object::text_without(object, "managedFields"));
     found.retain(counts);
     let (unknown, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|d| d.code == CM021);

@@ -25,17 +25,17 @@ use crate::selector::Selector;
 use crate::status::{Cause, Failure};
 use crate::store::{Event, Revision, Scan, StoreError};
 
-/// How often a watch tells its revision when nothing happens.
+/// Interval between bookmarks of an idle watch.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// The most events, and about the most bytes, that wait for a slow client; the others wait in the history.
+/// Limits of the queue of a slow client: number of events, and approximate bytes. Further events stay in the history.
 const QUEUE_MAX: usize = 64;
 const QUEUE_BYTES_MAX: usize = 4 << 20;
-/// A client that takes nothing for so long has its watch closed.
+/// Maximum time without progress of a client, after which its watch is closed.
 const STALL_MAX: Duration = Duration::from_secs(60);
-/// How many events are taken from the history at a time, and how many objects of the state.
+/// Number of events per read of the history, and of objects per scan.
 const BATCH: usize = 256;
 
-/// A watch that has been checked and can begin.
+/// Validated watch, ready to start.
 struct Watch {
     api: Api,
     target: Target,
@@ -44,34 +44,34 @@ struct Watch {
     start: Start,
     has_bookmarks: bool,
     deadline: Instant,
-    /// Whether a table has named its columns.
+    /// Whether a table has already sent its column definitions.
     has_named: bool,
     guard: Guard,
     lines: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
-    /// The bytes that may still be queued.
+    /// Bytes that may still be queued.
     room: Arc<Semaphore>,
 }
 
-/// Where a watch begins.
+/// Start position of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// With the state; the flag says whether a bookmark ends it.
+    /// Current state first, then changes.
     State {
-        /// At least as new as this.
+        /// Minimum revision of the state.
         at_least: Revision,
-        /// Whether a bookmark tells where the state ends.
+        /// Whether a bookmark marks the end of the state.
         is_marked: bool,
     },
-    /// With the changes after a revision.
+    /// Changes after a revision.
     After(Revision),
 }
 
 impl Api {
-    /// Starts a watch. The body ends when its time is over, when its client goes away, takes nothing or may no longer watch,
-    /// or when it has fallen behind the history.
+    /// Starts a watch. The body ends when its lifetime is over, when the client disconnects, stalls or loses its
+    /// permission, or when the watch falls behind the history.
     ///
     /// # Errors
-    /// As Kubernetes does.
+    /// 400 or 422 for invalid parameters, 410 for an expired revision, as in Kubernetes.
     pub async fn watch(&self, call: &Call, form: Form, guard: Guard) -> Result<Body, Failure> {
         let params = &call.params;
         let mut fields = params.get("fieldSelector").to_owned();
@@ -108,10 +108,10 @@ impl Api {
     }
 }
 
-/// How long a watch runs.
+/// Returns the lifetime of a watch: `timeoutSeconds` up to 24 h, or a random time between 30 and 60 min.
 ///
 /// # Errors
-/// If the client asks for something that is no number.
+/// 400 if `timeoutSeconds` is not a number.
 pub fn lifetime(params: &Params) -> Result<Duration, Failure> {
     let seconds = match params.number("timeoutSeconds")? {
         Some(seconds) if seconds > 0 => seconds.min(86_400),
@@ -120,10 +120,10 @@ pub fn lifetime(params: &Params) -> Result<Duration, Failure> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// Reads where a watch begins.
+/// Parses the start position of a watch.
 ///
 /// # Errors
-/// As Kubernetes does.
+/// 422 for invalid combinations of parameters, as in Kubernetes.
 pub fn start(params: &Params) -> Result<Start, Failure> {
     let invalid = |field: &str, message: &str| {
         Err(Failure::invalid_options(
@@ -162,13 +162,13 @@ pub fn start(params: &Params) -> Result<Start, Failure> {
     })
 }
 
-/// The client went away.
+/// Error: the client has disconnected.
 struct Gone;
 
 impl Watch {
     async fn run(mut self) {
         let deadline = self.deadline;
-        // A client that does not read holds nothing after its time is over.
+        // The lifetime also bounds a watch whose client does not read.
         let _ = tokio::time::timeout_at(deadline, self.follow()).await;
     }
 
@@ -214,7 +214,7 @@ impl Watch {
         }
     }
 
-    /// Sends the state, if it is asked for. Returns the revision as of which it is.
+    /// Sends the state, if the client requested it. Returns the revision of the state.
     async fn begin(&mut self, prefix: &str) -> Result<Option<Revision>, Gone> {
         let is_marked = match self.start {
             Start::After(0) => {
@@ -284,7 +284,7 @@ impl Watch {
         self.write(line).await
     }
 
-    /// How the next object is written.
+    /// Returns the encoding of the next event.
     fn encoding(&mut self) -> Encoding {
         let is_table = matches!(self.form, Form::Table(_));
         Encoding {

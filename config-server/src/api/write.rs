@@ -1,4 +1,4 @@
-//! Writes: which of them a call asks for.
+//! Dispatch of writes by method and path.
 
 use http::Method;
 
@@ -6,10 +6,10 @@ use super::{Api, Call, Change};
 use crate::status::Failure;
 
 impl Api {
-    /// Carries out a write.
+    /// Executes a write.
     ///
     /// # Errors
-    /// As Kubernetes does.
+    /// 404, 405, 409, 422 and others, as in Kubernetes.
     pub async fn change(&self, call: &Call) -> Result<Change, Failure> {
         let target = &call.target;
         match (&call.method, &target.name, target.is_status) {

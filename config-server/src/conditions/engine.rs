@@ -1,4 +1,4 @@
-//! Knows the objects of a server, what is wrong with them, and which of them lack a condition.
+//! Objects of a server with their findings, and the objects whose conditions have to be written.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,27 +17,27 @@ use crate::object;
 use crate::resources::{self, Resource};
 use crate::store::Revision;
 
-/// An object gets at most one write in this time: whoever else writes the same conditions cannot keep us busy.
+/// Minimum time between two writes to one object. It bounds the load if another client overwrites the same conditions.
 const WRITE_PAUSE: Duration = Duration::from_secs(1);
-/// When a write that failed is made again.
+/// Delay before a failed write is retried.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Objects, and what is wrong with them.
+/// Objects with their findings and conditions.
 #[derive(Debug)]
 pub struct Engine {
     checker: Checker,
     objects: HashMap<Arc<str>, Known>,
-    /// The findings about each object that has any.
+    /// Findings by object; objects without findings are absent.
     found: HashMap<Arc<str>, Vec<Diagnostic>>,
-    /// Objects whose conditions are to be compared with what they should be.
+    /// Objects whose conditions have to be compared with the desired ones.
     dirty: BTreeSet<Arc<str>>,
-    /// What proxies report; none if there is nothing to say about it.
+    /// Reports of proxies; `None` if they produce no condition.
     followers: Option<Followers>,
-    /// Resources of which the server keeps no conditions.
+    /// Resources whose API server does not store conditions.
     not_kept: HashSet<String>,
 }
 
-/// What is known of an object.
+/// State of an object.
 #[derive(Debug)]
 struct Known {
     resource: &'static Resource,
@@ -47,20 +47,20 @@ struct Known {
     revision: String,
     generation: i64,
     conditions: Vec<Value>,
-    /// A hash of what is checked.
+    /// Hash of the text that is checked.
     checked: u64,
-    /// An object with its labels.
+    /// Stub of the object with only its labels.
     labels: Value,
-    /// The revision of its last change of what is checked.
+    /// Revision of the last change of the checked text.
     changed: Revision,
-    /// What was last found about the proxies that read it.
+    /// Identity of the last `Programmed` condition.
     programmed: Option<(&'static str, Option<String>)>,
-    /// Until when it is not written.
+    /// Time before which the object is not written.
     rests_until: Option<Instant>,
 }
 
 impl Engine {
-    /// Of no objects. Findings are for a proxy in this fleet.
+    /// Returns an engine without objects. Findings are those of a proxy in this fleet.
     pub fn new(fleet: Fleet) -> Engine {
         Engine {
             checker: Checker::new(fleet, ReadOptions::default()),
@@ -72,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// Takes in what became of objects, each under a name of its own; none for one that is gone.
+    /// Applies changes of objects by key; `None` for a deleted object.
     pub fn take_in(&mut self, changes: Vec<(Arc<str>, Option<Value>)>) {
         let mut texts = Vec::new();
         for (key, object) in changes {
@@ -104,7 +104,7 @@ impl Engine {
         }
     }
 
-    /// Takes in what proxies report. Objects of which it says something else than before are looked at.
+    /// Replaces the proxy reports, and marks the objects whose `Programmed` condition they change.
     pub fn set_followers(&mut self, followers: Followers) {
         let objects = self.objects.iter();
         let differ = objects.filter(|(_, known)| {
@@ -117,7 +117,7 @@ impl Engine {
         self.followers = Some(followers);
     }
 
-    /// Makes findings that are due.
+    /// Recomputes the findings if they are due.
     pub fn settle(&mut self, now: Instant) {
         let is_due = self.checker.deadline(now).is_some_and(|due| due <= now);
         if is_due && self.checker.catch_up() {
@@ -125,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// When there is something to do.
+    /// Returns the time of the next work; `None` if there is none.
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         let rests = |key| self.objects.get(key).and_then(|known| known.rests_until);
         let writes = self.dirty.iter().map(|key| rests(key).unwrap_or(now));
@@ -135,7 +135,8 @@ impl Engine {
         }
     }
 
-    /// What is to be written, at most so many. Nothing, as long as findings are not made of all that is known.
+    /// Returns the writes that are due, at most `limit`. The result is empty while findings lag
+    /// behind the known objects.
     pub fn due(&mut self, now: Instant, limit: usize, time: &str) -> Vec<Write> {
         let mut writes = Vec::new();
         if self.checker.deadline(now).is_some() {
@@ -179,7 +180,7 @@ impl Engine {
         writes
     }
 
-    /// Takes in what came of a write. What another one was faster with comes as a change.
+    /// Records the outcome of a write. A conflicting write arrives as a change instead.
     pub fn note(&mut self, key: Arc<str>, outcome: &Outcome, now: Instant) {
         let Some(known) = self.objects.get_mut(&key) else {
             return;
@@ -202,7 +203,7 @@ impl Engine {
         }
     }
 
-    /// Groups findings by object, and notes the objects whose findings are others than before.
+    /// Groups findings by object, and marks the objects whose findings have changed.
     fn regroup(&mut self) {
         let mut found: HashMap<Arc<str>, Vec<Diagnostic>> = HashMap::new();
         for one in self.checker.findings() {
@@ -226,7 +227,7 @@ impl Engine {
 }
 
 impl Known {
-    /// Takes over what is known of the same object before a change.
+    /// Carries over the state from before a change of the same object.
     fn continues(&mut self, before: Known) {
         self.rests_until = before.rests_until;
         if before.checked == self.checked {
@@ -245,7 +246,7 @@ impl Known {
         }
     }
 
-    /// The condition about proxies, which is remembered.
+    /// Returns the `Programmed` condition of the object, and remembers its identity.
     fn programmed(&mut self, followers: &Followers) -> Wanted {
         let wanted = followers.programmed(self.subject());
         self.programmed = Some(identity(&wanted));
@@ -253,7 +254,8 @@ impl Known {
     }
 }
 
-/// What is known of an object by itself, and the text that is checked. None if it does not count.
+/// Returns the state of an object and the text that is checked; `None` if the object is being deleted or is of an
+/// unknown kind.
 fn read(mut object: Value) -> Option<(Known, String)> {
     if object::is_deleting(&object) {
         return None;
@@ -313,7 +315,7 @@ mod tests {
         })
     }
 
-    /// What is written after a change, when nothing rests any more.
+    /// Returns the writes after a change, once no object has to wait.
     fn change(
         engine: &mut Engine,
         key: &str,
@@ -354,7 +356,7 @@ mod tests {
         assert_eq!(engine.deadline(now), None);
     }
 
-    /// What proxies report that have that revision in effect.
+    /// Returns the reports of proxies that have these revisions in effect.
     fn followers(revisions: &[&str]) -> Followers {
         let table = Proxies::default();
         for (number, revision) in revisions.iter().enumerate() {
@@ -380,7 +382,7 @@ mod tests {
         written["status"] = json!({"conditions": writes[0].conditions});
         assert!(change(&mut engine, "vs", Some(written.clone()), &mut now).is_empty());
 
-        // The status that was written raises the revision of the object, and the proxy has not read it yet.
+        // The status write raises the revision of the object, which the proxy has not read yet.
         engine.set_followers(followers(&["7"]));
         now += Duration::from_secs(60);
         let writes = engine.due(now, 10, "t2");

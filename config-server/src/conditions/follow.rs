@@ -1,4 +1,4 @@
-//! Follows the objects of this server's store.
+//! Stream of the objects in this server's store.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use crate::object;
 use crate::resources;
 use crate::store::{Revision, Scan, Store, StoreError};
 
-/// What became of objects.
+/// Message about objects.
 #[derive(Debug)]
 pub enum Feed {
-    /// Objects that are new, changed or gone.
+    /// New, changed and deleted objects by key; `None` for a deleted object.
     Changes(Vec<(Arc<str>, Option<Value>)>),
-    /// All objects that there are have been told.
+    /// End of the initial list: every existing object has been sent.
     Complete,
 }
 
-/// The most changes that are handed on at once.
+/// Maximum number of changes in one message.
 const CHANGES_MAX: usize = 500;
-/// How long to wait before a store that failed is read again.
+/// Delay before a failed store is read again.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Tells of every object in the store, and of every change, until nobody listens.
+/// Sends every object in the store and every later change, until the receiver is dropped.
 pub async fn follow(store: Arc<dyn Store>, feed: mpsc::Sender<Feed>) {
     let mut known = HashSet::new();
     loop {
@@ -35,7 +35,7 @@ pub async fn follow(store: Arc<dyn Store>, feed: mpsc::Sender<Feed>) {
         };
         match ended {
             Ok(()) => return,
-            // Behind the history: everything is read anew.
+            // Behind the history: list all objects again.
             Err(StoreError::Compacted) => {}
             Err(error) => {
                 tracing::warn!(%error, "the store cannot be followed");
@@ -45,7 +45,7 @@ pub async fn follow(store: Arc<dyn Store>, feed: mpsc::Sender<Feed>) {
     }
 }
 
-/// Tells of all objects. Returns as of which revision; none if nobody listens.
+/// Sends all objects. Returns their revision; `None` if the receiver was dropped.
 async fn list(
     store: &dyn Store,
     known: &mut HashSet<Arc<str>>,
@@ -77,7 +77,7 @@ async fn list(
     Ok(is_heard.then_some(page.revision))
 }
 
-/// Tells of changes until nobody listens.
+/// Sends changes until the receiver is dropped.
 async fn changes(
     store: &dyn Store,
     mut revision: Revision,

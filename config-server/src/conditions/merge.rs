@@ -1,11 +1,11 @@
-//! Conditions that an object has and those that it should have.
+//! Merge of existing and desired conditions.
 
 use serde_json::{Value, json};
 
 use super::wanted::Wanted;
 
-/// The conditions of an object with those that it should have, at that generation; none if nothing would change. The time
-/// of a condition changes with its status only. Conditions of others stay as they are.
+/// Returns the conditions of an object with the desired ones at that generation; `None` if nothing changes. The
+/// transition time changes only with the status. Conditions of other writers stay unchanged.
 pub fn merged(
     existing: &[Value],
     wanted: &[Wanted],

@@ -1,7 +1,7 @@
-//! Whether the proxies that read an object have it in effect.
+//! `Programmed` condition: whether the proxies that read an object have it in effect.
 //!
-//! An object counts with the revision of its last change of content: a status that is written raises its revision, and must be
-//! no reason to write the status again.
+//! Proxies are compared with the revision of the object's last change of content. A status write raises the revision
+//! of the object, and must not cause another status write.
 
 use std::collections::HashMap;
 
@@ -12,46 +12,46 @@ use crate::proxies::{ProxyView, Report, applied, follows};
 use crate::resources::Resource;
 use crate::store::Revision;
 
-/// The most proxies that a message names.
+/// Maximum number of proxies in a message.
 const NAMES_MAX: usize = 3;
 
-/// The type of the condition.
+/// Type of the condition.
 const NAME: &str = "Programmed";
 
-/// What proxies report, in the form in which many objects ask for it.
+/// Proxy reports, indexed for lookups by many objects.
 #[derive(Debug, Default)]
 pub struct Followers {
     groups: Vec<Group>,
-    /// By object: which proxies reject it, and why.
+    /// Rejections by object: texts with the name of the proxy and its reason.
     rejected: HashMap<String, Vec<String>>,
 }
 
-/// Proxies that read the same objects.
+/// Proxies with the same namespaces and selector, which read the same objects.
 #[derive(Debug)]
 struct Group {
-    /// One of them.
+    /// Report of one proxy of the group.
     example: Report,
-    /// What each has in effect, the oldest first, with its name.
+    /// Applied revision and name of each proxy, oldest revision first.
     applied: Vec<(Revision, String)>,
 }
 
-/// What is asked about.
+/// Object whose condition is computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The resource of the object.
+    /// Resource of the object.
     pub resource: &'static Resource,
-    /// Its namespace.
+    /// Namespace; `None` for a cluster-scoped object.
     pub namespace: Option<&'a str>,
-    /// Its name.
+    /// Name of the object.
     pub name: &'a str,
-    /// An object with its labels.
+    /// Stub of the object with only its labels.
     pub labels: &'a Value,
-    /// When its content changed last.
+    /// Revision of the last change of content.
     pub changed: Revision,
 }
 
 impl Followers {
-    /// The proxies of now.
+    /// Indexes the current proxies.
     pub fn new(proxies: Vec<ProxyView>) -> Followers {
         let mut followers = Followers::default();
         for proxy in proxies {
@@ -73,7 +73,7 @@ impl Followers {
             let of_object = self.rejected.entry(rejected.object.clone()).or_default();
             of_object.push(format!("{name}: {reason}"));
         }
-        // Before it has taken anything, a proxy that connects would be late with every object.
+        // Proxies that have just connected have no applied revision, and would appear late with every object.
         if report.status.revision.is_none() {
             return;
         }
@@ -91,7 +91,7 @@ impl Followers {
         }
     }
 
-    /// The condition of an object.
+    /// Returns the `Programmed` condition of an object.
     pub fn programmed(&self, subject: Subject<'_>) -> Wanted {
         let follows = |group: &&Group| {
             let Subject {
@@ -142,7 +142,8 @@ impl Followers {
     }
 }
 
-/// What a condition is compared by: counts of proxies change often, and are no reason to write.
+/// Returns the part of a condition that decides whether it has changed. Counts of proxies are left out, since they
+/// change often.
 pub fn identity(wanted: &Wanted) -> (&'static str, Option<String>) {
     let is_rejected = wanted.reason == "Rejected";
     (wanted.reason, is_rejected.then(|| wanted.message.clone()))
@@ -177,7 +178,8 @@ mod tests {
     use crate::proxies::Proxies;
     use crate::resources;
 
-    /// The condition of VirtualService `shop/web`, changed at 7, by proxies: name, revision, namespaces.
+    /// Returns the condition of VirtualService `shop/web`, changed at 7, for these proxies: name, revision,
+    /// namespaces.
     fn condition(
         proxies: &[(&str, &str, &[&str])],
         rejects: Option<&str>,

@@ -1,4 +1,4 @@
-//! Conditions of the objects of a real API server.
+//! Conditions of the objects of a Kubernetes API server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ fn has_conditions(object: &Value) -> bool {
 /// Follows the objects of an API server until the result is dropped.
 ///
 /// # Errors
-/// If no thread can be started.
+/// If a thread cannot be started.
 pub fn follow_remote(
     server: ApiServer,
     kubeconfig: Option<PathBuf>,
@@ -86,7 +86,7 @@ pub fn follow_remote(
         kubernetes: KubernetesSettings {
             servers: vec![server],
             kubeconfig,
-            // What may not be read gets no conditions.
+            // Kinds that the credentials may not read are skipped, and get no conditions.
             optional: Kind::ALL.to_vec(),
             ..KubernetesSettings::default()
         },
@@ -110,7 +110,7 @@ pub fn follow_remote(
                 )
             })
             .collect();
-        // When nobody listens any more the following ends as well.
+        // The watches end when the receiver is dropped.
         let mut told = send(&feed, Feed::Changes(changes));
         if update.is_complete && !is_complete {
             told &= send(&feed, Feed::Complete);

@@ -1,4 +1,4 @@
-//! Has conditions written, as objects and findings change.
+//! Task that writes conditions as objects and findings change.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,32 +14,32 @@ use super::writer::Writer;
 use crate::clock;
 use crate::proxies::Proxies;
 
-/// Changes are looked at when none has come for so long, and after so long at the latest.
+/// Debounce of changes: time without a new change, and maximum delay.
 const QUIET: Duration = Duration::from_millis(50);
 const DELAY_MAX: Duration = Duration::from_millis(500);
-/// The most messages that are taken in at once.
+/// Maximum number of messages per read of the feed.
 const MESSAGES_MAX: usize = 64;
-/// The most writes of one round, and how many of them are made at once.
+/// Limits of one round: number of writes, and of concurrent writes.
 const WRITES_MAX: usize = 256;
 const WRITES_AT_ONCE: usize = 32;
 
-/// After a start, proxies report again within this time. Until it is over, a missing report changes no condition.
+/// Grace period after a start in which proxies report again. Until it ends, a missing report changes no condition.
 const PROXIES_GRACE: Duration = Duration::from_secs(30);
-/// The least time between two looks at the proxies.
+/// Minimum time between two evaluations of the proxy reports.
 const PROXIES_PAUSE: Duration = Duration::from_millis(250);
 
-/// The proxies whose reports become conditions.
+/// Source of the proxy reports for conditions.
 #[derive(Debug)]
 pub struct Reports {
     proxies: Arc<Proxies>,
     changes: watch::Receiver<u64>,
-    /// When the next look at them is due; none before anything changes.
+    /// Time of the next evaluation; `None` until a report changes.
     due: Option<Instant>,
     last: Option<Instant>,
 }
 
 impl Reports {
-    /// Of the proxies that report to this server, which has started now.
+    /// Returns the source for the proxies of a server that starts at `now`.
     pub fn new(proxies: Arc<Proxies>, now: Instant) -> Reports {
         Reports {
             changes: proxies.subscribe(),
@@ -49,7 +49,7 @@ impl Reports {
         }
     }
 
-    /// Waits until proxies report something new. May be dropped and called again.
+    /// Waits until a proxy report changes. Cancellation safe.
     async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -60,7 +60,7 @@ impl Reports {
         self.due = Some(self.due.map_or(next, |due| due.min(next)));
     }
 
-    /// The proxies, if it is time to look at them.
+    /// Returns the proxy reports if their evaluation is due.
     fn take(&mut self, now: Instant) -> Option<Followers> {
         self.due.filter(|due| *due <= now)?;
         (self.due, self.last) = (None, Some(now));
@@ -68,7 +68,7 @@ impl Reports {
     }
 }
 
-/// Writes conditions until nobody feeds it. Only the leader writes, where several servers do.
+/// Writes conditions until the feed is closed. Among several servers only the leader writes.
 pub async fn run(
     mut engine: Engine,
     mut feed: mpsc::Receiver<Feed>,
@@ -129,7 +129,7 @@ fn quiet_at((first, last): (Instant, Instant)) -> Instant {
     (last + QUIET).min(first + DELAY_MAX)
 }
 
-/// When there is something to do besides waiting for changes.
+/// Returns the time of the next work apart from changes.
 fn wake(engine: &Engine, waits: Option<(Instant, Instant)>, writes: bool) -> Option<Instant> {
     match waits {
         Some(waits) => Some(quiet_at(waits)),
@@ -145,7 +145,7 @@ async fn until(when: Option<Instant>) {
     }
 }
 
-/// Runs what takes its time where it holds up no request.
+/// Runs slow work on a blocking thread, so that it delays no request.
 async fn off_thread(mut engine: Engine, work: impl FnOnce(&mut Engine) + Send + 'static) -> Engine {
     let task = tokio::task::spawn_blocking(move || {
         work(&mut engine);
@@ -155,13 +155,13 @@ async fn off_thread(mut engine: Engine, work: impl FnOnce(&mut Engine) + Send + 
         Ok(engine) => engine,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and with it this future.
+            // The runtime is shutting down, and drops this future.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// Writes what is due.
+/// Writes the conditions that are due.
 async fn write(engine: Engine, writer: &Writer) -> Engine {
     let (sender, due) = tokio::sync::oneshot::channel();
     let mut engine = off_thread(engine, move |engine| {

@@ -1,4 +1,4 @@
-//! Which conditions an object should have, by what was found about it.
+//! Conditions that an object should have, derived from its findings.
 
 use config_loader::diagnostic::codes;
 use config_loader::diagnostic::codes::references::{X293, X294, X299, X300};
@@ -6,30 +6,30 @@ use config_loader::{Code, Diagnostic, Kind, Severity};
 
 use crate::resources::Resource;
 
-/// The most findings of one message, and the most bytes.
+/// Limits of one message: number of findings, and bytes.
 const FINDINGS_MAX: usize = 10;
 const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// How the message of a finding begins that makes a ServiceExport invalid.
+/// Message prefix of findings that make a ServiceExport invalid.
 const NOT_VALID: &str = "Valid=False: ";
 
-/// A condition that an object should have.
+/// Condition that an object should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Its type.
+    /// Type of the condition.
     pub name: &'static str,
-    /// Whether it holds; none if that is not known.
+    /// Status: `True`, `False`, or `Unknown` for `None`.
     pub holds: Option<bool>,
-    /// Why, in one word.
+    /// Reason, in CamelCase.
     pub reason: &'static str,
-    /// Why, for a person.
+    /// Message for people.
     pub message: String,
-    /// Whether another message alone is no reason to write.
+    /// Whether a change of the message alone does not cause a write.
     pub keeps_message: bool,
 }
 
-/// Whether conditions are written to objects of a kind: Kubernetes' own have others, the status of a Destination is its
-/// owner's, and flomesh's ServiceImport has none.
+/// Whether the server writes conditions to objects of a kind. It does not for kinds of Kubernetes itself, for
+/// Destination, whose status belongs to its owner, and for flomesh's ServiceImport, which has no conditions.
 pub fn has_conditions(resource: &Resource) -> bool {
     let Some(row) = resource.row else {
         return false;
@@ -42,7 +42,7 @@ pub fn has_conditions(resource: &Resource) -> bool {
     resource.api.has_status && !is_of_others
 }
 
-/// The conditions of an object, by the findings about it.
+/// Returns the conditions of an object, given its findings.
 pub fn wanted(resource: &Resource, found: &[&Diagnostic]) -> Vec<Wanted> {
     let mut conditions = vec![accepted(found)];
     match resource.row.map(|row| row.kind) {
@@ -53,7 +53,7 @@ pub fn wanted(resource: &Resource, found: &[&Diagnostic]) -> Vec<Wanted> {
     conditions
 }
 
-/// Whether the object is in effect: errors reject it, warnings do not.
+/// Returns the `Accepted` condition: errors reject the object, warnings do not.
 fn accepted(found: &[&Diagnostic]) -> Wanted {
     let of = |severity| {
         found
@@ -71,7 +71,7 @@ fn accepted(found: &[&Diagnostic]) -> Wanted {
     }
 }
 
-/// Whether a policy has a service, and its clusters serve it.
+/// Returns the condition whether a policy has a service that its clusters export.
 fn targets_resolved(found: &[&Diagnostic]) -> Wanted {
     let missing: Vec<&Diagnostic> = found
         .iter()
@@ -89,7 +89,7 @@ fn targets_resolved(found: &[&Diagnostic]) -> Wanted {
     }
 }
 
-/// Whether an export is served: FSM's condition, with its reasons.
+/// Returns the `Valid` condition of a ServiceExport, with the reasons of FSM.
 pub fn valid(found: &[&Diagnostic]) -> Wanted {
     let spoils = |one: &&Diagnostic| {
         let is_reference = [X299, X300].contains(&one.code) && one.message.starts_with(NOT_VALID);
@@ -109,7 +109,8 @@ pub fn valid(found: &[&Diagnostic]) -> Wanted {
     }
 }
 
-/// The code of a rule as a reason: the name that its row begins with, as in `ShadowedByGroup: ...`, or else the code.
+/// Returns the reason for a diagnostic code: the name at the start of its description, as in `ShadowedByGroup: ...`,
+/// or else the code.
 fn reason(code: Code) -> &'static str {
     let row = codes::all().find(|row| row.0 == code);
     let named = row
@@ -142,7 +143,7 @@ fn message(found: &[&Diagnostic]) -> String {
     text
 }
 
-/// One finding, as `strait check` has it, without its location, which is the object.
+/// Returns one finding as a line of `strait check`, without the location, which is the object.
 fn line(found: &Diagnostic) -> String {
     let severity = match found.severity {
         Severity::Error => "error",

@@ -1,4 +1,4 @@
-//! One write of conditions to an object, and its outcome.
+//! Write of conditions to one object, and its outcome.
 
 use std::sync::Arc;
 
@@ -7,40 +7,40 @@ use serde_json::{Value, json};
 
 use crate::resources::Resource;
 
-/// The field manager of what is written here.
+/// Field manager of condition writes.
 pub const MANAGER: &str = "strait-control";
 
-/// The conditions that an object is to get.
+/// Desired conditions of an object.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// Under which name the object is known.
+    /// Key of the object in the engine.
     pub key: Arc<str>,
-    /// Its resource.
+    /// Resource of the object.
     pub resource: &'static Resource,
-    /// The version in which it was read.
+    /// API version of the object as read.
     pub version: &'static str,
-    /// Its namespace.
+    /// Namespace; `None` for a cluster-scoped object.
     pub namespace: Option<String>,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// The revision that the conditions are about: of any other one it is not known whether they hold.
+    /// Revision that the conditions apply to, required as a precondition.
     pub revision: String,
-    /// All of its conditions.
+    /// All conditions of the object.
     pub conditions: Vec<Value>,
 }
 
 /// Outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done, or the object is another one by now, which will be heard of.
+    /// Success, or a conflict or deletion, which arrives as a change.
     Done,
-    /// It is to be made again later.
+    /// Failure, to be retried.
     Failed,
-    /// The server does not keep conditions of objects of this resource.
+    /// API server that does not store conditions of this resource.
     NotKept,
 }
 
-/// The merge patch of a status, for one revision only.
+/// Returns the merge patch of a status, with the revision as a precondition.
 pub(super) fn patch(write: &Write) -> Value {
     json!({
         "metadata": {"resourceVersion": write.revision},
@@ -48,7 +48,7 @@ pub(super) fn patch(write: &Write) -> Value {
     })
 }
 
-/// Outcome of a write that failed with this error.
+/// Returns the outcome of a write that failed with this error.
 pub(super) fn outcome(write: &Write, code: StatusCode, message: &str) -> Outcome {
     if matches!(code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) {
         return Outcome::Done;

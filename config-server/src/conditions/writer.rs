@@ -12,12 +12,12 @@ use crate::api::route::Target;
 use crate::api::{Api, Call};
 use crate::remote::Remote;
 
-/// Where conditions are written to.
+/// Destination of condition writes.
 #[derive(Clone, Debug)]
 pub enum Writer {
-    /// The store of this server.
+    /// Store of this server.
     Store(Api),
-    /// Another server.
+    /// API server of Kubernetes.
     Remote(Arc<Remote>),
 }
 
@@ -48,7 +48,7 @@ async fn store(api: &Api, write: &Write) -> Outcome {
     };
     match api.change(&call).await {
         Ok(_) => Outcome::Done,
-        // The store itself says that it cannot be written, and when it can be again.
+        // The store logs its own failures and recovery.
         Err(failure) if is_of_store(failure.code) => Outcome::Failed,
         Err(failure) => outcome(write, failure.code, &failure.message),
     }

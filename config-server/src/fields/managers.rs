@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: what each manager set last.
+//! `metadata.managedFields`: the fields that each manager set last.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use crate::clock;
 use crate::object::{self, ANNOTATION_BYTES_MAX};
 use crate::status::Cause;
 
-/// Manager of `kubectl apply --server-side`.
+/// Field manager of `kubectl apply --server-side`.
 const KUBECTL: &str = "kubectl";
-/// Annotation in which `kubectl apply` without it keeps what it applied.
+/// Annotation with the last applied configuration of client-side `kubectl apply`.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Who writes, and how.
+/// Field manager of a write, with the written version and subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writer {
-    /// The name.
+    /// Name of the manager.
     pub manager: String,
-    /// The apiVersion of what is written.
+    /// `apiVersion` of the written object.
     pub api_version: String,
-    /// Whether the status is written.
+    /// Whether the write is to the `status` subresource.
     pub is_status: bool,
 }
 
-/// The entry of one manager.
+/// Entry of one manager.
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
     manager: String,
@@ -86,14 +86,14 @@ fn store(object: &mut Value, entries: Vec<Entry>) {
     }
 }
 
-/// Whether one of the fields is that one, or in it.
+/// Whether the set contains the path or a field below it.
 fn has_any_in(fields: &Set, path: &[String]) -> bool {
     let next = fields.range(path.to_vec()..).next();
     next.is_some_and(|next| next.starts_with(path))
 }
 
-/// Brings entries to the form of the object: what is a field of its own today may have been a part of one when it was noted, and
-/// the other way round.
+/// Adapts entries to the current object: a field may have become part of an atomic field since it was recorded, or the
+/// reverse.
 fn reconcile(entries: &mut [Entry], live: &BTreeMap<Path, &Value>, writer: &Writer) {
     let is_item = |element: &String| element.starts_with("k:") || element.starts_with("v:");
     for entry in entries {
@@ -124,7 +124,7 @@ fn reconcile(entries: &mut [Entry], live: &BTreeMap<Path, &Value>, writer: &Writ
     }
 }
 
-/// The entry of a writer; made, if there is none.
+/// Returns the entry of a writer, and creates it if absent.
 fn entry_of<'a>(entries: &'a mut Vec<Entry>, writer: &Writer, operation: &str) -> &'a mut Entry {
     let at = entries
         .iter()
@@ -143,7 +143,7 @@ fn entry_of<'a>(entries: &'a mut Vec<Entry>, writer: &Writer, operation: &str) -
     &mut entries[at]
 }
 
-/// Notes who made `new` out of `old`, by other means than apply. Fields that it changed are its own from then on.
+/// Records the manager of an update from `old` to `new`. It becomes the owner of the fields that the update changed.
 pub fn note_update(new: &mut Value, old: &Value, writer: &Writer) {
     let mut entries = entries(new);
     if entries.is_empty() && !object::metadata(new)["managedFields"].is_array() {
@@ -176,10 +176,10 @@ pub fn note_update(new: &mut Value, old: &Value, writer: &Writer) {
     store(new, entries);
 }
 
-/// Applies a configuration to an object, which is null if it is made by this.
+/// Applies a configuration to an object; `current` is null if the object is created.
 ///
 /// # Errors
-/// With a cause for each field that another manager set to another value, unless `force`.
+/// Conflict causes, one for each field that another manager set to another value, unless `force`.
 pub fn apply(
     current: &Value,
     applied: &Value,
@@ -192,7 +192,7 @@ pub fn apply(
     reconcile(&mut entries, &live, writer);
     let allowed = last_applied(current, writer);
     let differs = |path: &Path| match (live.get(path), wanted.get(path)) {
-        // An empty object only says that there is one.
+        // An empty object only records that the object exists.
         (None, Some(value)) if **value == json!({}) => {
             let next = live.range(path.clone()..).next();
             !next.is_some_and(|(next, _)| next.starts_with(path))
@@ -245,7 +245,7 @@ pub fn apply(
     Ok(object)
 }
 
-/// Removes what a writer applied before and does not want any more, unless it is another manager's, too.
+/// Removes the fields that a writer applied before and no longer contains, unless another manager owns them, too.
 fn unset_dropped(
     object: &mut Value,
     entries: &[Entry],
@@ -256,7 +256,7 @@ fn unset_dropped(
         .iter()
         .partition(|entry| entry.is_of(writer, "Apply"));
     for path in own.iter().flat_map(|entry| &entry.fields) {
-        // An item stays as long as anything in it is another manager's.
+        // Keep an item while another manager owns any field in it.
         let whole = path.strip_suffix(&[".".to_owned()]).unwrap_or(path);
         let is_shared = others.iter().any(|entry| has_any_in(&entry.fields, whole));
         if !wanted.contains_key(path) && !is_shared && !is_key(path) {
@@ -265,8 +265,8 @@ fn unset_dropped(
     }
 }
 
-/// The fields that `kubectl apply` without `--server-side` set and that are still as it set them: they are those of kubectl,
-/// which takes them over without a conflict.
+/// Returns the fields that client-side `kubectl apply` set and that still have its values. `kubectl apply
+/// --server-side` takes them over without a conflict.
 fn last_applied(current: &Value, writer: &Writer) -> Set {
     let annotation = &object::metadata(current)["annotations"][LAST_APPLIED];
     let last = annotation
@@ -286,7 +286,7 @@ fn last_applied(current: &Value, writer: &Writer) -> Set {
         .collect()
 }
 
-/// Writes what kubectl applied to the annotation that `kubectl apply` without `--server-side` compares with, where there is one.
+/// Updates the annotation that client-side `kubectl apply` compares with, if the object has it.
 pub fn note_last_applied(object: &mut Value, applied: &Value, writer: &Writer) {
     let is_noted = |object: &Value| {
         let known = object::metadata(object)["annotations"][LAST_APPLIED].as_str();
@@ -326,7 +326,7 @@ fn conflict(entry: &Entry, path: &[String]) -> Cause {
     }
 }
 
-/// All conflicts in one message.
+/// Formats all conflicts as one message.
 pub fn conflict_message(causes: &[Cause]) -> String {
     if let [one] = causes {
         return format!(

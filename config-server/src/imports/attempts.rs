@@ -1,4 +1,4 @@
-//! When an object may be written again.
+//! Backoff of repeated writes to an object.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use super::findings::Finding;
 use super::plan::Target;
 
-/// The pause after the first write of an object, in which the write comes back as a change; and the longest one.
+/// Minimum and maximum delay between writes to one object. After the first write, its result arrives as a change
+/// within the minimum.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Writes that have been made and did not suffice yet.
+/// Recent writes to objects that still need one.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     made: HashMap<Target, Made>,
@@ -24,19 +25,19 @@ struct Made {
 }
 
 impl Attempts {
-    /// Forgets the objects that are as they should be: all but these.
+    /// Drops the state of all objects except `wanted`, which still need a write.
     pub(super) fn retain<'a>(&mut self, wanted: impl Iterator<Item = &'a Target>) {
         let wanted: HashSet<&Target> = wanted.collect();
         self.made.retain(|target, _| wanted.contains(target));
     }
 
-    /// Whether an object may be written.
+    /// Whether the delay of an object is over.
     pub(super) fn is_due(&self, target: &Target, now: Instant) -> bool {
         self.made.get(target).is_none_or(|made| made.until <= now)
     }
 
-    /// Notes a write. The pause is twice as long after each one that did not suffice, whether it failed or another client wrote
-    /// something else. A random part (`jitter`, 0 to 1) keeps retries apart.
+    /// Records a write. The delay doubles with each further write, whether the previous one failed or was overwritten
+    /// by another client. `jitter` (0 to 1) spreads retries.
     pub(super) fn note(
         &mut self,
         target: Target,
@@ -54,12 +55,12 @@ impl Attempts {
         made.failure = failure;
     }
 
-    /// When the next object may be written that waits.
+    /// Returns the end of the earliest delay; `None` if no object waits.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.made.values().map(|made| made.until).min()
     }
 
-    /// Why writes failed.
+    /// Returns the findings of failed writes.
     pub(super) fn failures(&self) -> BTreeSet<Finding> {
         let made = self.made.values();
         made.filter_map(|made| made.failure.clone()).collect()

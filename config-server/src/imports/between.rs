@@ -1,4 +1,4 @@
-//! Starts what follows clusters and writes to them, and ends it.
+//! Start and stop of the tasks that follow clusters and write to them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use super::{follow, run};
 use crate::lease::{Candidate, Times};
 use crate::remote::Remote;
 
-/// The name of the Lease that elects who writes to a cluster.
+/// Name of the Lease that elects the instance that writes to a cluster.
 const LEASE: &str = "strait-imports";
 
-/// How many batches of changes wait to be taken in; the watches of clusters pause beyond it.
+/// Maximum number of queued batches of changes; the watches of clusters pause beyond it.
 const FEED_MAX: usize = 16;
 
-/// Which clusters import from each other, and who writes it.
+/// Clusters that import from each other, and the election of the writing instance.
 #[derive(Clone, Debug)]
 pub struct ImportsBetween {
-    /// The clusters, each once.
+    /// Clusters, each once.
     pub clusters: Vec<ImportingCluster>,
-    /// The remote clusters file, which is followed, and what it says.
+    /// Path of the remote clusters file, which is watched, and its current content.
     pub told: Option<(PathBuf, Vec<ClusterSettings>)>,
-    /// The namespace of the Lease in each cluster.
+    /// Namespace of the Lease in each cluster.
     pub lease_namespace: String,
-    /// The name of this instance.
+    /// Name of this instance.
     pub identity: String,
-    /// How long the election takes.
+    /// Timing of the election.
     pub times: Times,
 }
 
 impl ImportsBetween {
-    /// Writes imports until `stop` comes, and then gives the Leases up.
+    /// Writes imports until `stop` fires, and then releases the Leases.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// If a thread cannot be started.
     pub async fn run(self, stop: oneshot::Receiver<()>) -> Result<(), String> {
         let said = |error: std::io::Error| format!("cannot start a thread: {error}");
         let (sender, messages) = mpsc::channel(FEED_MAX);
@@ -75,14 +75,14 @@ impl ImportsBetween {
             () = run::run(clusters, told, seats, messages) => {}
             _ = stop => {}
         }
-        // The receivers are dropped, which ends the elections.
+        // Dropping the receivers ends the elections.
         groups.shutdown().await;
         let _ = tokio::task::spawn_blocking(move || drop((followed, watched))).await;
         elections.join_all().await;
         Ok(())
     }
 
-    /// Takes part in the election of one cluster. A cluster that cannot be reached yet is asked again.
+    /// Takes part in the election of one cluster. Retries while the cluster cannot be reached.
     fn election(
         &self,
         remote: Arc<Remote>,

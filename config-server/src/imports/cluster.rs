@@ -1,4 +1,4 @@
-//! What is known of one cluster: what it exports, and which ServiceImports it has.
+//! State of one cluster: its exports and its ServiceImports.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use serde_json::Value;
 use super::settings::{MANAGER, OWNER_LABEL};
 use crate::object;
 
-/// The API groups of ServiceExports and ServiceImports.
+/// API groups of ServiceExports and ServiceImports.
 pub(super) const GROUPS: [&str; 2] = ["multicluster.flomesh.io", "flomesh.io"];
 
-/// The objects of a cluster.
+/// Objects of a cluster.
 #[derive(Debug)]
 pub(super) struct Cluster {
-    /// Its key.
+    /// Key of the cluster.
     pub(super) key: ClusterKey,
-    /// Whether all of its objects have been listed once. Before, nothing is known of what it exports.
+    /// Whether all objects have been listed once. Until then the exports of the cluster are unknown.
     pub(super) is_listed: bool,
-    /// The API groups in which it serves ServiceImports; none if that is not known.
+    /// API groups in which the cluster serves ServiceImports; `None` if unknown.
     pub(super) groups: Option<BTreeSet<&'static str>>,
-    /// What is wrong with its API server.
+    /// Problems of its API server.
     pub(super) problems: Vec<Diagnostic>,
-    /// Services, exports and gateways, checked.
+    /// Validated Services, ServiceExports and Gateways.
     checker: Checker,
     exports: BTreeMap<Arc<str>, Export>,
     imports: BTreeMap<Arc<str>, Import>,
 }
 
-/// A ServiceExport as its API server has it.
+/// ServiceExport as stored by its API server.
 #[derive(Clone, Debug)]
 pub(super) struct Export {
     pub(super) group: &'static str,
@@ -41,20 +41,20 @@ pub(super) struct Export {
     pub(super) conditions: Vec<Value>,
 }
 
-/// A ServiceImport as its API server has it.
+/// ServiceImport as stored by its API server.
 #[derive(Clone, Debug)]
 pub(super) struct Import {
     pub(super) group: &'static str,
     pub(super) name: Name,
     pub(super) uid: String,
     pub(super) revision: String,
-    /// Whether it was written here.
+    /// Whether Strait manages the ServiceImport.
     pub(super) is_ours: bool,
     pub(super) spec: Value,
 }
 
 impl Cluster {
-    /// Of which nothing is known.
+    /// Returns a cluster without objects.
     pub(super) fn new(key: ClusterKey) -> Cluster {
         Cluster {
             key,
@@ -67,7 +67,7 @@ impl Cluster {
         }
     }
 
-    /// Takes in what became of objects, each under a name of its own; none for one that is gone.
+    /// Applies changes of objects by key; `None` for a deleted object.
     pub(super) fn take_in(&mut self, changes: Vec<(Arc<str>, Option<Value>)>) {
         let mut texts = Vec::new();
         for (key, object) in changes {
@@ -93,18 +93,18 @@ impl Cluster {
         if !texts.is_empty() {
             self.checker.change(texts);
         }
-        // Conditions follow from findings: they must be about the objects of now.
+        // Update findings now: conditions must match the current objects.
         if self.checker.deadline(Instant::now()).is_some() {
             self.checker.catch_up();
         }
     }
 
-    /// The objects that are good.
+    /// Returns the valid objects.
     pub(super) fn resources(&self) -> &Arc<ResourceSet> {
         self.checker.set()
     }
 
-    /// Its ServiceExports, each with what is wrong with it.
+    /// Returns the ServiceExports, each with its findings.
     pub(super) fn exports(&self) -> impl Iterator<Item = (&Export, Vec<&Diagnostic>)> {
         let mut found: HashMap<&str, Vec<&Diagnostic>> = HashMap::new();
         for one in self.checker.findings() {
@@ -114,12 +114,13 @@ impl Cluster {
         exports.map(move |(key, export)| (export, found.remove(&**key).unwrap_or_default()))
     }
 
-    /// Its ServiceImports.
+    /// Returns the ServiceImports.
     pub(super) fn imports(&self) -> impl Iterator<Item = &Import> {
         self.imports.values()
     }
 
-    /// The group in which it serves ServiceImports: this one, or else the other. None if it serves none.
+    /// Returns the group in which the cluster serves ServiceImports: `wanted` if possible, else the other; `None` if
+    /// it serves neither.
     pub(super) fn group(&self, wanted: &'static str) -> Option<&'static str> {
         match &self.groups {
             None => Some(wanted),
@@ -129,7 +130,7 @@ impl Cluster {
     }
 }
 
-/// The API group of an object, if it is one of multi-cluster kinds.
+/// Returns the API group of an object of a multi-cluster kind; `None` for other objects.
 fn group_of(object: &Value) -> Option<&'static str> {
     let (group, _) = object["apiVersion"].as_str()?.split_once('/')?;
     GROUPS.into_iter().find(|known| *known == group)
@@ -165,7 +166,7 @@ fn import(group: &'static str, object: &Value) -> Import {
     }
 }
 
-/// The text that is checked: without what changes by itself, and without the conditions that are written here.
+/// Returns the text that is checked, without `resourceVersion` and `status`, which change without a change of content.
 fn checked_text(mut object: Value) -> String {
     object::metadata_mut(&mut object).shift_remove("resourceVersion");
     object::remove(&mut object, "status");

@@ -1,9 +1,9 @@
-//! Problems, each logged when it begins and when it is over.
+//! Log of problems: one line when a problem begins and one when it is resolved.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// A problem, and how to fix it. Details that vary make no other problem of it.
+/// Problem with its fix. Problems that differ only in detail are equal.
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
     problem: String,
@@ -32,7 +32,7 @@ impl PartialOrd for Finding {
 }
 
 impl Finding {
-    /// What is wrong and where, and the fix.
+    /// Returns a finding: `problem` says what is wrong and where.
     pub(super) fn new(problem: impl Into<String>, fix: impl Into<String>) -> Finding {
         Finding {
             problem: problem.into(),
@@ -41,21 +41,21 @@ impl Finding {
         }
     }
 
-    /// With what the API server said.
+    /// Adds the message of the API server.
     pub(super) fn with(mut self, detail: &str) -> Finding {
         detail.clone_into(&mut self.detail);
         self
     }
 }
 
-/// The problems that were logged.
+/// Problems that have been logged.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     known: BTreeSet<Finding>,
 }
 
 impl Findings {
-    /// Logs the new problems and the resolved ones; `found` are all problems of now.
+    /// Logs new and resolved problems; `found` contains all current problems.
     pub(super) fn update(&mut self, found: BTreeSet<Finding>) {
         let (new, over) = self.differences(found);
         for found in new {
@@ -72,7 +72,7 @@ impl Findings {
         }
     }
 
-    /// The new problems, and the resolved ones.
+    /// Returns the new problems and the resolved ones.
     fn differences(&mut self, found: BTreeSet<Finding>) -> (Vec<Finding>, Vec<Finding>) {
         let new = found.difference(&self.known).cloned().collect();
         let over = self.known.difference(&found).cloned().collect();

@@ -1,4 +1,4 @@
-//! Follows the clusters and the remote clusters file.
+//! Watches of the clusters and of the remote clusters file.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,14 +16,15 @@ use super::cluster::GROUPS;
 use super::settings::ImportingCluster;
 use crate::remote::{Remote, send};
 
-/// How often a cluster is asked in which API groups it serves ServiceImports: definitions may be installed later.
+/// Interval between discoveries of the API groups in which a cluster serves ServiceImports. CRDs may be installed
+/// later.
 const GROUPS_INTERVAL: Duration = Duration::from_secs(30);
-/// How often a cluster is asked that did not answer.
+/// Delay before a failed discovery is retried.
 const GROUPS_RETRY: Duration = Duration::from_secs(2);
-/// How long it may take to answer.
+/// Timeout of a discovery.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// What is read of each cluster.
+/// Resources that are read from each cluster.
 const RESOURCES: [(Kind, &str); 7] = [
     (Kind::Service, ""),
     (Kind::ServiceExport, GROUPS[0]),
@@ -34,26 +35,26 @@ const RESOURCES: [(Kind, &str); 7] = [
     (Kind::Cluster, GROUPS[1]),
 ];
 
-/// What became of clusters.
+/// Change of a cluster or of the remote clusters file.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Objects of the cluster with this number changed.
+    /// Changed objects of the cluster with this number.
     Objects {
         number: usize,
         changes: Vec<(Arc<str>, Option<Value>)>,
         problems: Vec<Diagnostic>,
         is_listed: bool,
     },
-    /// It serves ServiceImports in these groups.
+    /// API groups in which the cluster with this number serves ServiceImports.
     Groups(usize, BTreeSet<&'static str>),
-    /// The remote clusters file says this.
+    /// Content of the remote clusters file.
     Told(Vec<ClusterSettings>),
 }
 
 /// Follows the objects of a cluster until the result is dropped.
 ///
 /// # Errors
-/// If no thread can be started.
+/// If a thread cannot be started.
 pub(super) fn follow(
     cluster: &ImportingCluster,
     number: usize,
@@ -61,14 +62,14 @@ pub(super) fn follow(
 ) -> std::io::Result<FollowedObjects> {
     let settings = ControlSettings {
         kubernetes: KubernetesSettings {
-            // Without a key: of another cluster only services and endpoints would be read.
+            // No cluster key: with one, only services and endpoints would be read.
             servers: vec![ApiServer {
                 context: cluster.server.context.clone(),
                 cluster: None,
             }],
             kubeconfig: cluster.kubeconfig.clone(),
             resources: RESOURCES.to_vec(),
-            // What may not be read is reported.
+            // Kinds that the credentials may not read are reported as problems.
             optional: Kind::ALL.to_vec(),
             ..KubernetesSettings::default()
         },
@@ -77,7 +78,7 @@ pub(super) fn follow(
     follow_objects(settings, move |update| {
         let parsed = |text: Vec<u8>| serde_json::from_slice(&text).ok();
         let changes = update.changes.into_iter();
-        // A closed feed ends the following as well.
+        // The watches end when the receiver is dropped.
         send(
             &feed,
             Message::Objects {
@@ -92,7 +93,7 @@ pub(super) fn follow(
     })
 }
 
-/// Tells in which API groups a cluster serves ServiceImports, until the feed is closed.
+/// Sends the API groups in which a cluster serves ServiceImports, until the feed is closed.
 pub(super) async fn follow_groups(remote: Arc<Remote>, number: usize, feed: mpsc::Sender<Message>) {
     let mut known = None;
     loop {
@@ -107,7 +108,7 @@ pub(super) async fn follow_groups(remote: Arc<Remote>, number: usize, feed: mpsc
                 }
                 GROUPS_INTERVAL
             }
-            // Why is reported by what follows its objects.
+            // The watch of the objects reports the reason.
             Ok(Err(_)) | Err(_) => GROUPS_RETRY,
         };
         tokio::time::sleep(pause.mul_f64(1.0 + rand::random::<f64>() / 2.0)).await;
@@ -142,7 +143,8 @@ async fn groups(remote: &Remote) -> Result<BTreeSet<&'static str>, String> {
     Ok(found)
 }
 
-/// Hands on what the remote clusters file says. What is wrong with it is logged, and changes nothing.
+/// Returns a callback that forwards the remote clusters file. Errors in the file are logged, and the last good version
+/// stays.
 pub(super) fn clusters_file(
     feed: mpsc::Sender<Message>,
 ) -> impl FnMut(ClustersUpdate) + Send + 'static {

@@ -1,9 +1,10 @@
-//! Specs of ServiceImports as JSON: whether two are equal, and which endpoints of unknown clusters stay.
+//! Specs of ServiceImports as JSON: comparison, and endpoints of unknown clusters that are kept.
 
 use serde_json::{Value, json};
 
-/// Adds the endpoints of `existing` whose cluster is `held` to `wanted`: to the port with the same name, else with the same
-/// number, unless that has an endpoint of the cluster. A port that `wanted` lacks is added. None if neither has a port.
+/// Adds the endpoints of `existing` whose cluster is `held` to `wanted`: to the port of the same name, else of the
+/// same number, unless that port already has an endpoint of the cluster. Adds ports that `wanted` lacks. Returns
+/// `None` if no port results.
 pub(super) fn carry_over(
     wanted: Option<Value>,
     existing: &Value,
@@ -58,7 +59,7 @@ fn add(ports: &mut Vec<Value>, port: &Value, endpoints: Vec<Value>) {
     known.sort_by(|a, b| text(&a["clusterKey"]).cmp(text(&b["clusterKey"])));
 }
 
-/// Whether two specs say the same: what an API server fills in, and the order of endpoints, make no difference.
+/// Whether two specs are equal apart from defaults of the API server and the order of endpoints.
 pub(super) fn is_same(a: &Value, b: &Value) -> bool {
     canonical(a) == canonical(b)
 }

@@ -1,4 +1,4 @@
-//! What is to be written, by what is known of all clusters. Pure.
+//! Planned writes, computed from the state of all clusters. Without I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,46 +13,46 @@ use super::kept;
 use super::settings::{MANAGER, OWNER_LABEL};
 use crate::conditions::{Wanted, merged, valid};
 
-/// An object that is written: its cluster, and its path there.
+/// Written object: its cluster, and its path there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Target {
-    /// The number of the cluster.
+    /// Number of the cluster.
     pub(super) cluster: usize,
-    /// The path of the object in the API, which names its group, namespace and name.
+    /// API path of the object, with group, namespace and name.
     pub(super) path: String,
 }
 
-/// What is to become of an object.
+/// Write to an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
-    /// A ServiceImport is made; none of its name is known.
+    /// Creates a ServiceImport. No ServiceImport of that name is known.
     Create(Value),
-    /// A ServiceImport that was written here is to say this, unless it has another revision by now.
+    /// Updates a managed ServiceImport, unless its revision has changed.
     Update(Value),
-    /// A ServiceImport that was written here goes, unless it has another uid or revision by now.
+    /// Deletes a managed ServiceImport, unless its UID or revision has changed.
     Delete { uid: String, revision: String },
-    /// A ServiceExport of this revision has these conditions.
+    /// Sets the conditions of a ServiceExport at this revision.
     Conditions {
         revision: String,
         conditions: Vec<Value>,
     },
 }
 
-/// A write that is to be made.
+/// Planned write.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Write {
     pub(super) target: Target,
     pub(super) change: Change,
 }
 
-/// All that is to be written, and what is wrong.
+/// All planned writes, and problems.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) writes: Vec<Write>,
     pub(super) findings: BTreeSet<Finding>,
 }
 
-/// What is to be written to the clusters, in their order; `time` is now.
+/// Returns the writes to the clusters, in their order; `time` is the current time.
 pub(super) fn plan(clusters: &[Cluster], told: &[ClusterSettings], time: &str) -> Plan {
     let listed = clusters.iter().filter(|cluster| cluster.is_listed);
     let sources: Vec<Source> = listed
@@ -81,13 +81,13 @@ pub(super) fn plan(clusters: &[Cluster], told: &[ClusterSettings], time: &str) -
     plan
 }
 
-/// What is known while a plan is made.
+/// Inputs of a plan.
 struct Planning<'a> {
     sources: &'a [Source],
     told: &'a [ClusterSettings],
-    /// Clusters of which it is not known what they export.
+    /// Clusters whose exports are unknown.
     unlisted: BTreeSet<&'a ClusterKey>,
-    /// Exports with an error of which no version without one is known.
+    /// Invalid exports without a last good version.
     rejected: BTreeSet<(Name, ClusterKey)>,
 }
 
@@ -98,7 +98,7 @@ fn rejected(cluster: &Cluster) -> impl Iterator<Item = (Name, ClusterKey)> {
     rejected.map(|name| (name, cluster.key.clone()))
 }
 
-/// A ServiceImport that should be there.
+/// ServiceImport that should exist.
 struct Desired {
     group: &'static str,
     spec: Value,
@@ -145,8 +145,8 @@ impl Planning<'_> {
         }
     }
 
-    /// The imports that a cluster should have. Endpoints of clusters of which it is not known what they export, of those
-    /// without a known gateway, and of exports with an error stay as they are.
+    /// Returns the imports that a cluster should have. Endpoints stay unchanged for clusters whose exports or gateway
+    /// are unknown, and for invalid exports.
     fn desired(
         &self,
         cluster: &Cluster,
@@ -183,7 +183,7 @@ impl Planning<'_> {
         desired
     }
 
-    /// That an import stays that no known cluster exports.
+    /// Returns the finding that an import is kept, although no known cluster exports its service.
     fn waits(&self, cluster: &Cluster, import: &Import) -> Finding {
         let names: Vec<String> = self.unlisted.iter().map(|key| format!("`{key}`")).collect();
         Finding::new(
@@ -228,7 +228,8 @@ impl Planning<'_> {
         }
     }
 
-    /// The condition about a conflict. None if there is one already, which may be with a cluster that is not known yet.
+    /// Returns the `Conflict` condition; `None` to keep an existing one, which may concern a cluster that is still
+    /// unknown.
     fn conflict(&self, export: &Export, found: Option<&Conflict>) -> Option<Wanted> {
         let stands =
             |condition: &Value| condition["type"] == "Conflict" && condition["status"] == "True";
@@ -262,7 +263,7 @@ fn path(group: &str, plural: &str, name: &Name) -> String {
     format!("/apis/{group}/v1alpha1/namespaces/{namespace}/{plural}/{name}")
 }
 
-/// The object as it is applied; with its revision if it is there.
+/// Returns the object to write, with its revision if it exists.
 fn full(name: &Name, wanted: &Desired, revision: Option<&str>) -> Value {
     let mut object = json!({
         "apiVersion": format!("{}/v1alpha1", wanted.group),

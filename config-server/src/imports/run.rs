@@ -1,4 +1,4 @@
-//! Has imports and conditions written, as clusters change.
+//! Task that writes imports and conditions as clusters change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use super::write::write;
 use crate::clock;
 use crate::remote::Remote;
 
-/// Changes are looked at when none has come for so long, and after so long at the latest.
+/// Debounce of changes: time without a new change, and maximum delay.
 const QUIET: Duration = Duration::from_millis(50);
 const DELAY_MAX: Duration = Duration::from_millis(500);
-/// The most messages that are taken in at once.
+/// Maximum number of messages per read of the feed.
 const MESSAGES_MAX: usize = 64;
-/// The most writes of one round, and how many of them are made at once.
+/// Limits of one round: number of writes, and of concurrent writes.
 const WRITES_MAX: usize = 256;
 const WRITES_AT_ONCE: usize = 32;
 
-/// How a cluster is written to, and whether this instance does it.
+/// Connection to a cluster, and whether this instance is its leader.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) remote: Arc<Remote>,
     pub(super) is_leader: watch::Receiver<bool>,
 }
 
-/// What is known.
+/// State of all clusters and of the remote clusters file.
 struct World {
     clusters: Vec<Cluster>,
     told: Vec<ClusterSettings>,
 }
 
-/// Writes until the feed is closed.
+/// Plans and writes until the feed is closed.
 pub(super) async fn run(
     clusters: Vec<Cluster>,
     told: Vec<ClusterSettings>,
@@ -65,7 +65,7 @@ pub(super) async fn run(
                 let now = Instant::now();
                 waits = Some((waits.map_or(now, |(first, _)| first), now));
                 pending.append(&mut messages);
-                // Every watch has a bounded rate, and what waits is taken in after DELAY_MAX.
+                // Keep draining the feed: every watch has a bounded rate, and DELAY_MAX bounds the delay.
                 continue;
             }
             () = until(quiet.or(wake)) => {}
@@ -95,7 +95,7 @@ pub(super) async fn run(
     }
 }
 
-/// Returns when this instance begins or ends to write to a cluster.
+/// Returns when this instance becomes the leader of a cluster, or stops being one.
 async fn election(seats: &mut [Seat]) {
     let changes = seats.iter_mut().map(|seat| {
         Box::pin(async {
@@ -114,7 +114,7 @@ async fn until(when: Option<Instant>) {
     }
 }
 
-/// Takes messages in and plans, where it holds up no other task.
+/// Applies messages and plans on a blocking thread, so that it delays no other task.
 async fn think(mut world: World, messages: Vec<Message>) -> (World, Plan) {
     let task = tokio::task::spawn_blocking(move || {
         world.take_in(messages);
@@ -125,7 +125,7 @@ async fn think(mut world: World, messages: Vec<Message>) -> (World, Plan) {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and with it this future.
+            // The runtime is shutting down, and drops this future.
             Err(_) => std::future::pending().await,
         },
     }
@@ -156,7 +156,7 @@ impl World {
     }
 }
 
-/// Makes the writes, and notes their outcomes.
+/// Sends the writes, and records their outcomes.
 async fn carry_out(
     writes: Vec<Write>,
     (seats, keys): (&[Seat], &[ClusterKey]),

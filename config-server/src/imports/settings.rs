@@ -1,23 +1,23 @@
-//! A cluster, and the marks of what is written to it.
+//! Settings of a cluster, and the field manager and label of the ServiceImports that Strait manages.
 
 use std::path::PathBuf;
 
 use config_loader::ApiServer;
 use config_loader::resource::flomesh::ClusterKey;
 
-/// The field manager of the ServiceImports that are written here, and the value of [`OWNER_LABEL`] on them.
+/// Field manager of managed ServiceImports, and value of [`OWNER_LABEL`] on them.
 pub const MANAGER: &str = "strait-imports";
 
-/// The label of the ServiceImports that are written here. One without it is never changed or deleted.
+/// Label of managed ServiceImports. Strait never changes or deletes a ServiceImport without it.
 pub const OWNER_LABEL: &str = "app.kubernetes.io/managed-by";
 
-/// A cluster that exports to the others, and imports from them.
+/// Cluster that exports to the others, and imports from them.
 #[derive(Clone, Debug)]
 pub struct ImportingCluster {
-    /// Its key, `region/zone/group/name`.
+    /// Key of the cluster: `region/zone/group/name`.
     pub key: ClusterKey,
-    /// Its API server.
+    /// API server of the cluster.
     pub server: ApiServer,
-    /// The kubeconfig; none for `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    /// Path of the kubeconfig; `None` for `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
     pub kubeconfig: Option<PathBuf>,
 }

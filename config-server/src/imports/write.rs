@@ -1,4 +1,4 @@
-//! Writes to clusters.
+//! Writes to API servers of clusters.
 
 use config_loader::resource::flomesh::ClusterKey;
 use http::Request;
@@ -9,7 +9,7 @@ use super::plan::{Change, Write};
 use super::settings::MANAGER;
 use crate::remote::Remote;
 
-/// Makes a write. Returns why it failed; what another client was faster with comes as a change.
+/// Sends a write. Returns the finding if it failed; a conflicting write arrives as a change instead.
 pub(super) async fn write(remote: &Remote, key: &ClusterKey, write: &Write) -> Option<Finding> {
     let client = match remote.client().await {
         Ok(client) => client,
@@ -38,7 +38,7 @@ fn request(write: &Write) -> Result<Request<Vec<u8>>, http::Error> {
     let path = &write.target.path;
     let manager = format!("fieldManager={MANAGER}");
     let (request, media, body) = match &write.change {
-        // An object of somebody else, made meanwhile, keeps its values: without `force` they are a conflict.
+        // Without `force`, an object that another client created meanwhile is a conflict, and keeps its values.
         Change::Create(object) => (
             Request::patch(format!("{path}?{manager}")),
             "application/apply-patch+yaml",
@@ -84,7 +84,7 @@ fn log(key: &ClusterKey, write: &Write) {
     tracing::info!(cluster = %key, path = target.path, "{what}");
 }
 
-/// What an error of an API server means for a write.
+/// Returns the finding for an error response of an API server; `None` for a conflict or a deleted object.
 fn refused(key: &ClusterKey, write: &Write, code: u16, message: &str) -> Option<Finding> {
     let is_import = matches!(write.change, Change::Create(_) | Change::Update(_));
     let path = &write.target.path;

@@ -1,11 +1,11 @@
-//! The fields that Kubernetes sets in its own kinds where a client leaves them out.
+//! Defaults of built-in kinds of Kubernetes.
 
 use serde_json::{Value, json};
 
 use super::metadata::{meta, metadata_mut};
 use crate::resources::Resource;
 
-/// Sets the fields that clients of Kubernetes count on.
+/// Sets the defaults that Kubernetes clients rely on.
 pub fn fill(object: &mut Value, resource: &Resource) {
     match (resource.group, resource.kind) {
         ("", "Namespace") => {

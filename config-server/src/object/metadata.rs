@@ -1,16 +1,16 @@
-//! The metadata of an object.
+//! Access to the metadata of an object.
 
 use serde_json::{Map, Value};
 
-/// The most bytes of all annotations of an object.
+/// Maximum size of all annotations of an object, in bytes.
 pub const ANNOTATION_BYTES_MAX: usize = 256 << 10;
 
-/// The metadata; null if there is none.
+/// Returns the metadata; null if absent.
 pub fn metadata(object: &Value) -> &Value {
     &object["metadata"]
 }
 
-/// The metadata, made if there is none.
+/// Returns the metadata, and creates it if absent.
 pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -25,7 +25,7 @@ pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// A text in the metadata; empty if it is absent.
+/// Returns a string field of the metadata; empty if absent.
 pub fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     metadata(object)[field].as_str().unwrap_or("")
 }

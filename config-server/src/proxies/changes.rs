@@ -1,22 +1,23 @@
-//! The last changes of the table of proxies, for watches.
+//! Recent changes of the table of proxies, for watches.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::clock;
 
-/// How many changes are remembered. A watch that is further behind gets 410.
+/// Maximum number of recorded changes. A watch that is further behind gets 410.
 const CHANGES_MAX: usize = 10_000;
 
-/// Revisions between two starts of a server: fewer changes than seconds times this.
+/// Multiplier of the start time, in seconds since 1970, which gives the first revision. Revisions increase across
+/// restarts as long as there are fewer changes per second than this.
 const PER_SECOND: u64 = 1_000_000;
 
-/// The namespace and name of a proxy.
+/// Namespace and name of a proxy.
 pub(super) type Key = (String, String);
 
-/// The last changes, by the revision of the table that they made.
+/// Recent changes; each increases the revision of the table by one.
 #[derive(Debug)]
 pub(super) struct Changes {
-    /// The revision of the last change that is forgotten.
+    /// Revision of the last dropped change.
     floor: u64,
     kept: VecDeque<Key>,
 }
@@ -24,7 +25,7 @@ pub(super) struct Changes {
 impl Default for Changes {
     fn default() -> Changes {
         Changes {
-            // Those of an earlier process are lower.
+            // Revisions of an earlier process are lower.
             floor: clock::seconds_now() * PER_SECOND,
             kept: VecDeque::new(),
         }
@@ -32,7 +33,7 @@ impl Default for Changes {
 }
 
 impl Changes {
-    /// Notes that a proxy came, changed or went.
+    /// Records that a proxy was added, changed or removed.
     pub(super) fn push(&mut self, key: Key) {
         if self.kept.len() >= CHANGES_MAX {
             self.kept.pop_front();
@@ -41,12 +42,12 @@ impl Changes {
         self.kept.push_back(key);
     }
 
-    /// The revision of now.
+    /// Returns the current revision.
     pub(super) fn revision(&self) -> u64 {
         self.floor + self.kept.len() as u64
     }
 
-    /// The proxies that changed after a revision; none if that is not known.
+    /// Returns the proxies that changed after a revision; `None` if the revision has expired.
     pub(super) fn after(&self, revision: u64) -> Option<BTreeSet<Key>> {
         let known = usize::try_from(revision.checked_sub(self.floor)?).ok()?;
         (known <= self.kept.len()).then(|| self.kept.range(known..).cloned().collect())

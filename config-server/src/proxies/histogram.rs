@@ -1,4 +1,4 @@
-//! How long writes took to reach proxies.
+//! Histogram of the propagation time of writes to proxies.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -8,7 +8,7 @@ const BOUNDS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// Times, counted in buckets.
+/// Histogram of durations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
     buckets: [u64; BOUNDS.len() + 1],
@@ -16,7 +16,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Counts a time.
+    /// Adds a duration.
     pub fn observe(&mut self, took: Duration) {
         let seconds = took.as_secs_f64();
         let bucket = BOUNDS.partition_point(|bound| *bound < seconds);
@@ -24,7 +24,7 @@ impl Histogram {
         self.sum += took;
     }
 
-    /// How many times there are.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }

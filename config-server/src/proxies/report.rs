@@ -1,4 +1,4 @@
-//! Reports as objects of `strait.io/v1alpha1`, kind Proxy.
+//! Proxy reports as objects of `strait.io/v1alpha1`, kind Proxy.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,13 +10,13 @@ use super::view::{ProxyView, Report};
 use crate::clock;
 use crate::object;
 
-/// The largest report.
+/// Maximum size of a report, in bytes.
 pub const REPORT_BYTES_MAX: usize = 256 << 10;
 
-/// The report of an object that has a name and a namespace.
+/// Decodes the report in an object that has a name and a namespace.
 ///
 /// # Errors
-/// The field that is wrong, and why.
+/// The field with the error, and a message.
 pub fn read(object: &Value) -> Result<Report, (&'static str, String)> {
     let mut report = Report {
         namespace: object::meta(object, "namespace").to_owned(),
@@ -42,7 +42,7 @@ fn part<T: DeserializeOwned + Default>(
     }
 }
 
-/// The object of a proxy. `revision` is that of the server.
+/// Returns the object of a proxy. `revision` is that of the table of proxies.
 pub fn to_json(view: &ProxyView, revision: u64) -> Value {
     let report = &view.report;
     let created = seconds(view.created);
@@ -73,7 +73,7 @@ pub fn to_json(view: &ProxyView, revision: u64) -> Value {
     })
 }
 
-/// A time for a person.
+/// Formats a duration for people.
 fn in_words(took: Duration) -> String {
     match took.as_millis() {
         0..1_000 => format!("{}ms", took.as_millis()),
@@ -82,7 +82,7 @@ fn in_words(took: Duration) -> String {
     }
 }
 
-/// An id that stays the same as long as the proxy is known.
+/// Returns a UID that is stable as long as the proxy is in the table.
 fn uid(namespace: &str, name: &str, created: u64) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();

@@ -1,7 +1,8 @@
-//! Reports of proxies between replicas: each puts those of its own proxies into etcd, under a lease, and reads the others'.
+//! Exchange of proxy reports between replicas: each replica writes its own reports to etcd under a lease, and reads
+//! the others'.
 //!
-//! Reports are put in chunks, of which only those are written that changed, at most once a second. They are outside of what
-//! the watch of etcd brings, so that they wake no watch of objects.
+//! Reports are written in chunks, at most once a second, and only chunks that have changed. Their keys are outside the
+//! prefix of the etcd watch, so that they do not wake watches of objects.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,32 +19,32 @@ use crate::object;
 use crate::store::StoreError;
 use crate::store::etcd::Shared;
 
-/// How often reports are exchanged.
+/// Interval between exchanges.
 const EVERY: Duration = Duration::from_secs(1);
-/// How often the lease is prolonged.
+/// Interval between renewals of the lease.
 const KEEP_EVERY: Duration = Duration::from_secs(15);
-/// How many chunks the reports of a replica are put in.
+/// Number of chunks of a replica.
 const CHUNKS: u64 = 32;
-/// The largest chunk: etcd takes requests of 1.5 MiB.
+/// Maximum size of a chunk, in bytes; etcd accepts requests of up to 1.5 MiB.
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 
-/// A report in etcd.
+/// Report as stored in etcd.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Record {
     namespace: String,
     name: String,
     spec: ProxySpec,
     status: ProxyStatus,
-    /// Seconds since 1970.
+    /// Time of creation, in seconds since 1970.
     created: u64,
     seen: u64,
-    /// Seconds.
+    /// Propagation time of the last change, in seconds.
     last_change: Option<f64>,
     #[serde(default)]
     subject: String,
 }
 
-/// What this replica has put into etcd.
+/// State of this replica's chunks in etcd.
 #[derive(Debug)]
 struct Put {
     shared: Shared,
@@ -52,7 +53,7 @@ struct Put {
     chunks: BTreeMap<u64, Bytes>,
 }
 
-/// Exchanges reports with the other replicas until it is dropped.
+/// Exchanges reports with the other replicas until the future is dropped.
 pub async fn share(shared: Shared, proxies: Arc<Proxies>) {
     let mut put = Put {
         shared,
@@ -92,7 +93,8 @@ impl Put {
         Ok(())
     }
 
-    /// The lease, made or prolonged. All that is put ends with it when this replica does.
+    /// Returns the lease, and creates or renews it if needed. The chunks expire with the lease when this replica
+    /// stops.
     async fn lease(&mut self) -> Result<i64, StoreError> {
         if let Some((lease, kept)) = self.lease {
             if kept.elapsed() < KEEP_EVERY {
@@ -103,7 +105,7 @@ impl Put {
                 return Ok(lease);
             }
         }
-        // What was put under an older lease is gone, or goes with it.
+        // Chunks under an older lease have expired or will expire with it.
         self.chunks.clear();
         let seconds = i64::try_from(TTL.as_secs()).unwrap_or(i64::MAX);
         let lease = self.shared.lease(seconds).await?;
@@ -130,7 +132,7 @@ impl Put {
     }
 }
 
-/// The reports by chunk.
+/// Groups reports into encoded chunks by a hash of namespace and name.
 fn chunks(own: Vec<ProxyView>) -> BTreeMap<u64, Bytes> {
     let mut chunks: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
     for view in own {
@@ -142,7 +144,7 @@ fn chunks(own: Vec<ProxyView>) -> BTreeMap<u64, Bytes> {
     let written = chunks.into_iter().map(|(chunk, mut records)| {
         let mut value = serde_json::to_vec(&records).unwrap_or_default();
         if value.len() > CHUNK_BYTES_MAX {
-            // How many there are is still told.
+            // Drop the rejected objects; their count stays in the report.
             records
                 .iter_mut()
                 .for_each(|one| one.status.rejected.clear());
@@ -170,7 +172,7 @@ fn record(view: ProxyView) -> Record {
     }
 }
 
-/// The reports of a chunk. What cannot be read is of another version.
+/// Decodes a chunk; empty if it is from an incompatible version.
 fn read(value: &[u8]) -> Vec<ProxyView> {
     let records: Vec<Record> = serde_json::from_slice(value).unwrap_or_default();
     let views = records.into_iter().map(|record| ProxyView {

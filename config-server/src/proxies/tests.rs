@@ -48,12 +48,12 @@ fn time_is_from_the_write_to_the_report_that_has_it() {
     let view = proxies.report(report("a", "6"), after(45)).unwrap();
     assert_eq!(view.last_change, Some(Duration::from_millis(25)));
     assert!(view.is_current());
-    // A heartbeat measures nothing, nor does the first report of another proxy.
+    // Heartbeats and first reports of other proxies are not measured.
     proxies.report(report("a", "6"), after(90)).unwrap();
     let view = proxies.report(report("b", "6"), after(95)).unwrap();
     assert_eq!(view.last_change, None);
     assert_eq!(proxies.times().count(), 2);
-    // Neither does what an earlier process wrote.
+    // Writes of an earlier process are not measured.
     proxies.wrote(&[event(&format!("{ROUTES}/shop/x"), 7, json!({}))], None);
     proxies.report(report("a", "7"), after(99)).unwrap();
     assert_eq!(proxies.times().count(), 2);
@@ -183,7 +183,7 @@ fn proxy_leaves_soon_after_its_stream_unless_it_comes_back() {
         let taken = proxies.report_by(report(name, "1"), by(first), start);
         taken.unwrap();
     }
-    // It came back before its first stream ended, and so its end says nothing.
+    // Proxy `a` reconnects before its first stream ends, so the end of that stream does not remove it.
     let taken = proxies.report_by(report("a", "1"), by(second), after(1));
     taken.unwrap();
     proxies.ended(first, after(7));
@@ -222,7 +222,7 @@ fn report_is_taken_from_one_user_until_the_proxy_is_forgotten() {
     assert_eq!(by(None, now), Ok("edge".to_owned()), "an admin may");
     proxies.sweep(now + TTL);
     assert_eq!(by(Some("other"), now), Ok("other".to_owned()));
-    // Those of other replicas count as well.
+    // Owners of proxies on other replicas are checked as well.
     let replica = Proxies::default();
     replica.set_remote(proxies.own());
     let sender = Sender {

@@ -1,4 +1,4 @@
-//! One proxy: its report, and what is known of it beside.
+//! Proxy: its report, and the server's state of it.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,65 +6,65 @@ use config_loader::proxy_state::{ProxySpec, ProxyStatus};
 
 use crate::store::Revision;
 
-/// The most proxies that are known at once.
+/// Maximum number of proxies in the table.
 pub const PROXIES_MAX: usize = 10_000;
 
 /// Report of a proxy about itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Its namespace.
+    /// Namespace of the proxy.
     pub namespace: String,
-    /// Its name, unique in the namespace.
+    /// Name of the proxy, unique in the namespace.
     pub name: String,
     /// Identity and selection of the proxy.
     pub spec: ProxySpec,
-    /// State that is in effect there.
+    /// State that is in effect at the proxy.
     pub status: ProxyStatus,
 }
 
-/// A proxy as it is known now.
+/// Current state of a proxy in the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProxyView {
     /// Newest report.
     pub report: Report,
-    /// When it was first heard of.
+    /// Time of the first report.
     pub created: SystemTime,
-    /// When it was last heard of.
+    /// Time of the last report.
     pub seen: SystemTime,
-    /// The newest revision that it should have.
+    /// Newest revision that the proxy should have.
     pub newest: Option<Revision>,
-    /// Time of the newest change that it has, from the write to the report.
+    /// Propagation time of the proxy's newest change, from the write to the report.
     pub last_change: Option<Duration>,
-    /// The user who reports for it; empty if every user may.
+    /// User who owns the proxy; empty if every user may report for it.
     pub subject: String,
 }
 
 impl ProxyView {
-    /// Checks that a user may report for this proxy, or have it forgotten.
+    /// Checks that a user may report for this proxy or remove it.
     ///
     /// # Errors
-    /// If another user reports for it.
+    /// If another user owns the proxy.
     pub fn check_subject(&self, subject: Option<&str>) -> Result<(), NotTaken> {
         check_subject(&self.subject, subject)
     }
 
-    /// Whether everything that it should have is in effect there.
+    /// Whether the proxy has its newest expected revision in effect.
     pub fn is_current(&self) -> bool {
         applied(&self.report) >= self.newest
     }
 }
 
-/// The revision that is in effect at a proxy, if revisions are numbers.
+/// Returns the revision that is in effect at a proxy; `None` if it is not a number.
 pub fn applied(report: &Report) -> Option<Revision> {
     report.status.revision.as_ref()?.parse().ok()
 }
 
-/// Why a report is not taken.
+/// Reason why a report is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotTaken {
-    /// There are [`PROXIES_MAX`] others.
+    /// Full table: there are [`PROXIES_MAX`] other proxies.
     Full,
-    /// Another user, of this name, reports for the proxy.
+    /// Proxy owned by another user, of this name.
     OfAnother(String),
 }
 

@@ -1,4 +1,4 @@
-//! The last writes, and which of them a proxy should have.
+//! Recent writes, and the newest one that each proxy should have.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::resources::{self, Resource};
 use crate::selector::Selector;
 use crate::store::{Event, Revision};
 
-/// How many writes are remembered.
+/// Maximum number of recorded writes.
 const WRITES_MAX: usize = 4_096;
 
-/// Kinds that a proxy's label selector does not limit.
+/// Kinds to which the label selector of a proxy does not apply.
 const UNSELECTED: [Kind; 2] = [Kind::EndpointSlice, Kind::Service];
 
-/// The last writes, in order.
+/// Recent writes, in order.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
     kept: VecDeque<Write>,
@@ -32,14 +32,14 @@ struct Write {
     revision: Revision,
     resource: &'static Resource,
     namespace: Option<Box<str>>,
-    /// The labels after and before.
+    /// Labels after the write, and before it.
     labels: [Value; 2],
-    /// When it was acknowledged.
+    /// Time of the acknowledgment; `None` for writes of an earlier process.
     at: Option<Instant>,
 }
 
 impl Writes {
-    /// Notes a write that changes what proxies read.
+    /// Records a write that changes what proxies read.
     pub(super) fn push(&mut self, event: &Arc<Event>, at: Option<Instant>) {
         let Some(resource) = resources::of_key(&event.key) else {
             return;
@@ -63,7 +63,7 @@ impl Writes {
         });
     }
 
-    /// How long the writes took that are newer than the first revision and not newer than the second, for this proxy.
+    /// Returns the propagation times of the writes that this proxy reads, with revisions in `(before, after]`.
     pub(super) fn times(
         &self,
         report: &Report,
@@ -82,7 +82,7 @@ impl Writes {
             .collect()
     }
 
-    /// The newest write that this proxy should have, if it is still remembered.
+    /// Returns the newest recorded write that the proxy should have; `None` if there is none.
     pub(super) fn newest_for(&self, report: &Report) -> Option<Revision> {
         let mut newest = self.kept.iter().rev();
         let newest = newest.find(|write| write.reaches(report));
@@ -100,7 +100,7 @@ impl Write {
     }
 }
 
-/// Whether a write changes what proxies read of an object. Conditions that a server writes do not.
+/// Whether a write changes what proxies read of an object. Condition updates do not.
 pub fn has_effect(event: &Event, kind: Kind) -> bool {
     let (Some(value), Some(previous)) = (&event.value, &event.previous) else {
         return true;
@@ -112,7 +112,7 @@ pub fn has_effect(event: &Event, kind: Kind) -> bool {
     content(value) != content(previous)
 }
 
-/// Whether a proxy reads objects of a resource in a namespace. `selects` says whether its label selector selects them.
+/// Whether a proxy reads objects of a resource in a namespace. `selects` evaluates its label selector.
 pub fn follows(
     report: &Report,
     resource: &Resource,
@@ -127,7 +127,7 @@ pub fn follows(
     let Some(row) = resource.row else {
         return false;
     };
-    // Which Secrets a proxy may read depends on its role.
+    // The Secrets that a proxy may read depend on its role.
     if row.kind == Kind::Secret {
         return false;
     }
@@ -141,7 +141,7 @@ pub fn follows(
     Selector::read(selector, "", resource).is_ok_and(|selector| selects(&selector))
 }
 
-/// An object with nothing but its labels.
+/// Returns a stub of the object with only its labels.
 fn labels(value: &Option<Bytes>) -> Value {
     #[derive(serde::Deserialize)]
     struct Object {

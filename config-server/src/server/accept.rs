@@ -1,4 +1,4 @@
-//! What a client accepts.
+//! Content negotiation by the `Accept` header.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -9,21 +9,21 @@ use crate::api::params::Params;
 use crate::api::table::Include;
 use crate::status::Failure;
 
-/// What a response may be.
+/// Negotiated response format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Accepted {
-    /// JSON, in that form.
+    /// JSON, in that representation.
     Json(Form),
-    /// The aggregated form of discovery, of that version.
+    /// Aggregated discovery of that version.
     Discovery(&'static str),
-    /// The OpenAPI v2 document in protobuf.
+    /// OpenAPI v2 document in protobuf.
     OpenApi2,
 }
 
-/// The first thing in `Accept` that can be served.
+/// Returns the first entry of `Accept` that can be served.
 ///
 /// # Errors
-/// 406 if there is none.
+/// 406 if no entry can be served.
 pub(super) fn accepted(headers: &HeaderMap, params: &Params) -> Result<Accepted, Failure> {
     let values = headers
         .get_all(ACCEPT)
@@ -43,7 +43,7 @@ pub(super) fn accepted(headers: &HeaderMap, params: &Params) -> Result<Accepted,
         .ok_or_else(not_acceptable)
 }
 
-/// 406.
+/// Returns a 406 failure.
 pub(super) fn not_acceptable() -> Failure {
     let message = "only the following media types are accepted: application/json";
     Failure::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)

@@ -1,4 +1,4 @@
-//! Bodies of requests, read and left unread, and of responses to HEAD.
+//! Bodies of requests, read or drained, and bodies of responses to HEAD.
 
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -10,15 +10,15 @@ use super::PATIENCE;
 use crate::api::respond::{self, Body};
 use crate::status::Failure;
 
-/// The largest body of a request.
+/// Maximum size of a request body, in bytes.
 const BODY_BYTES_MAX: usize = 3 << 20;
-/// The most bytes that are read of a body whose request was answered before.
+/// Maximum number of bytes drained from a body whose request was answered early.
 const DRAINED_BYTES_MAX: usize = 16 << 20;
 
 /// Reads a body.
 ///
 /// # Errors
-/// 413 if it is too large, 408 if it does not arrive in time, 400 if it breaks off.
+/// 413 if the body is too large, 408 if it does not arrive in time, 400 if it is incomplete.
 pub(super) async fn read_body(body: &mut Incoming) -> Result<Bytes, Failure> {
     let too_large = || {
         let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
@@ -43,8 +43,8 @@ pub(super) async fn read_body(body: &mut Incoming) -> Result<Bytes, Failure> {
     }
 }
 
-/// Reads and drops what is left of a body, up to a limit, while its answer is sent: a client that still sends would find its
-/// stream reset, or its connection closed, and not read the answer.
+/// Drains the rest of a body, up to a limit, while the response is sent. Without it, a client that is still sending
+/// would see a reset before it reads the response.
 pub(super) fn drain(mut body: Incoming) {
     if body.is_end_stream() {
         return;
@@ -64,7 +64,7 @@ pub(super) fn drain(mut body: Incoming) {
     });
 }
 
-/// The response to HEAD that has the head of the response to GET.
+/// Returns the response to HEAD: the head of the response to GET.
 pub(super) fn without_body(mut response: Response<Body>) -> Response<Body> {
     if let Some(length) = response.body().size_hint().exact() {
         response.headers_mut().insert(CONTENT_LENGTH, length.into());

@@ -1,4 +1,4 @@
-//! The way of a request: its user, its path, whether it is allowed, its answer.
+//! Request handling: authentication, routing, authorization, response.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ use crate::status::Failure;
 use crate::transfer::backup::Backup;
 use crate::xds;
 
-/// Who sent a request for objects.
+/// Authenticated sender of a request for objects.
 struct Caller {
     user: User,
     guard: Guard,
@@ -35,7 +35,7 @@ struct Caller {
 }
 
 impl Server {
-    /// Answers a request.
+    /// Handles a request.
     pub(super) async fn handle(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
         let verb = verb(&request);
         let response = match xds::is_grpc(request.headers()) {
@@ -55,7 +55,7 @@ impl Server {
         let waits = head.headers.contains_key(http::header::EXPECT);
         let outcome = self.answer(peer, head, &mut body).await;
         let response = outcome.unwrap_or_else(|failure| respond::failure(&failure));
-        // A client that waits for the answer before it sends its body sends none after an early answer.
+        // A client with `Expect: 100-continue` does not send its body after an early response.
         if !waits {
             drain(body);
         }
@@ -127,7 +127,7 @@ impl Server {
         }
     }
 
-    /// Serves an xDS stream, whose refusal is one of gRPC.
+    /// Serves an xDS stream, or rejects it with a gRPC status.
     async fn stream(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
         match self.user(peer, request.headers()) {
             Ok(user) => {
@@ -138,7 +138,7 @@ impl Server {
         }
     }
 
-    /// The user of a request: by token if it has one, else by the certificate of its connection.
+    /// Authenticates a request: by its bearer token if it has one, else by the client certificate of its connection.
     fn user(&self, peer: &Peer, headers: &HeaderMap) -> Result<User, Failure> {
         let found = match bearer(headers) {
             Some(token) => self.tokens.user(&token),
@@ -161,8 +161,7 @@ impl Server {
         Err(Failure::new(code, "Unauthorized", "Unauthorized"))
     }
 
-    /// Tells whether the credentials of a request are still those of its user: a watch and an xDS stream end when their token is
-    /// revoked.
+    /// Returns the guard that ends a watch or an xDS stream once the token of its request is revoked.
     fn guard(&self, headers: &HeaderMap, user: &User) -> Guard {
         let Some(token) = bearer(headers) else {
             return Guard::new(|| true);
@@ -171,7 +170,7 @@ impl Server {
         Guard::new(move || tokens.user(&token).as_ref() == Some(&user))
     }
 
-    /// Checks that a call is allowed. A write that is not is in the audit log, too.
+    /// Authorizes a request. A rejected write is recorded in the audit log.
     fn check(&self, user: &User, call: &Call) -> Result<(), Failure> {
         let outcome = call.check(user);
         if let Err(failure) = &outcome
@@ -182,7 +181,7 @@ impl Server {
         outcome
     }
 
-    /// A backup of the store while the server runs.
+    /// Returns a backup of the store.
     async fn backup(&self, user: &User) -> Result<Response<Body>, Failure> {
         if user.role != Role::Admin {
             let message = format!(
@@ -260,7 +259,7 @@ impl Server {
         Ok(respond::json(&answer, "application/json", is_pretty))
     }
 
-    /// Reports of proxies, in the form that is accepted.
+    /// Handles a request for proxy reports, in the negotiated representation.
     fn reports(&self, call: &Call, form: Form, sender: Sender<'_>) -> Result<Value, Failure> {
         let resource = call.target.resource;
         let object = match call.method {
@@ -286,7 +285,7 @@ impl Server {
     }
 }
 
-/// A list in another form than that of objects.
+/// Returns a list in the negotiated representation; `None` for complete objects.
 fn in_form(form: Form, metadata: &Value, items: &[Value], resource: &Resource) -> Option<Value> {
     match form {
         Form::Object => None,
@@ -302,7 +301,7 @@ fn in_form(form: Form, metadata: &Value, items: &[Value], resource: &Resource) -
     }
 }
 
-/// What a request is counted as.
+/// Returns the verb of a request for the metrics.
 fn verb(request: &Request<Incoming>) -> &'static str {
     let is_watch = request
         .uri()
@@ -326,7 +325,7 @@ fn text(text: String) -> Response<Body> {
     response
 }
 
-/// One object in the form that is accepted.
+/// Returns one object in the negotiated representation.
 fn one(object: Value, target: &Target, form: Form) -> Value {
     match form {
         Form::Object => object,
@@ -346,7 +345,7 @@ fn stream(body: Body) -> Response<Body> {
     response
 }
 
-/// The documents that are about the API itself.
+/// Returns a document about the API itself, such as discovery and OpenAPI.
 fn document(
     route: &Route,
     accepted: &Accepted,
@@ -386,7 +385,7 @@ fn document(
     Ok(respond::json(&Answer::ok(object), content_type, is_pretty))
 }
 
-/// Refuses a request in the name of another user: it would be carried out with the rights of its own user.
+/// Rejects impersonation: the request would run with the permissions of the authenticated user.
 fn refuse_impersonation(headers: &HeaderMap, user: &User) -> Result<(), Failure> {
     let mut names = headers.keys().map(HeaderName::as_str);
     let Some(name) = names.find(|name| name.starts_with("impersonate-")) else {
@@ -400,7 +399,8 @@ fn refuse_impersonation(headers: &HeaderMap, user: &User) -> Result<(), Failure>
     Err(Failure::new(StatusCode::FORBIDDEN, "Forbidden", message))
 }
 
-/// The token that a request has; empty if it has other credentials.
+/// Returns the bearer token of a request: empty for another authentication scheme, `None` without an `Authorization`
+/// header.
 fn bearer(headers: &HeaderMap) -> Option<String> {
     let sent = header(headers, AUTHORIZATION);
     let token = sent.strip_prefix("Bearer ").unwrap_or("").trim();

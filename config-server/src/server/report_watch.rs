@@ -1,4 +1,4 @@
-//! Watches of reports, which are in memory: `kubectl get proxies -w`.
+//! Watches of proxy reports, which are in memory: `kubectl get proxies -w`.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -22,34 +22,34 @@ use crate::proxies::{self, Proxies, ProxyView};
 use crate::selector::Selector;
 use crate::status::Failure;
 
-/// How many events wait for a slow client.
+/// Maximum number of queued events of a slow client.
 const QUEUE_MAX: usize = 64;
-/// A client that takes nothing for so long has its watch closed.
+/// Maximum time without progress of a client, after which its watch is closed.
 const STALL_MAX: Duration = Duration::from_secs(60);
-/// Changes of so long are told together.
+/// Time over which changes are combined.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The namespace and name of a proxy.
+/// Namespace and name of a proxy.
 type Key = (String, String);
 
-/// A watch of reports.
+/// Watch of proxy reports.
 struct Watch {
     proxies: Arc<Proxies>,
     namespace: Option<String>,
     selector: Selector,
     encoding: Encoding,
-    /// What the client has.
+    /// Proxies that the client has received.
     shown: BTreeSet<Key>,
     lines: mpsc::Sender<Bytes>,
 }
 
-/// The client went away.
+/// Error: the client has disconnected.
 struct Gone;
 
-/// Starts a watch. It ends as one of objects does.
+/// Starts a watch, which ends in the same cases as a watch of objects.
 ///
 /// # Errors
-/// As Kubernetes does.
+/// 400 or 422 for invalid parameters, 410 for an expired revision, as in Kubernetes.
 pub(super) fn watch(
     proxies: &Arc<Proxies>,
     call: &Call,
@@ -87,7 +87,7 @@ pub(super) fn watch(
 
 impl Watch {
     async fn run(mut self, start: Start, mut guard: Guard) {
-        // The end of the watch tells the client.
+        // The client sees the end of the watch.
         let _ = self.follow(start, &mut guard).await;
     }
 
@@ -114,7 +114,7 @@ impl Watch {
         }
     }
 
-    /// Sends the state, if it is asked for. Returns the revision as of which it is.
+    /// Sends the state, if the client requested it. Returns the revision of the state.
     async fn begin(&mut self, start: Start) -> Result<u64, Gone> {
         let revision = self.proxies.revision();
         let all = self.proxies.list(self.namespace.as_deref());
@@ -144,7 +144,7 @@ impl Watch {
         Ok(revision)
     }
 
-    /// Sends what became of a proxy.
+    /// Sends the event for a changed proxy, if it matches.
     async fn send(&mut self, key: Key, revision: u64) -> Result<(), Gone> {
         let is_asked = self.namespace.as_ref().is_none_or(|asked| *asked == key.0);
         let found = self.proxies.get(&key.0, &key.1).filter(|_| is_asked);
@@ -173,7 +173,7 @@ fn key_of(view: &ProxyView) -> Key {
     (view.report.namespace.clone(), view.report.name.clone())
 }
 
-/// What is left of a proxy that went.
+/// Returns the object of a `DELETED` event for a removed proxy.
 fn gone((namespace, name): &Key, revision: u64) -> Value {
     json!({
         "kind": "Proxy",

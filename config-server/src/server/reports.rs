@@ -1,4 +1,4 @@
-//! Requests for the reports of proxies, which are in memory and not in the store.
+//! Requests for proxy reports, which are in memory and not in the store.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::selector::Selector;
 use crate::status::{Cause, Failure};
 
 impl Server {
-    /// One report, or a list of them.
+    /// Returns one report, or a list of reports.
     pub(super) fn read_reports(&self, call: &Call) -> Result<Value, Failure> {
         let target = &call.target;
         let revision = self.proxies.revision();
@@ -38,7 +38,7 @@ impl Server {
         }))
     }
 
-    /// Takes a report, or forgets a proxy.
+    /// Stores a report, or removes a proxy.
     pub(super) fn write_report(&self, call: &Call, sender: Sender<'_>) -> Result<Value, Failure> {
         let target = &call.target;
         if target.namespace.is_none() {
@@ -105,7 +105,7 @@ impl Server {
         let found = found.ok_or_else(|| Failure::not_found(target.resource, name))?;
         let is_allowed = found.check_subject(sender.subject);
         is_allowed.map_err(|why| refusal(target, name, &why))?;
-        // The replica forgets it to which it reports.
+        // Only the replica that the proxy reports to can remove it.
         if !is_dry_run && self.proxies.remove(namespace, name).is_none() {
             return Err(Failure::not_found(target.resource, name));
         }

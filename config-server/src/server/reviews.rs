@@ -1,4 +1,4 @@
-//! Answers reviews of access, by the same decision that requests get.
+//! Access reviews, answered by the same authorization as requests.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::api::reviews::{self, Review};
 use crate::resources;
 use crate::status::Failure;
 
-/// Answers a review that this user asks for.
+/// Answers an access review of the current user.
 ///
 /// # Errors
-/// 400 if the body is none of that kind.
+/// 400 if the body is not of that kind.
 pub(super) fn answer(review: Review, user: &User, body: &Value) -> Result<Value, Failure> {
-    // Typed clients leave both out.
+    // Typed clients omit both fields.
     for (field, expected) in [
         ("kind", review.kind().to_owned()),
         ("apiVersion", review.api_version()),
@@ -94,7 +94,7 @@ fn allows_path(user: &User, asked: &NonResourceAttributes) -> bool {
     )
 }
 
-/// What the user may do in a namespace.
+/// Returns the permissions of the user in a namespace.
 fn rules(user: &User, namespace: &str) -> Result<Value, Failure> {
     if namespace.is_empty() {
         return Err(Failure::bad_request("spec.namespace is required"));

@@ -1,6 +1,6 @@
-//! The store in a file of this process, by redb.
+//! Store in a file of this process, in redb.
 //!
-//! One thread writes ([`write`]). Reads see the last transaction.
+//! One thread writes ([`write`]). Reads see the last committed transaction.
 
 mod disk;
 mod read;
@@ -22,40 +22,40 @@ use disk::StoreFile;
 use tables::Failed;
 use write::{Current, Write, Writer};
 
-/// The file of the store in a data directory.
+/// Name of the store file in a data directory.
 pub const STORE_FILE: &str = "store.redb";
 
-/// The most writes that wait for the writer; further ones wait in their requests.
+/// Maximum number of queued writes; further ones wait in their requests.
 const WAITING_MAX: usize = 1024;
-/// How long a read waits for the database to be opened again after a disk error.
+/// Maximum time that a read waits until the database is reopened after a disk error.
 const REOPEN_MAX: Duration = Duration::from_secs(10);
 
-/// The embedded store.
+/// Store in a file of this process.
 #[derive(Debug)]
 pub struct EmbeddedStore {
     current: watch::Receiver<Current>,
     history: Arc<History>,
-    /// None once this is being dropped.
+    /// Queue of the writer; `None` while the store is being dropped.
     writes: Option<mpsc::Sender<Write>>,
     writer: Option<JoinHandle<()>>,
 }
 
 impl Drop for EmbeddedStore {
-    /// Waits for the last write, and closes the file.
+    /// Waits for the queued writes, and closes the file.
     fn drop(&mut self) {
         drop(self.writes.take());
         if let Some(writer) = self.writer.take() {
-            // It has no more to say; whatever made it panic was reported.
+            // A panic of the writer was reported when it happened.
             let _ = writer.join();
         }
     }
 }
 
 impl EmbeddedStore {
-    /// Opens the file, or makes it.
+    /// Opens the file, and creates it if absent.
     ///
     /// # Errors
-    /// If another process has it open, or if it is damaged or cannot be read.
+    /// If another process has the file open, or if the file is damaged or cannot be read.
     pub fn open(path: &Path, limits: HistoryLimits) -> Result<EmbeddedStore, String> {
         let file = StoreFile::open(path)?;
         let opened = file.check_and_open()?;
@@ -83,10 +83,10 @@ impl EmbeddedStore {
         })
     }
 
-    /// Makes a store with these entries, whose history begins after `revision`.
+    /// Creates a store with these entries, whose history begins after `revision`.
     ///
     /// # Errors
-    /// If there is a file, or if it cannot be written.
+    /// If the file exists, or if it cannot be written.
     pub fn restore(path: &Path, revision: Revision, entries: &[Entry]) -> Result<(), String> {
         if path.exists() {
             return Err(format!("{} exists already", path.display()));
@@ -97,7 +97,7 @@ impl EmbeddedStore {
         filled.map_err(|failed| format!("{}: {}", path.display(), StoreError::from(failed)))
     }
 
-    /// Reads; once more if the database was opened again meanwhile.
+    /// Runs a read, and retries it once if the database was reopened meanwhile.
     async fn read<T: Send + 'static>(
         &self,
         read: impl Fn(&Database) -> Result<T, Failed> + Clone + Send + 'static,
@@ -112,7 +112,7 @@ impl EmbeddedStore {
                 Err(failed) => return Err(failed.into()),
             },
         };
-        // A disk error ended that database. The writer opens another one.
+        // A disk error closed this database. The writer opens another one.
         let opened = tokio::time::timeout(REOPEN_MAX, current.changed());
         let database = match is_closed {
             true => None,
@@ -139,7 +139,7 @@ async fn on_thread<T: Send + 'static>(
 impl Store for EmbeddedStore {
     fn get<'a>(&'a self, key: &'a str) -> Reply<'a, (Option<Entry>, Revision)> {
         Box::pin(async move {
-            // It takes microseconds, less than another thread would.
+            // Read on this thread: it takes microseconds, less than a switch to another thread.
             let known = self.current.borrow().clone();
             if let Some(Ok(found)) = known.map(|database| read::one(&database, key)) {
                 return Ok(found);

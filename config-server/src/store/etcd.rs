@@ -1,7 +1,7 @@
-//! The store in an etcd cluster, which several replicas of the config server share.
+//! Store in an etcd cluster, which several replicas of the config server share.
 //!
-//! The revision of an object is that of etcd; a write is a transaction that compares it. One watch (`follow`) brings the
-//! changes of all replicas; one replica leads (`lead`).
+//! Revisions of objects are those of etcd; a write is a transaction that compares them. One watch (`follow`) receives
+//! the changes of all replicas, and one replica is the leader (`lead`).
 
 mod calls;
 mod client;
@@ -31,15 +31,15 @@ pub use client::EtcdSettings;
 pub use mirror::Mirror;
 pub use shared::Shared;
 
-/// How many keys are read at a time.
+/// Number of keys per read.
 const CHUNK: usize = 500;
 
-/// The store in etcd.
+/// Store in etcd.
 #[derive(Debug)]
 pub struct EtcdStore {
     client: Client,
     keys: Keys,
-    /// What is added to the revisions of etcd, so that they are above those before a restore.
+    /// Offset that is added to the revisions of etcd, so that they are above those before a restore.
     base: Revision,
     history: Arc<History>,
     leadership: Arc<Leadership>,
@@ -47,10 +47,10 @@ pub struct EtcdStore {
 }
 
 impl EtcdStore {
-    /// Connects, and begins to follow. The tokens are those that the replicas share.
+    /// Connects and starts to follow changes. `tokens` mirrors the tokens that the replicas share.
     ///
     /// # Errors
-    /// If etcd cannot be reached or is too old.
+    /// If etcd cannot be reached or is older than 3.4.
     pub async fn open(
         settings: &EtcdSettings,
         limits: HistoryLimits,
@@ -81,10 +81,10 @@ impl EtcdStore {
         Ok(store)
     }
 
-    /// Connects for reads and writes only: it follows nothing and never leads.
+    /// Connects for reads and writes only, without a watch and without leader election.
     ///
     /// # Errors
-    /// If etcd cannot be reached or is too old.
+    /// If etcd cannot be reached or is older than 3.4.
     pub async fn open_for_command(settings: &EtcdSettings) -> Result<EtcdStore, String> {
         EtcdStore::connect(settings, HistoryLimits::default()).await
     }
@@ -112,7 +112,7 @@ impl EtcdStore {
         })
     }
 
-    /// Follows whether this replica leads.
+    /// Returns a receiver of whether this replica is the leader.
     pub fn follow_leadership(&self) -> watch::Receiver<bool> {
         self.leadership.follow()
     }
@@ -125,7 +125,7 @@ impl EtcdStore {
         };
         let end = end_of(&prefix);
         let at = match scan.at {
-            // Those before a restore are not in this etcd.
+            // Revisions before a restore are not in this etcd.
             Some(at) if at <= self.base => return Err(StoreError::Compacted),
             Some(at) => at - self.base,
             None => 0,
@@ -206,7 +206,7 @@ impl Store for EtcdStore {
         Box::pin(async move {
             let key = self.keys.object(&key);
             let expected = match expected {
-                // No write left the key so.
+                // No key in this etcd has a revision from before a restore.
                 Expected::At(revision) if revision <= self.base => return Ok(Written::Mismatch),
                 Expected::At(revision) => Expected::At(revision - self.base),
                 Expected::Absent => Expected::Absent,
@@ -235,12 +235,12 @@ impl Store for EtcdStore {
     }
 }
 
-/// The first key after this one.
+/// Returns the first key after this one.
 fn after_key(key: &[u8]) -> Bytes {
     [key, &[0]].concat().into()
 }
 
-/// Checks that etcd is new enough.
+/// Checks that etcd is version 3.4 or newer.
 fn check_version(version: &str) -> Result<(), String> {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
     let (major, minor) = (parts.next().flatten(), parts.next().flatten());

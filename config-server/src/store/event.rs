@@ -1,58 +1,58 @@
-//! Entries of a store, their changes, and the errors of reading them.
+//! Entries of a store, their changes, and store errors.
 
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// The number of a write. It rises with every write to any key.
+/// Revision of the store, which increases with every write to any key.
 pub type Revision = u64;
 
-/// A key with its value.
+/// Key with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The key.
+    /// Key of the entry.
     pub key: Arc<str>,
-    /// The write that made the value.
+    /// Revision of the write that set the value.
     pub revision: Revision,
-    /// The value.
+    /// Encoded object.
     pub value: Bytes,
 }
 
-/// A change of one key.
+/// Change of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The key.
+    /// Changed key.
     pub key: Arc<str>,
-    /// The write.
+    /// Revision of the change.
     pub revision: Revision,
-    /// The new value; none if the key was deleted.
+    /// New value; `None` if the key was deleted.
     pub value: Option<Bytes>,
-    /// The value before; none if the key was absent.
+    /// Previous value; `None` if the key was absent.
     pub previous: Option<Bytes>,
 }
 
 impl Event {
-    /// Bytes of the key and both values.
+    /// Returns the size of the key and both values, in bytes.
     pub fn size(&self) -> usize {
         let length = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
         self.key.len() + length(&self.value) + length(&self.previous)
     }
 }
 
-/// Why a store did not do what it was asked.
+/// Error of a store operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
-    /// The revision is older than the history.
+    /// Compaction: the revision is older than the history.
     Compacted,
-    /// The revision is not reached yet.
+    /// Future revision, which the store has not reached.
     Future {
-        /// The latest revision.
+        /// Latest revision.
         current: Revision,
     },
-    /// There is no space for the write.
+    /// Lack of space for the write.
     Full(String),
-    /// The store failed: a broken disk, a lost connection.
+    /// Failure of the store, such as a disk error or a lost connection.
     Failed(String),
 }
 

@@ -1,4 +1,4 @@
-//! The changes of late, in memory, from which every watch is served.
+//! Recent changes, in memory, which serve every watch.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,12 @@ use tokio::sync::watch;
 
 use super::event::{Event, Revision, StoreError};
 
-/// How much history is kept.
+/// Limits of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// At most so many changes.
+    /// Maximum number of changes.
     pub events: usize,
-    /// At most so many bytes of keys and values.
+    /// Maximum size of keys and values, in bytes.
     pub bytes: usize,
 }
 
@@ -25,7 +25,7 @@ impl Default for HistoryLimits {
     }
 }
 
-/// The changes of late.
+/// Recent changes of a store.
 #[derive(Debug)]
 pub struct History {
     limits: HistoryLimits,
@@ -35,18 +35,18 @@ pub struct History {
 
 #[derive(Debug)]
 struct Kept {
-    /// Every change after this revision is kept.
+    /// Floor: every change after this revision is in the history.
     floor: Revision,
     events: VecDeque<Arc<Event>>,
     bytes: usize,
-    /// The same changes by resource, so that a watch neither reads nor wakes up for those of others.
+    /// Same changes by resource, so that a watch neither reads nor wakes up for changes of other resources.
     resources: HashMap<Box<str>, OfResource>,
 }
 
-/// The changes of one resource.
+/// Recent changes of one resource.
 #[derive(Debug)]
 struct OfResource {
-    /// Every change of the resource after this revision is kept.
+    /// Floor of the resource: every change of it after this revision is in the history.
     floor: Revision,
     events: VecDeque<Arc<Event>>,
     latest: watch::Sender<Revision>,
@@ -62,7 +62,7 @@ impl OfResource {
     }
 }
 
-/// What the keys of the objects of a resource begin with: `/group/plural/`.
+/// Returns the prefix of the keys of an object's resource: `/group/plural/`.
 fn resource_of(key: &str) -> &str {
     let slashes = key.match_indices('/').nth(2);
     slashes.map_or(key, |(at, _)| &key[..=at])
@@ -81,7 +81,7 @@ impl Kept {
 }
 
 impl History {
-    /// A history without changes: none after `latest` is known yet.
+    /// Returns an empty history whose floor is `latest`.
     pub fn new(limits: HistoryLimits, latest: Revision) -> History {
         History {
             limits,
@@ -95,7 +95,7 @@ impl History {
         }
     }
 
-    /// A history with the changes that a store kept; all of them are after `floor`.
+    /// Returns a history with stored changes, all of which are after `floor`.
     pub fn with_events(
         limits: HistoryLimits,
         floor: Revision,
@@ -107,7 +107,7 @@ impl History {
         history
     }
 
-    /// The revision up to which changes are dropped once `events` are added.
+    /// Returns the floor of the history once `events` are added.
     pub fn floor_with(&self, events: &[Event]) -> Revision {
         let kept = self.lock();
         let mut count = kept.events.len() + events.len();
@@ -125,7 +125,7 @@ impl History {
         floor
     }
 
-    /// Adds changes, drops what is too much, and wakes watches.
+    /// Adds changes, drops the oldest ones beyond the limits, and wakes watches.
     pub fn push(&self, events: Vec<Event>, latest: Revision) {
         let floor = self.floor_with(&events);
         let mut kept = self.lock();
@@ -157,7 +157,7 @@ impl History {
         });
     }
 
-    /// Drops everything: there were changes that are not known.
+    /// Drops all changes, because some were missed.
     pub fn forget(&self, latest: Revision) {
         let mut kept = self.lock();
         kept.events.clear();
@@ -172,10 +172,10 @@ impl History {
         self.latest.send_replace(latest);
     }
 
-    /// At most `limit` changes after `revision`, in order.
+    /// Returns at most `limit` changes after `revision`, in order.
     ///
     /// # Errors
-    /// If some of them are no longer kept.
+    /// If `revision` is below the floor.
     pub fn since(&self, revision: Revision, limit: usize) -> Result<Vec<Arc<Event>>, StoreError> {
         let kept = self.lock();
         if revision < kept.floor {
@@ -185,10 +185,10 @@ impl History {
         Ok(kept.events.range(start..).take(limit).cloned().collect())
     }
 
-    /// At most `limit` changes after `revision` of the keys with that prefix, which are of one resource.
+    /// Returns at most `limit` changes after `revision` of keys with this prefix, which must be of one resource.
     ///
     /// # Errors
-    /// If some of them are no longer kept.
+    /// If `revision` is below the floor of the resource.
     pub fn since_in(
         &self,
         prefix: &str,
@@ -209,22 +209,22 @@ impl History {
             .collect())
     }
 
-    /// Wakes up at changes of the resource whose keys have this prefix.
+    /// Returns a receiver that wakes at changes of the resource with this key prefix.
     pub fn subscribe_to(&self, prefix: &str) -> watch::Receiver<Revision> {
         self.lock().of(prefix).latest.subscribe()
     }
 
-    /// The latest revision whose change is here.
+    /// Returns the latest revision in the history.
     pub fn latest(&self) -> Revision {
         *self.latest.borrow()
     }
 
-    /// Every change after this revision is kept.
+    /// Returns the floor: every change after this revision is in the history.
     pub fn floor(&self) -> Revision {
         self.lock().floor
     }
 
-    /// Tells of newer revisions.
+    /// Returns a receiver of the latest revision.
     pub fn subscribe(&self) -> watch::Receiver<Revision> {
         self.latest.subscribe()
     }
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(history.since_in("/core/secrets/", 15, 9), lost);
         let secrets = history.since_in("/core/secrets/", 17, 9).unwrap();
         assert_eq!(secrets.len(), 2);
-        // A resource that is asked for first now may have had changes that were dropped.
+        // Changes of a resource may have been dropped before its first watch.
         assert_eq!(history.since_in("/x/y/", 11, 9), Err(StoreError::Compacted));
         assert_eq!(history.since_in("/x/y/", history.floor(), 9), Ok(vec![]));
         history.forget(30);

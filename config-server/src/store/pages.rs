@@ -1,15 +1,15 @@
-//! All entries of a store, a page at a time.
+//! Iteration over all entries of a store, page by page.
 
 use super::{Entry, Scan, Store, StoreError};
 
-/// The entries that are still to be read. Each page is as of its own time: a walk over a large store outlives revisions.
+/// Iterator over entries. Each page has its own revision, since an iteration over a large store may outlive revisions.
 pub struct Pages<'a> {
     store: &'a dyn Store,
     next: Option<Scan>,
 }
 
 impl<'a> Pages<'a> {
-    /// All entries, at most so many on a page.
+    /// Returns an iterator over all entries, with at most `entries_max` per page.
     pub fn of(store: &'a dyn Store, entries_max: usize) -> Self {
         let first = Scan {
             prefix: "/".to_owned(),
@@ -22,7 +22,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Reads the next page; none after the last one.
+    /// Reads the next page; `None` after the last one.
     ///
     /// # Errors
     /// If the store cannot be read.

@@ -1,7 +1,7 @@
-//! A backup: all that a server stores, as of one write, in one file with a checksum.
+//! Backup: the complete state of a server at one revision, in one file with a checksum.
 //!
-//! The file is text. Its first line names the format, the second one is about the whole, then comes a line for each
-//! object, and the last line has the SHA-256 of all lines before it.
+//! The file is text. Its first line names the format, the second is the head, one line for each object follows, and
+//! the last line has the SHA-256 of all lines before it.
 
 use std::path::Path;
 
@@ -16,29 +16,29 @@ use crate::clock;
 use crate::files;
 use crate::store::{Entry, Revision, Scan, Store};
 
-/// The first line; the number rises with changes that older versions cannot read.
+/// First line. The number increases with changes that older versions cannot read.
 const FORMAT: &str = "strait-control-backup 1";
-/// What the last line begins with.
+/// Prefix of the last line.
 const CHECKSUM: &str = "sha256 ";
-/// Where a running server has its backup.
+/// Path of the backup on a running server.
 pub const PATH: &str = "/strait/backup";
 
-/// All that a server stores.
+/// Complete state of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backup {
-    /// The write as of which it is.
+    /// Revision of the state.
     pub revision: Revision,
-    /// When it was made.
+    /// Time of the backup, RFC 3339.
     pub time: String,
-    /// The tokens of users; of their secrets it has the hashes.
+    /// Tokens of users, of which only hashes are stored.
     pub tokens: Vec<Token>,
-    /// The CA with its key.
+    /// CA with its private key.
     pub authority: Option<Authority>,
-    /// The objects, with status, UID and revision.
+    /// Objects, with status, UID and revision.
     pub objects: Vec<Entry>,
 }
 
-/// The second line.
+/// Head of the file, on its second line.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     revision: Revision,
@@ -48,26 +48,26 @@ struct Head {
     ca: Option<Authority>,
 }
 
-/// A line for each object.
+/// Line of an object.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     key: String,
     revision: Revision,
-    /// The text of the object as it is stored.
+    /// JSON text of the object, as stored.
     value: String,
 }
 
 impl Backup {
-    /// Reads an open store.
+    /// Reads the state of an opened store.
     ///
     /// # Errors
-    /// If something in it cannot be read.
+    /// If the store, the tokens or the CA cannot be read.
     pub async fn of(from: &Opened) -> Result<Backup, String> {
         let (tokens, authority) = from.access().await?;
         Backup::of_store(&*from.store, tokens, authority).await
     }
 
-    /// The same of a store whose server runs, in this process.
+    /// Reads the state of the store of a server in this process.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -87,10 +87,10 @@ impl Backup {
         })
     }
 
-    /// As a file.
+    /// Encodes the backup as a file.
     ///
     /// # Errors
-    /// If an object is not text, which objects always are.
+    /// If a stored object is not UTF-8.
     pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
         let head = Head {
             revision: self.revision,
@@ -116,19 +116,19 @@ impl Backup {
         Ok(out)
     }
 
-    /// Replaces a file, at once.
+    /// Writes the backup, and replaces the file atomically.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn write_to(&self, file: &Path) -> Result<(), String> {
         let bytes = self.to_bytes()?;
         files::write_private(file, &bytes).map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// Reads a file.
+    /// Parses a backup file.
     ///
     /// # Errors
-    /// If it is no backup, or not the whole of one as it was written.
+    /// If the file is not a backup, is incomplete, or has a wrong checksum.
     pub fn read(bytes: &[u8]) -> Result<Backup, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is not a backup".to_owned())?;
         let Some(rest) = text
@@ -176,10 +176,10 @@ impl Backup {
     }
 }
 
-/// The backup of a server that runs, by a kubeconfig with the role admin.
+/// Downloads a backup from a running server, with the kubeconfig of an admin.
 ///
 /// # Errors
-/// If the server cannot be reached or refuses, or if what it sent is torn.
+/// If the server is unreachable or rejects the request, or if the received backup is incomplete.
 pub async fn of_server(kubeconfig: &Path) -> Result<Backup, String> {
     let shown = kubeconfig.display();
     let in_file = |error: &dyn std::fmt::Display| format!("{shown}: {error}");

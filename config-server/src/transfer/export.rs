@@ -1,4 +1,4 @@
-//! Every object as a file of YAML, which `import`, `strait check` and kubectl read.
+//! Export of every object as a YAML file, which `import`, `strait check` and kubectl read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::object;
 use crate::resources::{self, Resource};
 use crate::store::Scan;
 
-/// Metadata that a server sets, or that names objects of one server by their UID.
+/// Metadata fields that a server sets, or that refer to objects of one server by UID.
 const OF_SERVER: [&str; 10] = [
     "uid",
     "resourceVersion",
@@ -25,13 +25,13 @@ const OF_SERVER: [&str; 10] = [
     "selfLink",
     "generateName",
 ];
-/// What `kubectl apply` notes for itself.
+/// Annotation with the last applied configuration of `kubectl apply`.
 const OF_KUBECTL: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Writes all objects below a directory, which is made, or is empty. Returns how many.
+/// Writes all objects below a directory, which must be empty or absent. Returns the number of objects.
 ///
 /// # Errors
-/// If the directory has files, if it cannot be written, or if the store cannot be read.
+/// If the directory is not empty or cannot be written, or if the store cannot be read.
 pub async fn export(from: &Opened, directory: &Path) -> Result<usize, String> {
     let shown = directory.display();
     let in_directory = |error: std::io::Error| format!("{shown}: {error}");
@@ -50,7 +50,7 @@ pub async fn export(from: &Opened, directory: &Path) -> Result<usize, String> {
     files::make_private_dir(directory).map_err(in_directory)?;
     let mut count = 0;
     for entry in &page.entries {
-        // Leases are about processes of that server.
+        // Leases belong to processes of that server.
         let Some(resource) = resources::of_key(&entry.key).filter(|found| found.kind != "Lease")
         else {
             continue;
@@ -72,7 +72,7 @@ pub async fn export(from: &Opened, directory: &Path) -> Result<usize, String> {
     Ok(count)
 }
 
-/// `GROUP/KIND/NAMESPACE/NAME.yaml`, without the namespace where the kind has none.
+/// Returns `GROUP/KIND/NAMESPACE/NAME.yaml`; cluster-scoped objects have no `NAMESPACE`.
 fn path_of(resource: &Resource, object: &Value) -> PathBuf {
     let group = match resource.group {
         "" => "core",
@@ -85,7 +85,7 @@ fn path_of(resource: &Resource, object: &Value) -> PathBuf {
     path.join(format!("{}.yaml", object::meta(object, "name")))
 }
 
-/// Removes what a file of resources does not have.
+/// Removes the fields that do not belong in a resource file.
 pub(super) fn strip(found: &mut Value) {
     object::remove(found, "status");
     if !found["metadata"].is_object() {

@@ -1,4 +1,4 @@
-//! Files of resources into a store, each object checked as in any other write.
+//! Import of resource files into a store. Each object is validated as in any other write.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,48 +19,48 @@ use crate::object;
 use crate::resources;
 use crate::status::Failure;
 
-/// The manager of imported fields.
+/// Field manager of imported objects.
 const MANAGER: &str = "strait-import";
-/// The namespace of objects that name none.
+/// Namespace of namespaced objects without one.
 const NAMESPACE_DEFAULT: &str = "default";
 
-/// What is to be said about a file.
+/// Finding about a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
-    /// What `strait check` says.
+    /// Finding of `strait check`.
     Checked(Box<Diagnostic>),
-    /// What the store says, with file and line.
+    /// Rejection by the store, with file and line.
     Refused(String),
 }
 
-/// What an import did.
+/// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// How many objects were made.
+    /// Number of created objects.
     pub created: usize,
-    /// How many were changed.
+    /// Number of changed objects.
     pub changed: usize,
-    /// How many were as in the files.
+    /// Number of objects that were already as in the files.
     pub unchanged: usize,
-    /// How many are of kinds that the server does not have.
+    /// Number of objects of kinds that the server does not serve.
     pub skipped: usize,
-    /// How many were refused, and files that cannot be read.
+    /// Number of rejected objects and unreadable files.
     pub refused: usize,
-    /// What is wrong, in the order of the files.
+    /// Findings, in the order of the files.
     pub findings: Vec<Finding>,
-    /// Why the import ended before the last object: the store failed.
+    /// Reason why the import stopped before the last object, such as a failed store.
     pub stopped: Option<String>,
 }
 
-/// An object in a file.
+/// Object in a file.
 struct Item {
     value: Value,
-    /// The lines that it may have findings on.
+    /// First and last line, for findings about the object.
     first_line: u32,
     last_line: u32,
 }
 
-/// Applies the objects in files and directories. An object that is refused stops no other.
+/// Applies the objects in files and directories. A rejected object does not stop the import.
 pub async fn import(api: &Api, paths: &[PathBuf]) -> Report {
     let (texts, problems) = read_texts(paths);
     let mut report = Report::default();
@@ -80,7 +80,7 @@ pub async fn import(api: &Api, paths: &[PathBuf]) -> Report {
                 report.stopped = Some(format!("{file}:{first_line}: {}", failure.message));
                 return report;
             }
-            // The findings about the object say more, and where.
+            // Findings about the object have more detail, and a location.
             let is_found = found.iter().any(|finding| {
                 finding.severity == Severity::Error
                     && (item.first_line..=item.last_line).contains(&finding.location.line)
@@ -101,7 +101,7 @@ pub async fn import(api: &Api, paths: &[PathBuf]) -> Report {
 }
 
 impl Report {
-    /// Counts an object. Returns why it was refused, unless that is a finding.
+    /// Counts an object. Returns the reason of a rejection, unless a finding already has it.
     fn count(
         &mut self,
         outcome: Result<Option<Change>, Failure>,
@@ -124,7 +124,7 @@ impl Report {
     }
 }
 
-/// The objects of a file. A document that is none is counted here.
+/// Returns the objects of a file. Counts documents that are not objects as rejected.
 fn items(file: &Arc<str>, text: &str, report: &mut Report) -> Vec<Item> {
     let chunks = parse::split(text);
     let ends = chunks
@@ -142,7 +142,7 @@ fn items(file: &Arc<str>, text: &str, report: &mut Report) -> Vec<Item> {
     items
 }
 
-/// The objects of a document, of which a list has several; none if it cannot be read.
+/// Returns the objects of a document, several for a list; `None` if it cannot be parsed.
 fn of_document(file: &Arc<str>, chunk: Chunk<'_>, end: u32) -> Option<Vec<Item>> {
     let Chunk { text, first_line } = chunk;
     let lines = Lines::new(text);
@@ -190,7 +190,7 @@ fn of_document(file: &Arc<str>, chunk: Chunk<'_>, end: u32) -> Option<Vec<Item>>
     Some(items.collect())
 }
 
-/// Applies an object; none if its kind is not served.
+/// Applies an object. Returns `None` if its kind is not served.
 async fn apply(api: &Api, item: &Item) -> Result<Option<Change>, Failure> {
     let mut value = item.value.clone();
     let text = |field: &str| value[field].as_str().unwrap_or("").to_owned();
@@ -205,7 +205,7 @@ async fn apply(api: &Api, item: &Item) -> Result<Option<Change>, Failure> {
         ));
     }
     let namespace = match object::meta(&value, "namespace") {
-        // A namespace of an object that belongs to none is dropped, as kubectl does.
+        // Remove the namespace of a cluster-scoped object, as kubectl does.
         _ if !resource.api.is_namespaced => None,
         "" => Some(NAMESPACE_DEFAULT.to_owned()),
         written => Some(written.to_owned()),

@@ -1,4 +1,4 @@
-//! Where a server has its objects, and the store there.
+//! Storage location of a server, and access to its store.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use crate::store::embedded::{EmbeddedStore, STORE_FILE};
 use crate::store::etcd::{EtcdSettings, EtcdStore, Shared};
 use crate::store::history::HistoryLimits;
 
-/// Where a server has its objects.
+/// Storage location of a server.
 #[derive(Clone, Debug)]
 pub struct Location {
-    /// The data directory.
+    /// Data directory.
     pub data: PathBuf,
-    /// The etcd that replicas share; none if the store is in the data directory.
+    /// etcd that replicas share; `None` for a store in the data directory.
     pub etcd: Option<EtcdSettings>,
 }
 
-/// A store that is open.
+/// Opened store.
 pub struct Opened {
     location: Location,
     pub(super) store: Arc<dyn Store>,
-    /// Keeps a server from the data directory.
+    /// Lock of the data directory, which keeps a server from starting.
     _lock: Option<File>,
 }
 
@@ -49,10 +49,10 @@ impl Location {
         Ok(files::try_lock(&lock)?.is_none())
     }
 
-    /// Opens the store, which must be there.
+    /// Opens an existing store.
     ///
     /// # Errors
-    /// If there is none, if a server runs on the data directory, or if etcd cannot be reached.
+    /// If there is no store, if a server runs on the data directory, or if etcd is unreachable.
     pub async fn open(&self) -> Result<Opened, String> {
         if self.etcd.is_none() && !self.data.join(STORE_FILE).exists() {
             return Err(format!(
@@ -63,10 +63,10 @@ impl Location {
         self.open_or_make().await
     }
 
-    /// Opens the store, and makes one if there is none.
+    /// Opens the store, and creates it if absent.
     ///
     /// # Errors
-    /// If a server runs on the data directory, or if etcd cannot be reached.
+    /// If a server runs on the data directory, or if etcd is unreachable.
     pub async fn open_or_make(&self) -> Result<Opened, String> {
         let (store, lock): (Arc<dyn Store>, _) = match &self.etcd {
             Some(etcd) => (Arc::new(EtcdStore::open_for_command(etcd).await?), None),
@@ -99,12 +99,12 @@ impl Location {
 }
 
 impl Opened {
-    /// The API over the store.
+    /// Returns the API over the store.
     pub fn api(&self) -> Api {
         Api::new(Arc::clone(&self.store))
     }
 
-    /// What is not an object: the tokens of users, and the CA if there is one.
+    /// Returns the tokens of users, and the CA if there is one.
     pub(super) async fn access(&self) -> Result<(Vec<Token>, Option<Authority>), String> {
         let data = &self.location.data;
         let Some(etcd) = &self.location.etcd else {
@@ -124,7 +124,7 @@ impl Opened {
     }
 }
 
-/// The tokens and the CA of a data directory.
+/// Returns the tokens and the CA of a data directory.
 fn access_in(data: &Path) -> Result<(Vec<Token>, Option<Authority>), String> {
     let path = tokens::file_in(data);
     let tokens = tokens::load(&path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -1,7 +1,7 @@
-//! A backup into a data directory or an etcd that has nothing yet.
+//! Restore of a backup into an empty data directory or etcd prefix.
 //!
-//! Revisions go on far above those of the backup: clients may have seen later ones than it has. Their watches get 410
-//! and list again.
+//! Revisions continue far above those of the backup, since clients may have seen later ones than it contains. Their
+//! watches get 410 and list again.
 
 use std::fs;
 use std::path::Path;
@@ -16,15 +16,15 @@ use crate::store::embedded::{EmbeddedStore, STORE_FILE};
 use crate::store::etcd::{EtcdSettings, EtcdStore, Shared};
 use crate::store::{Entry, Expected, Revision, Scan, Store, StoreError, Written};
 
-/// How far revisions are moved: more than a server writes between a backup and its loss.
+/// Increase of revisions at a restore, which exceeds the number of writes between a backup and the loss of the store.
 pub const REVISIONS_SKIPPED: Revision = 1_000_000_000;
-/// How many writes to etcd are in flight.
+/// Maximum number of concurrent writes to etcd.
 const WRITES_MAX: usize = 64;
 
-/// Stores all that a backup has.
+/// Restores a backup.
 ///
 /// # Errors
-/// If there is anything already, or if it cannot be written.
+/// If the destination is not empty, or if it cannot be written.
 pub async fn restore(backup: &Backup, into: &Location) -> Result<(), String> {
     match &into.etcd {
         None => restore_in_directory(backup, into),
@@ -63,7 +63,7 @@ fn restore_in_directory(backup: &Backup, into: &Location) -> Result<(), String> 
     files::finish(data).map_err(in_data)
 }
 
-/// Checks that nothing is in a data directory but the lock, and what a file system has by itself.
+/// Checks that a data directory is empty, apart from the lock and `lost+found`.
 fn check_empty(data: &Path) -> Result<(), String> {
     let in_data = |error: std::io::Error| format!("{}: {error}", data.display());
     for entry in fs::read_dir(data).map_err(in_data)? {
@@ -79,7 +79,7 @@ fn check_empty(data: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Stores a backup in an etcd without keys below the prefix, or goes on with a restore of the same backup that was interrupted.
+/// Restores a backup below an empty etcd prefix, or resumes an interrupted restore of the same backup.
 async fn restore_in_etcd(backup: &Backup, etcd: &EtcdSettings) -> Result<(), String> {
     let failed = |error: StoreError| {
         format!(
@@ -89,7 +89,7 @@ async fn restore_in_etcd(backup: &Backup, etcd: &EtcdSettings) -> Result<(), Str
     let shared = Shared::new(etcd)?;
     let store = EtcdStore::open_for_command(etcd).await?;
     begin_in_etcd(backup, etcd, &shared, &store).await?;
-    // First, so that revisions are above those of the backup from the first object on.
+    // Set the offset first, so that all revisions are above those of the backup.
     let base = backup.revision + REVISIONS_SKIPPED;
     shared.set_base(base).await.map_err(failed)?;
     let writes = backup
@@ -115,7 +115,7 @@ async fn restore_in_etcd(backup: &Backup, etcd: &EtcdSettings) -> Result<(), Str
     shared.finish_restore().await.map_err(failed)
 }
 
-/// The name by which an interrupted restore is told from that of another backup.
+/// Returns a name of the backup that distinguishes an interrupted restore from that of another backup.
 pub fn name_of(backup: &Backup) -> String {
     format!(
         "{} of revision {} with {} objects",
@@ -125,7 +125,7 @@ pub fn name_of(backup: &Backup) -> String {
     )
 }
 
-/// Notes that a restore begins, or finds that it did.
+/// Records the start of a restore, or detects an interrupted one of the same backup.
 async fn begin_in_etcd(
     backup: &Backup,
     etcd: &EtcdSettings,
@@ -163,7 +163,7 @@ async fn begin_in_etcd(
     }
 }
 
-/// Stores an object, unless it is there.
+/// Stores an object, unless an interrupted restore already did.
 async fn restore_entry(store: &EtcdStore, entry: &Entry) -> Result<(), StoreError> {
     let (key, value) = (entry.key.to_string(), entry.value.clone());
     if let Written::Done(_) = store.write(key, Expected::Absent, Some(value)).await? {

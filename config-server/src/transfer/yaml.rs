@@ -1,15 +1,15 @@
-//! Values as YAML that people read: blocks, and quotes only where they are needed.
+//! YAML output for people: block style, with quotes only if needed.
 
 use serde_json::Value;
 
-/// A document, which ends with a line break.
+/// Formats a document, which ends with a line break.
 pub(super) fn document(value: &Value) -> String {
     let mut out = String::new();
     block(&mut out, value, 0);
     out
 }
 
-/// A value whose lines begin at an indentation. The first line has its indentation already.
+/// Writes a value as a block with this indentation, which the first line already has.
 fn block(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -34,7 +34,7 @@ fn block(out: &mut String, value: &Value, indent: usize) {
         flat => {
             out.push_str(&match flat {
                 Value::String(text) => scalar(text),
-                // Numbers, booleans, null and what is empty are the same in JSON.
+                // Numbers, booleans, null and empty values are the same in JSON.
                 other => other.to_string(),
             });
             out.push('\n');
@@ -42,7 +42,7 @@ fn block(out: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// The value of a key.
+/// Writes the value of a key.
 fn entry(out: &mut String, value: &Value, indent: usize) {
     let is_nested = match value {
         Value::Object(map) => !map.is_empty(),
@@ -66,7 +66,7 @@ fn pad(out: &mut String, indent: usize) {
     out.extend(std::iter::repeat_n(' ', indent));
 }
 
-/// A text as it is where no reader of YAML takes it for anything else, in double quotes otherwise.
+/// Formats a string: plain if every YAML parser reads it as a string, else in double quotes.
 fn scalar(text: &str) -> String {
     let is_first = |byte: u8| byte.is_ascii_alphabetic() || byte == b'/';
     let is_further = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
@@ -76,7 +76,7 @@ fn scalar(text: &str) -> String {
         && !words.iter().any(|word| word.eq_ignore_ascii_case(text));
     match is_plain {
         true => text.to_owned(),
-        // A string of JSON is one of YAML.
+        // A JSON string is a valid YAML string.
         false => Value::from(text).to_string(),
     }
 }

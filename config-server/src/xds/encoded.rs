@@ -1,4 +1,4 @@
-//! Resources as they are sent, encoded once for all streams that send the same version of an object.
+//! Cache of encoded resources, shared by all streams that send the same version of an object.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,33 +13,34 @@ use crate::object;
 use crate::proxies;
 use crate::store::{Event, Revision};
 
-/// The most bytes that are kept, of objects and of their resources. What was used least recently goes first.
+/// Maximum size of the cache, in bytes of objects and resources. The least recently used entries are dropped first.
 const BYTES_MAX: usize = 64 << 20;
 
-/// The number of writes, the last ones, of which it is kept whether they have an effect.
+/// Number of recent writes for which the cache records whether they have an effect.
 const EFFECTS_MAX: usize = 4_096;
 
-/// What an entry takes beside its texts, about.
+/// Approximate overhead of an entry, in bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// The resources that were sent last.
+/// Cache of recently sent resources.
 #[derive(Debug, Default)]
 pub(super) struct Encoded(Mutex<Kept>);
 
-/// Two generations: what is used goes to the recent one, and the older one is dropped when the recent one is half of the limit.
+/// Cache contents in two generations: entries in use move to the recent one. The older one is dropped when the recent
+/// one reaches half of the limit.
 #[derive(Debug, Default)]
 struct Kept {
     recent: HashMap<String, Entry>,
     recent_bytes: usize,
     older: HashMap<String, Entry>,
-    /// By write: whether it has an effect.
+    /// Whether a write has an effect, by revision.
     effects: BTreeMap<Revision, bool>,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     revision: Revision,
-    /// The object: after a restore of the store, another one may have the same revision.
+    /// Value of the object. After a restore of the store, another object may have the same revision.
     value: Bytes,
     sent: Option<Arc<Sent>>,
 }
@@ -53,7 +54,7 @@ impl Entry {
 }
 
 impl Encoded {
-    /// What is sent of an object; none of one that is being deleted, or that the protocol cannot carry.
+    /// Returns the resource to send for an object; `None` if the object is being deleted or cannot be encoded.
     pub(super) fn of(
         &self,
         (of, target): (&ResourceType, &Target),
@@ -80,7 +81,7 @@ impl Encoded {
         sent
     }
 
-    /// Whether a write changes what is sent of an object. Conditions alone are not sent.
+    /// Whether a write changes the resource of an object. Condition updates do not.
     pub(super) fn has_effect(&self, event: &Event, of: &ResourceType) -> bool {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().effects.get(&event.revision) {

@@ -1,4 +1,4 @@
-//! The two forms of the protocol, and the requests and responses that both have.
+//! Protocol variants of xDS, and the requests and responses that both share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use config_loader::xds::{
 use prost::Message;
 use prost_types::Any;
 
-/// What a request asks for.
+/// Decoded request.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     pub(super) type_url: String,
     pub(super) node: Option<Node>,
-    /// The nonce of the response that it answers; empty if it answers none.
+    /// Nonce of the response that the request answers; empty for other requests.
     pub(super) nonce: String,
-    /// The error of a NACK.
+    /// Error detail of a NACK.
     pub(super) error: Option<RpcStatus>,
-    /// Names that are wanted; none of them in a first request for all.
+    /// Names to subscribe to; empty in a first request for all resources.
     pub(super) subscribe: Vec<String>,
-    /// Names that are not wanted any more.
+    /// Names to unsubscribe from.
     pub(super) unsubscribe: Vec<String>,
-    /// What the client has, with its versions.
+    /// Versions of the resources that the client has, by name.
     pub(super) versions: HashMap<String, String>,
 }
 
-/// A resource that is sent.
+/// Encoded resource.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sent {
     pub(super) name: String,
-    /// A hash of the content: a client that comes back gets what differs from what it has.
+    /// Hash of the content. A reconnecting client receives only the resources whose hash differs.
     pub(super) version: String,
     pub(super) resource: Any,
 }
 
-/// What a response says.
+/// Response before it is encoded.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) type_url: String,
@@ -46,11 +46,11 @@ pub(super) struct Said {
     pub(super) removed: Vec<String>,
 }
 
-/// A form of the protocol.
+/// Protocol variant of xDS.
 pub(super) trait Form: Send + 'static {
-    /// Its method.
+    /// Path of the gRPC method.
     const PATH: &'static str;
-    /// Whether each response has all resources.
+    /// Whether each response contains all resources.
     const IS_WHOLE: bool;
     type Request: Message + Default + Send + 'static;
     type Response: Message + Default + Send + 'static;
@@ -59,10 +59,10 @@ pub(super) trait Form: Send + 'static {
     fn said(said: Said) -> Self::Response;
 }
 
-/// Changes only.
+/// Incremental xDS: responses contain changes only.
 pub(super) struct Incremental;
 
-/// The whole state in each response.
+/// State of the world: each response contains all resources.
 pub(super) struct StateOfTheWorld;
 
 impl Form for Incremental {

@@ -1,7 +1,7 @@
-//! What is known of the proxy at the other end of a stream, as the same report that proxies over the Kubernetes API write.
+//! Report of the proxy on a stream, the same that proxies write over the Kubernetes API.
 //!
-//! A proxy of Strait reports what is in effect. Of any other client the answers tell what it has accepted: that is less, since it
-//! may take effect later.
+//! A Strait proxy reports what it has in effect. The report of any other client is derived from its ACKs and NACKs,
+//! which say less: accepted resources may take effect later.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,25 +24,26 @@ use crate::proxies::{self, Proxies, REPORT_BYTES_MAX, Report, Reporter, Sender};
 use crate::resources;
 use crate::store::Revision;
 
-/// After a stream ended its proxy may come back for so long before it is forgotten: streams are renewed.
+/// Grace period after the end of a stream, in which its proxy may reconnect before it is removed. Streams are renewed
+/// regularly.
 const LEAVES_AFTER: Duration = Duration::from_secs(5);
 
-/// The name of the program whose clients report themselves.
+/// `user_agent_name` of clients that send reports.
 const STRAIT: &str = "strait";
 
-/// The proxy of one stream. It is forgotten soon after this is dropped.
+/// Proxy of one stream. It is removed soon after this is dropped.
 pub(super) struct ReportedProxy {
     proxies: Arc<Proxies>,
     metrics: Arc<Metrics>,
     user: User,
     reporter: Reporter,
-    /// What it reports, or what its answers say.
+    /// Latest report, received or derived from ACKs and NACKs.
     report: Option<Report>,
-    /// Whether it reports what is in effect.
+    /// Whether the client sends its own reports.
     is_own: bool,
-    /// What its answers reject.
+    /// Objects that its NACKs reject.
     rejected: Vec<RejectedObject>,
-    /// Whether a report that was not taken is in the log.
+    /// Whether a rejected report has been logged.
     has_failed: bool,
 }
 
@@ -67,7 +68,7 @@ impl ReportedProxy {
         }
     }
 
-    /// Notes the node of the first request of a stream.
+    /// Applies the node of the first request of a stream.
     pub(super) fn introduce(&mut self, node: &Node) {
         self.is_own = node.user_agent_name == STRAIT;
         if self.is_own {
@@ -75,14 +76,14 @@ impl ReportedProxy {
         }
         self.report = identity(node);
         if let Some(report) = &mut self.report {
-            // A stream that is renewed goes on with what was accepted before.
+            // A renewed stream continues with the revision that was accepted before.
             let known = self.proxies.get(&report.namespace, &report.name);
             report.status.revision = known.and_then(|known| known.report.status.revision);
         }
         self.tell();
     }
 
-    /// Takes in a report of the proxy itself.
+    /// Applies a report of the proxy itself.
     pub(super) fn take(&mut self, node: &Node) {
         match read(node) {
             Ok(report) => {
@@ -94,9 +95,9 @@ impl ReportedProxy {
         }
     }
 
-    /// Takes in what the answers say: up to which revision everything is accepted, and what is rejected.
+    /// Applies ACKs and NACKs: the revision up to which everything is accepted, and the rejected objects.
     pub(super) fn answered(&mut self, accepted: Option<Revision>, rejected: Vec<RejectedObject>) {
-        // As long as the first state of a further type is not accepted, what was accepted before counts.
+        // Until the first state of a newly subscribed type is accepted, the previous revision counts.
         let before = self.report.as_ref();
         let before = before.and_then(|report| report.status.revision.clone());
         let accepted = accepted.map(|revision| revision.to_string()).or(before);
@@ -114,7 +115,7 @@ impl ReportedProxy {
         self.tell();
     }
 
-    /// Tells that the proxy is there.
+    /// Writes the report to the table of proxies.
     pub(super) fn tell(&mut self) {
         let Some(mut report) = self.report.clone() else {
             return;
@@ -159,7 +160,7 @@ impl ReportedProxy {
     }
 }
 
-/// The report in a request.
+/// Parses the report in a request.
 fn read(node: &Node) -> Result<Report, String> {
     let text = report_in(node).ok_or("its node has no report")?;
     if text.len() > REPORT_BYTES_MAX {
@@ -178,7 +179,7 @@ fn read(node: &Node) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Who a client is that reports nothing itself; none if it does not say so.
+/// Returns the identity of a client that sends no report; `None` if its node has no valid name and namespace.
 fn identity(node: &Node) -> Option<Report> {
     let fields = &node.metadata.as_ref()?.fields;
     let text = |name: &str| match fields.get(name).and_then(|value| value.kind.as_ref()) {
@@ -210,7 +211,7 @@ fn identity(node: &Node) -> Option<Report> {
     })
 }
 
-/// The write of the same report over the Kubernetes API, which needs the same permission.
+/// Returns the equivalent write of a report over the Kubernetes API, which needs the same permission.
 fn put_of(report: &Report) -> Call {
     let resource = resources::find(REPORT_GROUP, REPORT_VERSION, REPORT_PLURAL);
     let (resource, version) = resource.expect("the table of resources has reports");

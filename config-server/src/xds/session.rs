@@ -1,4 +1,4 @@
-//! One stream: its requests, the changes of the store, its responses.
+//! Stream of one client: its requests, changes of the store, and responses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -25,45 +25,45 @@ use crate::api::route::Target;
 use crate::resources::{self, Resource};
 use crate::store::{Event, Revision, Scan, StoreError};
 
-/// How many events are taken from the history at a time.
+/// Number of events per read of the history.
 const BATCH: usize = 256;
 
-/// How long a stream is served, at least and at most: after that its client shows its credentials again.
+/// Range of the lifetime of a stream, in seconds. The client then reconnects and authenticates again.
 const LIFETIME_SECONDS: std::ops::Range<u64> = 1_800..3_600;
 
-/// How often it is noted that the proxy of a stream is still there.
+/// Interval between reports that the proxy of a stream is still connected.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
-/// How long a client may take to be told why its stream ends.
+/// Maximum time to deliver the final status of a stream.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// One stream.
+/// Stream of one client.
 pub(super) struct Session<F: Form> {
     shared: Shared,
     user: User,
     guard: Guard,
     proxy: ReportedProxy,
     responses: mpsc::Sender<Result<F::Response, Status>>,
-    /// The namespace of the client, whose Secrets it may read.
+    /// Namespace of the client, whose Secrets it may read.
     namespace: Option<String>,
-    /// Its name, for messages.
+    /// Node name of the client, for messages.
     node: String,
     subscriptions: BTreeMap<String, Subscribed>,
-    /// Changes up to this one are taken from the history.
+    /// Revision up to which changes have been read from the history.
     seen: Revision,
 }
 
-/// A type that is served, and where its objects are.
+/// Subscribed type, and the objects of its resources.
 struct Subscribed {
     subscription: Subscription,
     target: Target,
 }
 
-/// Why a stream ends.
+/// Reason why a stream ends.
 enum End {
-    /// The client is gone, or its time is over.
+    /// Disconnected client, or end of the lifetime.
     Closed,
-    /// It is told why.
+    /// Error that is sent to the client.
     Failed(Status),
 }
 
@@ -86,14 +86,14 @@ impl<F: Form> Session<F> {
         }
     }
 
-    /// Serves the stream until its client goes away, or its time is over.
+    /// Serves the stream until its client disconnects or its lifetime ends.
     pub(super) async fn run(mut self, requests: Streaming<F::Request>) {
         let lifetime = Duration::from_secs(rand::rng().random_range(LIFETIME_SECONDS));
         let deadline = Instant::now() + lifetime;
         if let Ok(Err(End::Failed(status))) =
             tokio::time::timeout_at(deadline, self.serve(requests)).await
         {
-            // The client may be gone, or read nothing.
+            // The client may have disconnected, or may not be reading.
             let told = self.responses.send(Err(status));
             let _ = tokio::time::timeout(END_MAX, told).await;
         }
@@ -147,11 +147,11 @@ impl<F: Form> Session<F> {
             return Ok(());
         }
         if !asked.nonce.is_empty() {
-            // The answer to a response about a type that is not served to this client.
+            // ACK or NACK of a response for a type that is not served to this client.
             return Ok(());
         }
         let Some((of, target)) = served(&asked.type_url, self.namespace.as_deref()) else {
-            // As Istio does: a client may know more types than the server.
+            // Clients may know more types than the server, which answers as Istio does.
             let said = Said {
                 type_url: asked.type_url,
                 nonce: "0".to_owned(),
@@ -170,7 +170,7 @@ impl<F: Form> Session<F> {
         let url = asked.type_url.clone();
         let mut subscription = Subscription::new(of, &asked);
         if is_allowed.is_err() {
-            // A client without Secrets gets all else.
+            // A client without permission for Secrets gets all other resources.
             return self.send(subscription.respond(self.seen, true)).await;
         }
         let subscribed = Subscribed {
@@ -192,7 +192,7 @@ impl<F: Form> Session<F> {
         self.proxy.introduce(node);
     }
 
-    /// Takes the state of a type from the store for its next response, in which the form of the whole state does so itself.
+    /// Reads the state of a type for its next response. State of the world reads it with the response instead.
     async fn read_state(&mut self, url: &str, known: HashMap<String, String>) -> Result<(), End> {
         match F::IS_WHOLE {
             true => Ok(()),
@@ -219,7 +219,7 @@ impl<F: Form> Session<F> {
         Ok(())
     }
 
-    /// Takes the changes in since the last time.
+    /// Applies new changes from the history.
     fn take_changes(&mut self) -> Result<(), End> {
         loop {
             let history = self.shared.api.store.history();
@@ -243,7 +243,7 @@ impl<F: Form> Session<F> {
         }
     }
 
-    /// Sends what is owed to types whose last response was answered.
+    /// Sends pending changes of types whose last response was answered.
     async fn respond(&mut self) -> Result<(), End> {
         let ready = self.subscriptions.iter();
         let ready = ready.filter(|(_, subscribed)| subscribed.subscription.is_ready());
@@ -261,7 +261,7 @@ impl<F: Form> Session<F> {
         Ok(())
     }
 
-    /// The revision up to which everything was sent, once what is owed of one type is.
+    /// Returns the revision up to which everything is sent once the pending changes of one type are.
     fn complete_without(&self, url: &str) -> Revision {
         let others = self.subscriptions.iter();
         let others = others.filter(|(other, _)| *other != url);
@@ -270,7 +270,7 @@ impl<F: Form> Session<F> {
             .map_or(self.seen, |since| since.saturating_sub(1))
     }
 
-    /// The revision up to which the client has accepted everything, or rejected it by name.
+    /// Returns the revision up to which the client has accepted everything, or rejected it by name.
     fn accepted(&self) -> Option<Revision> {
         let all = self.subscriptions.values();
         let pending = all.filter_map(|one| one.subscription.pending_since()).min();
@@ -281,7 +281,7 @@ impl<F: Form> Session<F> {
         }
     }
 
-    /// What the client rejects.
+    /// Returns the objects that the client rejects.
     fn rejected(&self) -> Vec<RejectedObject> {
         let all = self.subscriptions.values().flat_map(|one| {
             let kind = one.subscription.of.kind().as_str();
@@ -301,7 +301,7 @@ impl<F: Form> Session<F> {
         let response = F::said(said);
         tokio::select! {
             sent = self.responses.send(Ok(response)) => sent.map_err(|_| End::Closed),
-            // A client that reads nothing holds no stream with a token that was revoked.
+            // The guard also ends a stream whose client does not read.
             () = self.guard.revoked() => Err(revoked()),
         }
     }
@@ -324,7 +324,7 @@ impl Subscribed {
     }
 }
 
-/// The name of an object among the resources of its type, by its key.
+/// Returns the xDS resource name of the object with that key.
 fn name_of(key: &str, resource: &Resource) -> String {
     let mut parts = key.rsplitn(3, '/');
     let name = parts.next().unwrap_or_default();
@@ -334,7 +334,7 @@ fn name_of(key: &str, resource: &Resource) -> String {
     }
 }
 
-/// The type of that URL, and where its objects are: Secrets in the namespace of the client only.
+/// Returns the type of a type URL, and the target of its objects. Secrets are limited to the namespace of the client.
 pub(super) fn served(url: &str, namespace: Option<&str>) -> Option<(ResourceType, Target)> {
     let of = resource_type(url)?;
     let (group, version) = of
@@ -356,7 +356,7 @@ pub(super) fn served(url: &str, namespace: Option<&str>) -> Option<(ResourceType
     Some((of, target))
 }
 
-/// The watch of a Kubernetes client for the same objects, which needs the same permission.
+/// Returns the equivalent watch of a Kubernetes client, which needs the same permission.
 fn watch_of(target: &Target) -> Call {
     Call {
         content_type: String::new(),

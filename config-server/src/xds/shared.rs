@@ -1,4 +1,4 @@
-//! Parts of the server that all streams use.
+//! Parts of the server that all xDS streams use.
 
 use std::sync::Arc;
 

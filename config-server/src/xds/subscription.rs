@@ -1,7 +1,7 @@
-//! One type that a client subscribed to, and what is still to be sent. Without I/O.
+//! Subscription to one type, with its pending changes. Without I/O.
 //!
-//! A response is sent when the one before it was answered. Changes meanwhile are joined, and the newest version of a resource wins,
-//! so that a slow client costs one entry for each resource at most.
+//! A response is sent once the previous one is answered. Changes meanwhile are combined, and only the newest version
+//! of a resource is pending, so that a slow client costs at most one entry per resource.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,59 +12,59 @@ use config_loader::xds::{ResourceType, RpcStatus, rejected_in};
 use super::form::{Asked, Said, Sent};
 use crate::store::Revision;
 
-/// The name that subscribes to all names.
+/// Wildcard name, which subscribes to all resources.
 const ALL: &str = "*";
 
-/// A type that a client subscribed to.
+/// Subscription of a client to one type.
 #[derive(Debug)]
 pub(super) struct Subscription {
     pub(super) of: ResourceType,
-    /// The names that are wanted; none for all.
+    /// Subscribed names; `None` for all.
     names: Option<BTreeSet<String>>,
-    /// Changes up to this one are taken in.
+    /// Revision up to which changes are applied.
     as_of: Revision,
-    /// The newest version of each resource that was not sent; none if it is gone.
+    /// Newest unsent version of each resource; `None` if the resource was removed.
     owed: BTreeMap<String, Option<Arc<Sent>>>,
-    /// The first change that is owed.
+    /// Revision of the first pending change.
     owed_since: Option<Revision>,
-    /// Whether a response is owed although nothing may have changed.
+    /// Whether a response is due even without changes.
     is_due: bool,
-    /// The response that was not answered yet.
+    /// Response that the client has not answered.
     unanswered: Option<Unanswered>,
-    /// The first change of a response that was rejected as a whole, until one is accepted.
+    /// Revision of the first change in a response that was rejected as a whole; cleared when one is accepted.
     refused_since: Option<Revision>,
-    /// The resources that the client rejects, and why; at most [`REJECTED_MAX`].
+    /// Resources that the client rejects, with the reason; at most [`REJECTED_MAX`].
     rejected: BTreeMap<String, String>,
-    /// The version of the last response.
+    /// Version of the last response.
     told: Revision,
     responses: u64,
 }
 
-/// A response that was not answered yet.
+/// Response that the client has not answered.
 #[derive(Debug)]
 struct Unanswered {
     nonce: String,
-    /// The first change that it has; 0 of a first response.
+    /// Revision of the first change in the response; 0 for a first response.
     since: Revision,
-    /// The resources in it that the client rejected before.
+    /// Resources in the response that the client rejected before.
     repeated: Vec<String>,
 }
 
-/// What a request changes.
+/// Effect of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing: it answers no response, or one that was followed by another.
+    /// None: the request answers no response, or one that is not the last.
     None,
-    /// The response was accepted.
+    /// ACK of the response.
     Accepted,
-    /// The response was rejected, for this reason.
+    /// NACK of the response, with the reason.
     Rejected(String),
-    /// Other names are wanted: the state is to be taken in again.
+    /// Change of the subscribed names; the state has to be read again.
     Resubscribed,
 }
 
 impl Subscription {
-    /// From a first request.
+    /// Returns the subscription of a first request.
     pub(super) fn new(of: ResourceType, asked: &Asked) -> Subscription {
         let is_all = asked.subscribe.is_empty() || asked.subscribe.iter().any(|name| name == ALL);
         Subscription {
@@ -82,7 +82,7 @@ impl Subscription {
         }
     }
 
-    /// Takes in a further request.
+    /// Applies a further request.
     pub(super) fn ask(&mut self, asked: &Asked, is_whole: bool) -> Effect {
         let answers = |one: &mut Unanswered| one.nonce == asked.nonce;
         let answered = self.unanswered.take_if(answers);
@@ -102,14 +102,14 @@ impl Subscription {
         }
     }
 
-    /// Notes what an answer says of resources.
+    /// Applies an ACK or NACK to the rejected resources.
     fn answered(&mut self, answered: &Unanswered, error: Option<&RpcStatus>) {
         for name in &answered.repeated {
             self.rejected.remove(name);
         }
         let rejected = error.map(rejected_in).unwrap_or_default();
         self.refused_since = match error {
-            // Nothing tells what of it is in effect.
+            // Without resource names in the NACK, it is unknown which resources are in effect.
             Some(_) if rejected.is_empty() => {
                 let since = self.refused_since.unwrap_or(answered.since);
                 Some(since.min(answered.since))
@@ -128,18 +128,19 @@ impl Subscription {
         }
     }
 
-    /// The resources that the client rejects, by name, and why. The empty name means a whole response.
+    /// Returns the resources that the client rejects, with the reason. The empty name is a whole response.
     pub(super) fn rejected(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.rejected.iter();
         all.map(|(name, reason)| (&**name, &**reason))
     }
 
-    /// The first change that is still to be sent.
+    /// Returns the revision of the first pending change.
     pub(super) fn owed_since(&self) -> Option<Revision> {
         self.owed_since
     }
 
-    /// The first change that the client has not accepted, or rejected by name; 0 if that is the first state.
+    /// Returns the revision of the first change that the client has neither accepted nor rejected by name; 0 for the
+    /// first state.
     pub(super) fn pending_since(&self) -> Option<Revision> {
         let unanswered = self.unanswered.as_ref().map(|one| one.since);
         let first = if self.responses == 0 { Some(0) } else { None };
@@ -147,7 +148,7 @@ impl Subscription {
         all.into_iter().flatten().min()
     }
 
-    /// Returns whether other names are wanted than before.
+    /// Updates the subscribed names. Returns whether they have changed.
     fn resubscribe(&mut self, asked: &Asked, is_whole: bool) -> bool {
         let before = self.names.clone();
         let has_all = asked.subscribe.iter().any(|name| name == ALL);
@@ -170,7 +171,7 @@ impl Subscription {
         differs
     }
 
-    /// Takes in the state as of a revision. `known` are the versions that the client has.
+    /// Applies the state at a revision. `known` contains the versions that the client has.
     pub(super) fn state(
         &mut self,
         as_of: Revision,
@@ -192,10 +193,10 @@ impl Subscription {
         }
     }
 
-    /// Takes in a change.
+    /// Applies a change.
     pub(super) fn change(&mut self, revision: Revision, name: String, sent: Option<Arc<Sent>>) {
         if revision <= self.as_of {
-            // The state had it, but no response said so.
+            // The state includes the change, but no response has carried its revision.
             self.is_due |= revision > self.told;
             return;
         }
@@ -205,12 +206,12 @@ impl Subscription {
         }
     }
 
-    /// Notes a write that changes no resource.
+    /// Applies a write that changes no resource.
     pub(super) fn pass(&mut self, revision: Revision) {
         self.as_of = self.as_of.max(revision);
     }
 
-    /// Returns whether the resource is wanted.
+    /// Adds a pending change. Returns whether the client has subscribed to the resource.
     fn owe(&mut self, name: String, sent: Option<Arc<Sent>>) -> bool {
         let is_wanted = self
             .names
@@ -222,13 +223,13 @@ impl Subscription {
         is_wanted
     }
 
-    /// Whether a response is owed and can be sent.
+    /// Whether a response is pending and can be sent.
     pub(super) fn is_ready(&self) -> bool {
         self.unanswered.is_none() && (self.is_due || !self.owed.is_empty())
     }
 
-    /// The next response; `version` is the revision up to which the client has everything once it has this response. In the form of
-    /// the whole state its resources are those of the last [`Subscription::state`].
+    /// Returns the next response. `version` is the revision up to which the client has everything once it has this
+    /// response. For state of the world, the resources are those of the last [`Subscription::state`].
     pub(super) fn respond(&mut self, version: Revision, is_whole: bool) -> Said {
         let since = match self.responses {
             0 => 0,

@@ -1,4 +1,4 @@
-//! Who may do what: each role with each verb, and credentials that are none.
+//! Authorization: each role with each verb, and invalid credentials.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{Answer, Client, TestServer};
 const GATEWAYS: &str = "/apis/networking.istio.io/v1/namespaces/";
 const SECRET: &str = "c2VjcmV0LW9mLXRoZS10ZXN0";
 
-/// A resource in a place: its path, and its group and plural.
+/// Collection of a resource: path, group, plural and namespace.
 type Place = (
     &'static str,
     &'static str,
@@ -81,7 +81,7 @@ fn object(plural: &str, name: &str) -> Value {
     }
 }
 
-/// Sends a request of that verb for an object of that name.
+/// Sends a request with that Kubernetes verb for an object of that name.
 async fn ask(client: &mut Client, verb: &str, (path, _, plural, _): Place, name: &str) -> Answer {
     let one = format!("{path}/{name}");
     match verb {
@@ -109,7 +109,7 @@ async fn ask(client: &mut Client, verb: &str, (path, _, plural, _): Place, name:
     }
 }
 
-/// Whether a role may do it, written independently of the code of the server.
+/// Whether a role allows a request, decided independently of the server's code.
 fn is_allowed(role: &str, verb: &str, (_, _, plural, namespace): Place) -> bool {
     let is_read = ["get", "list", "watch"].contains(&verb);
     match (role, plural) {
@@ -139,7 +139,7 @@ fn token(server: &TestServer, role: &str, expires: Option<u64>) -> String {
     tokens::create(&path, &name, role.parse().unwrap(), expires).unwrap()
 }
 
-/// What the audit log says, line by line.
+/// Returns the lines of the audit log.
 fn audit(server: &TestServer) -> Vec<Value> {
     let text = std::fs::read_to_string(server.data.path().join("audit.log")).unwrap();
     assert!(!text.contains(SECRET), "a Secret is in the audit log");
@@ -168,7 +168,7 @@ async fn each_role_may_do_what_its_page_says_and_no_more() {
                 let answer = ask(&mut client, verb, place, name).await;
                 let wanted = is_allowed(role, verb, place);
                 let told = format!("{role} {verb} {}: {:?}", place.0, answer.body);
-                // A PUT without a revision is invalid once it is allowed.
+                // A permitted PUT without a revision fails validation with 422.
                 let is_done = answer.code < 300 || verb == "update" && answer.code == 422;
                 assert_eq!(is_done, wanted, "{told}");
                 assert_eq!(can_i(&mut client, verb, place).await, wanted, "{told}");
@@ -380,7 +380,7 @@ async fn owners_reach_their_own_namespace_only() {
         let mut owned = object("gateways", "owned");
         owned["metadata"]["ownerReferences"] = reference.clone();
         if namespace == "cart" {
-            // Where no owner is left, the server deletes the object itself.
+            // With an owner of an unserved kind, the object is kept. Without any owner, the server deletes it.
             let pod = json!({"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "1"});
             let owners = owned["metadata"]["ownerReferences"].as_array_mut();
             owners.unwrap().push(pod);

@@ -1,4 +1,4 @@
-//! The Go client of Kubernetes, where `.ci/run` has built it.
+//! Kubernetes client in Go, if `.ci/run` has built it.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Objects that go without a request: those of owners and namespaces that are gone.
+//! Garbage collection of objects whose owner or namespace is deleted.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ async fn create(client: &mut Client, object: &Value) -> String {
     made.body["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
-/// Waits until an object is gone.
+/// Waits until an object is deleted.
 async fn gone(server: &TestServer, path: &str) {
     let mut client = server.admin().await;
     let gone = async {
@@ -32,7 +32,7 @@ async fn gone(server: &TestServer, path: &str) {
     tokio::time::timeout(limit, gone).await.expect(path);
 }
 
-/// An owner of another UID, or without an object, is none. Of a kind that is not served it is not known.
+/// Owners with another UID or without an object do not exist. The state of owners of unserved kinds is unknown.
 async fn dependents_of_missing_owners_go(server: TestServer) {
     let mut client = server.admin().await;
     let owner = create(&mut client, &secret("owner", &[], &[])).await;

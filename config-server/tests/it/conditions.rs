@@ -25,7 +25,7 @@ async fn server() -> TestServer {
     TestServer::start_with(|_| {}).await
 }
 
-/// The object, as soon as `is_it` says so.
+/// Returns the object once it satisfies `is_it`.
 pub async fn wait(client: &TestServer, path: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     let (collection, name) = path.rsplit_once('/').unwrap();
     let query = format!("{collection}?watch=1&fieldSelector=metadata.name={name}");
@@ -104,8 +104,8 @@ async fn conditions_have_the_findings_of_check() {
     assert_eq!(changed["metadata"]["generation"], 2);
 }
 
-/// A write of another object comes after every write that a change caused: if the revision then rose by that write
-/// alone, there is no loop.
+/// Write loops are detected by a write to another object, which comes after all writes that a change caused. If the
+/// revision then rises by that write alone, there is no loop.
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions_are_written_once() {
     let server = server().await;

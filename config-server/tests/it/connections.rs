@@ -1,10 +1,10 @@
-//! Bounds of connections.
+//! Limits of connections.
 
 use std::time::Duration;
 
 use crate::support::TestServer;
 
-/// Long enough for every condition of these tests.
+/// Maximum time that a test waits.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]

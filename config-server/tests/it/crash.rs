@@ -1,7 +1,7 @@
-//! `kill -9` of the server during writes.
+//! Server killed by SIGKILL during writes.
 //!
-//! The server is killed 10 times, or as often as `STRAIT_TEST_KILLS` says. `STRAIT_TEST_CONTROL` names the program to kill
-//! instead of the server of this crate, such as `target/release/strait`.
+//! The server is killed 10 times, or `STRAIT_TEST_KILLS` times. `STRAIT_TEST_CONTROL` is the program to kill instead
+//! of the server of this crate, such as `target/release/strait`.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use rand::RngExt;
 use crate::load::Load;
 use crate::process::ServerProcess;
 
-/// Kills the server while it writes, and starts it again.
+/// Kills the server while it writes, and restarts it.
 async fn crash(server: &mut ServerProcess, load: &Load) {
     load.writes(rand::rng().random_range(0..60)).await;
     server.kill();
     server.spawn();
-    // It may die while it starts as well.
+    // The server may also be killed while it starts.
     if rand::rng().random_bool(0.2) {
         let after = Duration::from_millis(rand::rng().random_range(0..40));
         let _ = tokio::time::timeout(after, std::future::pending::<()>()).await;

@@ -1,4 +1,4 @@
-//! Disks that are full or damaged, and data directories that are in use.
+//! Full or damaged disks, and data directories in use.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ fn policy(name: &str, size: usize) -> Value {
     })
 }
 
-/// A data directory that a server has written to.
+/// Returns a data directory that a server has written to.
 async fn used_data() -> TempDir {
     let server = TestServer::embedded().await;
     let mut client = server.admin().await;
@@ -45,7 +45,7 @@ async fn error_of_start(data: &Path) -> String {
         .expect_err("the server does not start")
 }
 
-/// All that is in a store file.
+/// Returns all entries of a store file.
 async fn contents(path: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let store = EmbeddedStore::open(path, HistoryLimits::default())?;
     let page = store.scan(Scan::default()).await.unwrap();
@@ -78,7 +78,7 @@ async fn damaged_store_is_refused_with_the_way_out() {
     let error = error_of_start(data.path()).await;
     assert!(error.contains("store.redb is missing"), "{error}");
 
-    // A changed byte is found, or belongs to an unused page.
+    // A changed byte is detected unless it belongs to an unused page.
     let mut found = 0;
     for at in (0..good.len()).step_by(good.len() / 150) {
         let mut bad = good.clone();
@@ -146,11 +146,11 @@ async fn data_directory_of_another_server_and_odd_lock_are_refused() {
     assert!(error.contains("lock cannot be locked"), "{error}");
 }
 
-/// A small file system in memory, unmounted when this is dropped.
+/// Small in-memory file system, unmounted on drop.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// None where this user may not mount.
+    /// Mounts the file system; `None` without permission.
     fn mount(size: &str) -> Option<SmallDisk> {
         let directory = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
@@ -203,7 +203,7 @@ async fn full_disk_refuses_writes_and_nothing_else_until_there_is_space() {
         "{message}"
     );
 
-    // Reads and watches go on, however often a write fails.
+    // Reads and watches continue while writes fail.
     for _ in 0..20 {
         let answer = client.post(GTPS, &policy("more", 200_000)).await;
         assert_eq!(answer.code, 507, "{:?}", answer.body);

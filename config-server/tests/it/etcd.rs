@@ -1,4 +1,4 @@
-//! A real etcd, where it is installed. All tests of this process share one, each with a prefix of its own.
+//! Real etcd, if installed. All tests of this process share one, each with its own prefix.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use config_server::store::etcd::EtcdSettings;
 use rand::RngExt;
 use tempfile::TempDir;
 
-/// An etcd that ends with this value, or with this process: the shell that runs it waits for the end of its input.
+/// etcd that stops when it is dropped or when this process ends: its shell waits for the end of standard input.
 pub struct Etcd {
     pub url: String,
     arguments: Vec<String>,
@@ -19,12 +19,13 @@ pub struct Etcd {
     data: TempDir,
 }
 
-/// When etcd ends by itself, the shell does, and its output with it, so that no test waits for ever.
+/// Shell command that runs etcd. If etcd exits by itself, so does the shell, and its output ends, so that no test
+/// hangs.
 const RUN: &str = "\"$@\" 0</dev/null & server=$!; exec 3<&0; (cat <&3 >/dev/null; kill -9 $server) 2>/dev/null & wait $server";
 const ANY: &str = "http://127.0.0.1:0";
 
-/// A URL on a port that is free, and that no connection takes for its own end while etcd does not listen there: those have
-/// ports from 32768 on.
+/// Returns a URL on a free port below 32768. Outgoing connections use ports from 32768 on, and so cannot occupy the
+/// port while etcd is down.
 pub fn free_url() -> String {
     loop {
         let port = rand::rng().random_range(15_000..32_000);
@@ -34,7 +35,7 @@ pub fn free_url() -> String {
     }
 }
 
-/// Whether etcd is installed; says so if not.
+/// Whether etcd is installed; prints a message if not.
 pub fn is_installed() -> bool {
     let is_installed = Command::new("etcd").arg("--version").output().is_ok();
     if !is_installed {
@@ -44,12 +45,12 @@ pub fn is_installed() -> bool {
 }
 
 impl Etcd {
-    /// Starts one; none if etcd is not installed.
+    /// Starts an etcd; `None` if it is not installed.
     pub fn start() -> Option<Etcd> {
         is_installed().then(|| Etcd::start_with(&free_url(), &["--listen-peer-urls", ANY]))
     }
 
-    /// Starts one that listens at this URL for clients.
+    /// Starts an etcd with this client URL.
     pub fn start_with(client_url: &str, arguments: &[&str]) -> Etcd {
         let mut etcd = Etcd {
             url: client_url.to_owned(),
@@ -65,7 +66,7 @@ impl Etcd {
         etcd
     }
 
-    /// Starts the process on its data, at its URL. The result tells where it serves, once it does.
+    /// Starts the process on its data, at its URL. The receiver gets the URL once etcd serves it.
     pub fn run(&mut self) -> Receiver<String> {
         let mut shell = Command::new("sh")
             .args(["-c", RUN, "sh", "etcd", "--logger", "zap", "--data-dir"])
@@ -81,7 +82,7 @@ impl Etcd {
         let lines = BufReader::new(shell.stderr.take().unwrap()).lines();
         self.shell = Some(shell);
         let (sender, serving) = channel();
-        // What nobody reads would stop etcd.
+        // Unread output would block etcd.
         std::thread::spawn(move || {
             for url in lines.filter_map(|line| serving_at(&line.ok()?)) {
                 let _ = sender.send(url);
@@ -90,7 +91,7 @@ impl Etcd {
         serving
     }
 
-    /// Kills it as `kill -9` does.
+    /// Kills the process with SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut shell) = self.shell.take() {
             drop(shell.stdin.take());
@@ -98,7 +99,7 @@ impl Etcd {
         }
     }
 
-    /// Settings for a prefix that no other test has.
+    /// Returns settings with a prefix that no other test uses.
     pub fn settings(&self) -> EtcdSettings {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         EtcdSettings {
@@ -109,12 +110,12 @@ impl Etcd {
     }
 }
 
-/// The URL in the line of the log that tells it.
+/// Returns the client URL in a log line; `None` for other lines.
 fn serving_at(line: &str) -> Option<String> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     let message = line["msg"].as_str()?;
     let address = line["address"].as_str()?;
-    // One of them says that it is insecure.
+    // The log line of a plaintext listener contains "insecure".
     let scheme = match message.contains("insecure") {
         true => "http",
         false => "https",
@@ -123,7 +124,7 @@ fn serving_at(line: &str) -> Option<String> {
         .then(|| format!("{scheme}://{address}"))
 }
 
-/// The etcd of this process.
+/// Returns the etcd that all tests of this process share.
 pub fn shared() -> Option<&'static Etcd> {
     static SHARED: OnceLock<Option<Etcd>> = OnceLock::new();
     SHARED.get_or_init(Etcd::start).as_ref()

@@ -1,4 +1,4 @@
-//! A server whose certificate has expired: the finding says so, and how to fix it.
+//! Server with an expired certificate: the diagnostic names the problem and the fix.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,10 +16,10 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
-/// How long something may take on a busy machine.
+/// Maximum time for one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with a certificate of 2020; the CA is written to `ca`.
+/// Starts a server with a certificate that expired in 2020, and writes its CA to `ca`.
 async fn expired_server(ca: &Path) -> (SocketAddr, tokio::task::JoinHandle<()>) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -48,14 +48,14 @@ async fn expired_server(ca: &Path) -> (SocketAddr, tokio::task::JoinHandle<()>) 
     let address = listener.local_addr().unwrap();
     let task = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // The client refuses the certificate.
+            // The client rejects the certificate.
             let _ = acceptor.accept(stream).await;
         }
     });
     (address, task)
 }
 
-/// The settings for a server of `--control`.
+/// Returns the settings of `--control` for a server.
 fn settings(control: &str, ca: &Path, kubeconfig: &Path) -> ControlSettings {
     let mut settings = ControlSettings::default();
     match control.parse().unwrap() {

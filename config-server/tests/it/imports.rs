@@ -1,4 +1,4 @@
-//! ServiceImports between clusters: each cluster is a config server that writes no conditions itself.
+//! ServiceImports between clusters. Each cluster is a config server that writes no conditions itself.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::support::TestServer;
 const GROUP: &str = "/apis/multicluster.flomesh.io/v1alpha1/namespaces/ns1";
 const SERVICES: &str = "/api/v1/namespaces/ns1/services";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/strait-imports";
-/// How long something may take that is waited for.
+/// Maximum time that a test waits for a state.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 fn key(name: &str) -> String {
@@ -44,7 +44,7 @@ fn export(name: &str, path: &str) -> Value {
     })
 }
 
-/// Makes a service with one port, and exports it.
+/// Creates a service with one port, and exports it.
 async fn serve(server: &TestServer, name: &str, path: &str) {
     let mut client = server.admin().await;
     let ports = json!([{"name": "http", "port": 80}]);
@@ -64,7 +64,7 @@ async fn patch(server: &TestServer, path: &str, patch: Value) -> Value {
     patched.body
 }
 
-/// The endpoints of an import, as `PORT NAME CLUSTER IP:PORT/PATH`.
+/// Returns the endpoints of an import as `PORT NAME CLUSTER IP:PORT/PATH`.
 fn endpoints(import: &Value) -> Vec<String> {
     let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -104,14 +104,14 @@ async fn wait_gone(server: &TestServer, path: &str) {
     tokio::time::timeout(DEADLINE, gone).await.expect(path);
 }
 
-/// An instance that writes imports.
+/// Instance that writes imports.
 struct Instance {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), String>>,
 }
 
 impl Instance {
-    /// Between servers that are called c1, c2 and so on; the gateway of `cN` is 10.N.0.9:80.
+    /// Starts an instance between servers named c1, c2 and so on; the gateway of `cN` is 10.N.0.9:80.
     fn start(servers: &[&TestServer]) -> Instance {
         let kubeconfigs = servers.iter().map(|server| kubeconfig(server, "admin"));
         Instance::between(kubeconfigs.collect(), "first")
@@ -153,7 +153,7 @@ fn kubeconfig(server: &TestServer, user: &str) -> PathBuf {
     server.data.path().join(format!("{user}.kubeconfig"))
 }
 
-/// The remote clusters file of so many clusters, as it was read.
+/// Returns a remote clusters file with `count` clusters, and its parsed content.
 fn told(count: usize) -> (PathBuf, Vec<ClusterSettings>) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("clusters.yaml");
@@ -215,7 +215,7 @@ async fn imports_appear_change_and_go_with_the_exports_of_other_clusters() {
     assert_eq!(c2.admin().await.delete(&export).await.code, 200);
     wait_gone(&c3, &import("web")).await;
     wait_gone(&c1, &import("web")).await;
-    // the Service behind an export counts as well
+    // A change of the Service behind an export counts as well.
     let service = format!("{SERVICES}/web");
     assert_eq!(c1.admin().await.delete(&service).await.code, 200);
     wait_gone(&c2, &import("web")).await;
@@ -252,7 +252,7 @@ async fn younger_export_has_a_conflict_until_the_services_are_alike() {
     })
     .await;
     assert_eq!(condition(&older, "Conflict")["status"], "False");
-    // its ports are merged all the same
+    // Its ports are still merged.
     wait(
         &c1,
         &import("web"),
@@ -286,7 +286,7 @@ async fn import_of_somebody_else_stays_as_it_is() {
     let before = c2.admin().await.get(&import("web")).await.body;
     serve(&c1, "web", "/c1/web").await;
     let writer = Instance::start(&[&c1, &c2]);
-    // what is written after it shows that it was looked at
+    // A later write proves that the plan has considered the earlier one.
     serve(&c1, "more", "/c1/more").await;
     wait(
         &c2,
@@ -298,7 +298,7 @@ async fn import_of_somebody_else_stays_as_it_is() {
     let idle = c2.admin().await.get(&import("idle")).await;
     assert_eq!(idle.code, 200, "no cluster exports it");
 
-    // with the label it is kept up to date, also if somebody changes it
+    // An import with the label is kept up to date, also after a change by another client.
     let label = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "strait-imports"}}});
     patch(&c2, &import("web"), label).await;
     let line = "80 http c1 10.1.0.9:80/c1/web";
@@ -356,7 +356,8 @@ async fn imports_of_a_cluster_that_is_down_stay_also_after_a_restart_of_the_writ
         let after = c3.admin().await.get(&import("only")).await.body;
         assert_eq!(after, before, "nothing was written, restart: {restart}");
     }
-    // what is known to be gone goes from imports that stay, and no import is deleted before all clusters are known
+    // Endpoints of deleted exports are removed from imports that remain. No import is deleted while any cluster is
+    // unknown.
     for name in ["web", "gone"] {
         let export = format!("{}/{name}", exports());
         assert_eq!(c2.admin().await.delete(&export).await.code, 200);

@@ -1,4 +1,4 @@
-//! The kinds that Kubernetes has itself, as its own clients write them.
+//! Built-in kinds of Kubernetes, as its own clients write them.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -17,13 +17,13 @@ fn service(ports: &Value) -> Value {
     })
 }
 
-/// Applies an object as a manager.
+/// Applies an object with a field manager.
 async fn apply(client: &mut Client, path: &str, manager: &str, object: &Value) -> Answer {
     let path = format!("{path}?fieldManager={manager}");
     client.patch(&path, "apply-patch+yaml", object).await
 }
 
-/// A field of a message of less than 128 bytes.
+/// Encodes a protobuf field of less than 128 bytes.
 fn field(number: u8, content: &str) -> String {
     let length = u8::try_from(content.len()).unwrap();
     assert!(length < 0x80, "one byte is enough for it");
@@ -108,7 +108,7 @@ async fn managers_of_different_ports_do_not_conflict(server: TestServer) {
         apply(&mut client, WEB, "b", &service(&same)).await.code,
         200
     );
-    // What both apply stays until neither does.
+    // Fields that both managers applied stay until neither applies them.
     let left = apply(&mut client, WEB, "a", &service(&json!([]))).await;
     assert_eq!(ports(&left), [80, 443], "{:?}", left.body);
     let left = apply(&mut client, WEB, "b", &of(443, "https")).await;
@@ -156,7 +156,7 @@ async fn writes_that_change_nothing_keep_the_revision(server: TestServer) {
     assert_eq!(applied.body["metadata"], created["metadata"]);
     let replaced = client.put(POLICY, &created).await;
     assert_eq!(replaced.body, created);
-    // A namespace that came with an object in it, which nobody manages.
+    // A namespace that was created with its first object has no field manager.
     let namespace = client.get("/api/v1/namespaces/ns1").await.body;
     let nothing = json!({});
     let nothing = client.patch("/api/v1/namespaces/ns1", "merge-patch+json", &nothing);
@@ -247,7 +247,7 @@ async fn kubectl_takes_over_what_it_applied_on_the_client(server: TestServer) {
         .unwrap();
     let noted: Value = serde_json::from_str(noted).unwrap();
     assert_eq!(noted, of("new"));
-    // A field that someone else changed since is not kubectl's.
+    // A field that another client has changed since does not belong to kubectl.
     let edited = json!({"spec": {"ports": [{"port": 80, "name": "edited"}]}});
     client.patch(WEB, "merge-patch+json", &edited).await;
     assert_eq!(

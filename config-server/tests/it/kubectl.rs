@@ -1,17 +1,18 @@
-//! The real kubectl, where it is installed: that of the Kubernetes that the tests run against, or else the one on the path.
+//! Real kubectl, if installed: of the Kubernetes version that the tests use, or else the one on the path.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::support::TestServer;
 
-/// Runs kubectl with the admin's kubeconfig; what it printed, and whether it was content.
+/// Runs kubectl with the admin's kubeconfig. Returns whether it succeeded, and its output; `None` if it is not
+/// installed.
 pub async fn kubectl(server: &TestServer, args: &str, input: &str) -> Option<(bool, String)> {
     let args: Vec<&str> = args.split_whitespace().collect();
     spawn(server, &args, input).await
 }
 
-/// The same with arguments that have spaces.
+/// Runs kubectl with arguments that contain spaces.
 async fn kubectl_with(server: &TestServer, args: &[&str]) -> Option<(bool, String)> {
     spawn(server, args, "").await
 }
@@ -420,7 +421,7 @@ async fn kubectl_watches(server: TestServer) {
         "",
     );
     let changing = async {
-        // Changes go on until the watch ends: it starts when it likes.
+        // Changes continue until the watch ends, since kubectl may start at any time.
         let mut client = server.admin().await;
         let path = "/apis/networking.istio.io/v1/namespaces/mesh/virtualservices/shop";
         for number in 0.. {

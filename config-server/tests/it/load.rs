@@ -1,6 +1,6 @@
-//! Writers and watches that survive crashes, and check that nothing is lost.
+//! Load of writers and watches that survives crashes of the server, and checks that no write is lost.
 //!
-//! Writers own their objects, so that each knows what its objects have to be; watches go on where they were.
+//! Each writer has its own objects, so that it knows their expected state. Watches resume where they stopped.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -21,48 +21,48 @@ use crate::support::Client;
 const GTPS: &str = "/apis/flomesh.io/v1alpha1/namespaces/ns1/globaltrafficpolicies";
 const WRITERS: usize = 8;
 const WATCHERS: usize = 2;
-/// How many objects a writer has.
+/// Number of objects of a writer.
 const OBJECTS: usize = 4;
-/// How long anything may take.
+/// Maximum time for one step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What writers and watches share.
+/// State that writers and watches share.
 pub struct World {
     address: SocketAddr,
     data: PathBuf,
-    /// Which life of the server runs.
+    /// Number of the current run of the server, which increases with each restart.
     life: watch::Sender<u64>,
-    /// Whether the server may answer that it cannot write.
+    /// Whether the server may respond that it cannot write.
     may_be_unavailable: bool,
-    /// Whether writers are to end.
+    /// Whether writers have to stop.
     is_over: AtomicBool,
-    /// How many writes were acknowledged.
+    /// Number of acknowledged writes.
     count: watch::Sender<u64>,
-    /// The highest revision that was acknowledged.
+    /// Highest acknowledged revision.
     newest: AtomicU64,
-    /// What each acknowledged revision made of which object.
+    /// Object and number that each acknowledged revision wrote.
     writes: Mutex<HashMap<u64, (String, u64)>>,
 }
 
 impl World {
-    /// A client of a server that runs.
+    /// Connects to a server that is running.
     async fn connect(&self) -> Client {
         connect(self.address, &self.data).await.unwrap()
     }
 
-    /// A client of the life that runs.
+    /// Connects to the current run of the server, and waits for the next one if it was killed.
     async fn client(&self, life: &mut watch::Receiver<u64>) -> Client {
         loop {
             life.mark_unchanged();
             if let Some(client) = connect(self.address, &self.data).await {
                 return client;
             }
-            // The server was killed; the next life is announced.
+            // The server was killed; the next run is announced.
             life.changed().await.unwrap();
         }
     }
 
-    /// Notes an acknowledged write, which was sent when `newest` was acknowledged already.
+    /// Records an acknowledged write; `newest` is the highest revision that was acknowledged before it was sent.
     fn acknowledge(&self, newest: u64, name: &str, object: &Value) -> (u64, u64) {
         let (revision, number) = read(object);
         assert!(
@@ -86,7 +86,7 @@ impl World {
     }
 }
 
-/// An object that says twice which write made it: one that is torn would say two things.
+/// Returns an object that contains its write number twice, so that a torn object is detected.
 fn object(name: &str, number: u64, revision: Option<u64>) -> Value {
     let mut object = json!({
         "apiVersion": "flomesh.io/v1alpha1", "kind": "GlobalTrafficPolicy",
@@ -102,7 +102,7 @@ fn object(name: &str, number: u64, revision: Option<u64>) -> Value {
     object
 }
 
-/// The revision and the number of an object.
+/// Returns the revision and the number of an object.
 fn read(object: &Value) -> (u64, u64) {
     let metadata = &object["metadata"];
     let number = metadata["labels"]["number"]
@@ -121,18 +121,18 @@ fn revision(object: &Value) -> u64 {
     text.unwrap_or_else(|| panic!("{object}")).parse().unwrap()
 }
 
-/// One object, as its writer knows it.
+/// Object with the state that its writer expects.
 #[derive(Clone, Debug, PartialEq)]
 struct Own {
     name: String,
-    /// Its revision and number; none if there is none.
+    /// Revision and number of the object; `None` if it does not exist.
     state: Option<(u64, u64)>,
-    /// The number of a write whose outcome is not known; none for a deletion.
+    /// Number of a write whose outcome is unknown; the inner `None` is a deletion.
     open: Option<Option<u64>>,
 }
 
 impl Own {
-    /// Finds out what became of a write whose answer was lost.
+    /// Determines the outcome of a write whose response was lost.
     async fn settle(&mut self, world: &World, client: &mut Client) -> Option<()> {
         let Some(open) = self.open else {
             return Some(());
@@ -156,7 +156,7 @@ impl Own {
         Some(())
     }
 
-    /// Makes one write. None if the connection broke.
+    /// Sends one write. Returns `None` if the connection broke.
     async fn write(&mut self, world: &World, client: &mut Client, number: u64) -> Option<()> {
         self.settle(world, client).await?;
         let newest = world.newest.load(Ordering::SeqCst);
@@ -184,7 +184,7 @@ impl Own {
             return None;
         }
         if answer.code == 409 {
-            // The server wrote the status meanwhile, and this write did not happen.
+            // The server wrote the status meanwhile, so this write was rejected.
             self.open = Some(self.state.map(|(_, number)| number));
             return self.settle(world, client).await;
         }
@@ -198,7 +198,7 @@ impl Own {
     }
 }
 
-/// Writes until the end. Returns what its objects are then.
+/// Writes until the load ends. Returns the expected final objects.
 async fn write(world: Arc<World>, id: usize) -> Vec<Own> {
     let own = |at| Own {
         name: format!("w{id}-{at}"),
@@ -225,10 +225,10 @@ async fn write(world: Arc<World>, id: usize) -> Vec<Own> {
     objects
 }
 
-/// A change: the kind of the event, the object and its number.
+/// Change: type of event, name and number of the object.
 type Change = (String, String, u64);
 
-/// Watches, over all lives, until a change of the object `end`.
+/// Watches across restarts, until the object `end` changes.
 async fn follow(world: Arc<World>, mut seen: u64) -> BTreeMap<u64, Change> {
     let mut changes = BTreeMap::new();
     let mut life = world.life.subscribe();
@@ -255,7 +255,7 @@ async fn follow(world: Arc<World>, mut seen: u64) -> BTreeMap<u64, Change> {
     }
 }
 
-/// What the objects are after these changes.
+/// Returns the objects after these changes.
 fn replay(changes: &BTreeMap<u64, Change>) -> BTreeMap<String, (u64, u64)> {
     let mut state = BTreeMap::new();
     for (revision, (kind, name, number)) in changes {
@@ -272,7 +272,7 @@ fn replay(changes: &BTreeMap<u64, Change>) -> BTreeMap<String, (u64, u64)> {
     state
 }
 
-/// Writers and watches that run.
+/// Running writers and watches.
 pub struct Load {
     pub world: Arc<World>,
     writers: Vec<JoinHandle<Vec<Own>>>,
@@ -280,7 +280,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts them at a server that answers.
+    /// Starts writers and watches at a server that is ready.
     pub async fn start(address: SocketAddr, data: PathBuf, may_be_unavailable: bool) -> Load {
         let world = Arc::new(World {
             address,
@@ -304,7 +304,7 @@ impl Load {
         }
     }
 
-    /// Waits until so many more writes are acknowledged.
+    /// Waits until `more` further writes are acknowledged.
     pub async fn writes(&self, more: u64) {
         let mut count = self.world.count.subscribe();
         let goal = *count.borrow() + more;
@@ -315,7 +315,7 @@ impl Load {
         reached.expect("writes are acknowledged").unwrap();
     }
 
-    /// Checks that revisions did not go back, and lets writers and watches connect again.
+    /// Checks that revisions did not go back, and lets writers and watches reconnect.
     pub async fn resume(&self) {
         let newest = self.world.newest.load(Ordering::SeqCst);
         let listed = self.world.connect().await.get(GTPS).await.body;
@@ -327,8 +327,8 @@ impl Load {
         self.world.life.send_modify(|life| *life += 1);
     }
 
-    /// Ends it, and checks that every acknowledged object is stored, and that the watches saw every change. Returns how
-    /// many writes were acknowledged.
+    /// Stops the load, and checks that every acknowledged object is stored and that the watches received every change.
+    /// Returns the number of acknowledged writes.
     pub async fn finish(self) -> u64 {
         let world = self.world;
         world.is_over.store(true, Ordering::SeqCst);

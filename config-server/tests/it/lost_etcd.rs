@@ -1,4 +1,4 @@
-//! What happens to replicas when etcd, a member of it, or another replica is lost, and when its history is.
+//! Replicas after the loss of etcd, of one member, of its history, or of another replica.
 
 use std::fs;
 use std::path::Path;
@@ -36,12 +36,12 @@ fn revision(object: &Value) -> u64 {
         .unwrap()
 }
 
-/// A file in a directory, as an argument.
+/// Returns the path of a file in a directory, as an argument.
 fn in_directory(directory: &Path, name: &str) -> String {
     directory.join(name).to_str().unwrap().to_owned()
 }
 
-/// Writes `ca.crt`, and `server` and `client` with their keys.
+/// Writes `ca.crt`, and the certificates `server` and `client` with their keys.
 fn make_certificates(directory: &Path) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -126,12 +126,12 @@ async fn writes_and_watches_survive_kill_9_of_etcd() {
     load.finish().await;
 }
 
-/// An etcd on a known port, without which it does not serve JSON.
+/// Starts an etcd on a known port, which its JSON gateway requires.
 fn with_gateway() -> Etcd {
     Etcd::start_with(&free_url(), &["--listen-peer-urls", "http://127.0.0.1:0"])
 }
 
-/// Asks etcd in JSON.
+/// Sends a request to the JSON gateway of etcd.
 async fn ask(etcd: &Etcd, path: &str, body: &Value) -> String {
     let address = etcd.url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -147,7 +147,7 @@ async fn ask(etcd: &Etcd, path: &str, body: &Value) -> String {
     answer
 }
 
-/// Drops the history of etcd up to a revision, as another user of it may do.
+/// Compacts the history of etcd up to a revision, as another user of it may do.
 async fn compact(etcd: &Etcd, revision: u64) {
     let body = json!({"revision": revision.to_string()});
     ask(etcd, "/v3/kv/compaction", &body).await;
@@ -169,7 +169,7 @@ async fn history_that_was_compacted_is_410_and_a_list_goes_on() {
     let last = revision(&client.post(GTPS, &policy("c")).await.body);
     compact(&etcd, last).await;
 
-    // A page of before is gone; with its token the list goes on as of now.
+    // The old revision has expired. The error has a token that continues the list at the latest revision.
     let expired = client
         .get(&format!("{GTPS}?limit=1&continue={token}"))
         .await;
@@ -181,7 +181,7 @@ async fn history_that_was_compacted_is_410_and_a_list_goes_on() {
     let rest = client.get(&format!("{GTPS}?continue={next}")).await.body;
     assert_eq!(rest["items"].as_array().unwrap().len(), 2, "{rest}");
 
-    // A replica that starts now has no changes of before.
+    // A replica that starts now has no earlier changes.
     let other = TestServer::on(settings).await;
     let mut lines = other
         .admin()
@@ -202,7 +202,7 @@ async fn history_that_was_compacted_is_410_and_a_list_goes_on() {
     client.post(GTPS, &policy("d")).await;
     assert_eq!(lines.step().await, "ADDED d");
 
-    // So has one whose etcd was away meanwhile, once it is back.
+    // Watches continue after etcd was temporarily down.
     etcd.kill();
     etcd.run().recv().unwrap();
     client.post(GTPS, &policy("e")).await;
@@ -219,7 +219,7 @@ async fn other_replicas_serve_on_and_lead_after_kill_9_of_one() {
     let mut first = ServerProcess::new(Some(settings.clone()));
     first.spawn();
     first.until_ready().await;
-    // It leads before the others start.
+    // The first server becomes the leader before the others start.
     let led = async {
         while !has_leader(&etcd, &settings).await {
             tokio::task::yield_now().await;
@@ -252,7 +252,7 @@ async fn other_replicas_serve_on_and_lead_after_kill_9_of_one() {
         .await
         .expect("another replica leads");
     assert!(!others.iter().all(|other| other.store.is_leader()));
-    // The one that was killed comes back as one of them.
+    // The killed replica rejoins as a follower.
     first.spawn();
     first.until_ready().await;
     let read = first
@@ -264,7 +264,7 @@ async fn other_replicas_serve_on_and_lead_after_kill_9_of_one() {
     assert_eq!(read.body, created.body);
 }
 
-/// Whether a replica leads, by the key that says so.
+/// Whether a replica is the leader, according to the leader's key.
 async fn has_leader(etcd: &Etcd, settings: &EtcdSettings) -> bool {
     let key = STANDARD.encode(format!("{}/leader", settings.prefix));
     let answer = ask(etcd, "/v3/kv/range", &json!({"key": key})).await;

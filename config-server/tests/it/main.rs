@@ -1,6 +1,6 @@
-//! The config server over real sockets: by a client of our own, and by kubectl where it is installed.
+//! Config server over real sockets, with a test client, and with kubectl if installed.
 
-// A test may fail by a panic, and says why it is skipped.
+// Tests may panic, and print why they are skipped.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod access;

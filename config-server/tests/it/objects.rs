@@ -1,4 +1,4 @@
-//! The verbs, over HTTPS.
+//! Kubernetes verbs over HTTPS.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Every operation of an API reference, for every kind that is served.
+//! Every operation of the API reference, for every served kind.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::samples::{self, Sample};
 use crate::support::{Answer, Client, Lines, TestServer};
 
-/// The paths of a kind: those of its objects in one namespace, and in all.
+/// Paths of a kind: collection in one namespace, collection in all namespaces, and one object.
 struct Paths {
     namespaced: String,
     everywhere: String,
@@ -40,7 +40,7 @@ fn paths(sample: &Sample) -> Paths {
     }
 }
 
-/// An object of each kind, except kinds with tests of their own.
+/// Returns an object of each kind, except kinds with their own tests.
 fn all() -> Vec<Sample> {
     let mut all = samples::all();
     let of = |api_version: &str, kind: &str, spec: Value, change: Value| Sample {
@@ -65,7 +65,7 @@ fn all() -> Vec<Sample> {
     all
 }
 
-/// A status that the kind can have.
+/// Returns a valid status of the kind.
 fn status(sample: &Sample, text: &str) -> Value {
     let (resource, _) = resource_of(sample);
     match (resource.kind, resource.group) {
@@ -85,7 +85,7 @@ fn ok(answer: &Answer, code: u16, what: &str) -> Value {
     answer.body.clone()
 }
 
-/// Whether all of an expected object is in another.
+/// Whether an object contains all of an expected object.
 fn has(object: &Value, expected: &Value) -> bool {
     match (object, expected) {
         (Value::Object(object), Value::Object(expected)) => expected
@@ -108,7 +108,7 @@ fn there_is_a_sample_of_every_kind() {
         .iter()
         .map(|sample| resource_of(sample).0.qualified())
         .collect();
-    // Namespaces and Leases have tests of their own, as have reports of proxies, which cannot be written.
+    // Namespaces, Leases and the read-only proxy reports have their own tests.
     let own = [
         "namespaces",
         "leases.coordination.k8s.io",
@@ -141,7 +141,7 @@ async fn every_operation_works_on_every_kind(server: TestServer) {
     }
 }
 
-/// Create, get and list, in one namespace and in all. Returns a watch from before.
+/// Tests create, get and list, in one namespace and in all. Returns a watch that was started before.
 async fn created_and_read(
     server: &TestServer,
     client: &mut Client,
@@ -185,7 +185,7 @@ async fn created_and_read(
     watch
 }
 
-/// Update, and the three kinds of patches.
+/// Tests update and the three kinds of patches.
 async fn changed(client: &mut Client, sample: &Sample, paths: &Paths) {
     let what = &paths.object;
     let mut object = ok(&client.get(what).await, 200, what);
@@ -199,7 +199,7 @@ async fn changed(client: &mut Client, sample: &Sample, paths: &Paths) {
     let replaced = ok(&client.put(what, &object).await, 200, what);
     assert!(has(&replaced, &sample.change), "{replaced:#}");
     assert_ne!(replaced["metadata"]["resourceVersion"], first);
-    // The revision of the object that was replaced is no longer its newest.
+    // The replaced object's revision is outdated.
     ok(&client.put(what, &object).await, 409, what);
 
     let labels = json!({"metadata": {"labels": {"step": "merge"}}});
@@ -227,7 +227,7 @@ async fn changed(client: &mut Client, sample: &Sample, paths: &Paths) {
     );
 }
 
-/// The status, where the kind has one.
+/// Tests the `status` subresource, if the kind has one.
 async fn status_written(client: &mut Client, sample: &Sample, paths: &Paths) {
     let path = format!("{}/status", paths.object);
     let read = client.get(&path).await;
@@ -247,7 +247,7 @@ async fn status_written(client: &mut Client, sample: &Sample, paths: &Paths) {
     let patch = json!({"status": status(sample, "two")});
     let patched = client.patch(&path, "merge-patch+json", &patch).await;
     assert!(has(&ok(&patched, 200, &path), &patch), "{patched:?}");
-    // An update of the object leaves the status as it is.
+    // An update of the object leaves the status unchanged.
     let mut whole = ok(&client.get(&paths.object).await, 200, &path);
     whole["status"] = status(sample, "three");
     let updated = ok(&client.put(&paths.object, &whole).await, 200, &path);
@@ -257,7 +257,7 @@ async fn status_written(client: &mut Client, sample: &Sample, paths: &Paths) {
     );
 }
 
-/// Delete, with options, and delete of a collection by a selector.
+/// Tests delete with options, and delete of a collection by a selector.
 async fn deleted(client: &mut Client, sample: &Sample, paths: &Paths) {
     let what = &paths.object;
     let options = json!({

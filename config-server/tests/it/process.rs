@@ -1,4 +1,4 @@
-//! A server in a process of its own, which can be killed.
+//! Server in a process of its own, which tests can kill.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 
 use crate::support::Client;
 
-/// How long a server may take to listen.
+/// Maximum time until the server listens.
 const START_MAX: Duration = Duration::from_secs(60);
-/// How often it is asked meanwhile.
+/// Interval between readiness checks.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
-/// A server process, killed when this is dropped.
+/// Server process, killed on drop.
 pub struct ServerProcess {
     pub data: TempDir,
     pub address: SocketAddr,
@@ -25,7 +25,7 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// A server on new data, not started yet, which listens at the same address in all its lives.
+    /// Returns a server with new data that is not started. It keeps its address across restarts.
     pub fn new(etcd: Option<EtcdSettings>) -> ServerProcess {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         ServerProcess {
@@ -36,7 +36,7 @@ impl ServerProcess {
         }
     }
 
-    /// Starts the process: the program that `STRAIT_TEST_CONTROL` names, or else this one with [`server_process`].
+    /// Starts the process: the program in `STRAIT_TEST_CONTROL`, or else this executable with [`server_process`].
     pub fn spawn(&mut self) {
         let mut command = match std::env::var_os("STRAIT_TEST_CONTROL") {
             Some(program) => self.program(program.into()),
@@ -77,7 +77,7 @@ impl ServerProcess {
         command
     }
 
-    /// Waits until it answers.
+    /// Waits until the server is ready.
     pub async fn until_ready(&mut self) {
         let ready = async {
             loop {
@@ -95,12 +95,12 @@ impl ServerProcess {
         waited.expect("the server answers");
     }
 
-    /// A client with the admin's token; none while the server cannot be reached.
+    /// Returns a client with the admin's token; `None` while the server is unreachable.
     pub async fn client(&self) -> Option<Client> {
         connect(self.address, self.data.path()).await
     }
 
-    /// Kills it as `kill -9` does.
+    /// Kills the process with SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
@@ -115,7 +115,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// A client with the admin's token of a data directory.
+/// Returns a client with the admin's token of a data directory.
 pub async fn connect(address: SocketAddr, data: &Path) -> Option<Client> {
     let kubeconfig = data.join("admin.kubeconfig");
     let token = kubeconfig

@@ -1,4 +1,4 @@
-//! Reports of proxies: who may write them, what they are made of, and what the server makes of them.
+//! Proxy reports: authorization, content, and their effect on the server.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ async fn proxies_report_and_others_read(server: TestServer) {
         .await;
     assert_eq!(other.body["items"], json!([]));
 
-    // A proxy writes nothing else, and its report is no object of the store.
+    // A proxy may write only its report, which is not stored.
     assert_eq!(proxy.post(ROUTES, &route()).await.code, 403);
     let before = server.store.history().latest();
     proxy.put(&path, &report("2")).await;
@@ -68,7 +68,7 @@ async fn proxies_report_and_others_read(server: TestServer) {
     assert_eq!(admin.get(&path).await.code, 404);
 }
 
-/// A token of another proxy overwrites no report, and a new token of the same name goes on with it.
+/// Tokens of another proxy cannot overwrite a report. A new token of the same name can.
 async fn report_belongs_to_the_user_of_its_token(server: TestServer) {
     let path = format!("{PROXIES}/a");
     let mut proxy = server.client(Some(&server.token("proxy"))).await;
@@ -106,7 +106,7 @@ async fn reports_are_watched(server: TestServer) {
     let listed = list["metadata"]["resourceVersion"].as_str().unwrap();
     let (path, report) = put("a", "2");
     proxy.put(&path, &report).await;
-    // What changed after the list comes, and nothing else of it.
+    // The watch sends only the change after the list.
     let after = format!("{PROXIES}?watch=1&resourceVersion={listed}");
     let mut after = server.admin().await.watch(&after).await;
     assert_eq!(after.step().await, "MODIFIED a");
@@ -174,7 +174,7 @@ async fn time_from_write_to_report_is_measured(server: TestServer) {
     let mut changed = first.clone();
     changed["spec"]["hosts"] = json!(["other.example"]);
     let second = admin.put(&format!("{ROUTES}/shop"), &changed).await.body;
-    // The server hears of its own write in a moment.
+    // The server learns of its own write after a moment.
     let behind = loop {
         let read = admin.get(&path).await.body;
         if read["status"]["newestRevision"] == second["metadata"]["resourceVersion"] {

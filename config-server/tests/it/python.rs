@@ -1,4 +1,4 @@
-//! The Python client of Kubernetes, where `.ci/run` has installed it.
+//! Kubernetes client in Python, if `.ci/run` has installed it.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Refusals that clients read, whatever they still send.
+//! Early rejections, which clients can read although they are still sending.
 
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
@@ -10,7 +10,7 @@ use crate::support::TestServer;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 
-/// The first line of a response, and its body. The connection stays open.
+/// Returns the first line and the body of a response. The connection stays open.
 async fn answer(stream: &mut (impl AsyncReadExt + Unpin)) -> (String, Value) {
     let mut read = Vec::new();
     let head = loop {
@@ -34,7 +34,7 @@ async fn answer(stream: &mut (impl AsyncReadExt + Unpin)) -> (String, Value) {
     )
 }
 
-/// The client sends its whole body before it reads, and then uses the connection again.
+/// Clients that send a whole body before they read get the rejection, and can reuse the connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn client_that_sends_a_large_body_reads_its_refusal() {
     let server = TestServer::embedded().await;
@@ -80,8 +80,8 @@ async fn body_of_a_refused_request_is_taken_over_http2() {
     assert_eq!(body["reason"], "Forbidden");
 }
 
-/// A refusal of gRPC is one frame of headers, which ends the stream: with another frame after it, clients see an error of the
-/// protocol.
+/// gRPC rejections are one frame of headers that ends the stream. With another frame after it, clients report a
+/// protocol error.
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_xds_stream_ends_with_its_head() {
     let server = TestServer::embedded().await;
@@ -130,7 +130,7 @@ async fn head_has_the_head_of_get() {
     );
 }
 
-/// A client has read YAML itself before it sends JSON.
+/// Clients parse YAML themselves before they send JSON.
 #[tokio::test(flavor = "multi_thread")]
 async fn json_is_not_said_to_be_yaml() {
     let server = TestServer::embedded().await;
@@ -148,7 +148,7 @@ async fn json_is_not_said_to_be_yaml() {
     );
 }
 
-/// Most kinds of Kubernetes are replaced whatever their revision, unless the client names another object.
+/// Updates of most kinds of Kubernetes do not require a revision, unless the client names another object.
 #[tokio::test(flavor = "multi_thread")]
 async fn replacing_another_object_is_a_conflict() {
     let server = TestServer::embedded().await;

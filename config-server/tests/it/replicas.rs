@@ -1,4 +1,4 @@
-//! Several replicas on one etcd.
+//! Several replicas that share one etcd.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ async fn write_at_one_replica_reaches_watches_of_another() {
     let mut first = one.admin().await;
     let created = first.post(GTPS, &policy("a")).await.body;
     let revision = created["metadata"]["resourceVersion"].as_str().unwrap();
-    // The CA and the tokens are shared: a client of the first replica is one of the second.
+    // The CA and tokens are shared, so that a client of one replica works with another.
     let ca = one.data.path().join("ca.crt");
     let token = one.token("admin");
     let connect = async || crate::support::Client::connect(two.address, &ca, Some(&token)).await;
@@ -90,7 +90,7 @@ async fn proxy_that_reports_to_one_replica_is_known_to_others() {
     assert_eq!(read["spec"]["mode"], "gateway");
     assert_eq!(read["status"]["revision"], "7");
     let mut changes = one.store.history().since(before, 10).unwrap();
-    // the first start makes one, which may come late
+    // The first start may create one late.
     changes.retain(|change| &*change.key != "/core/namespaces/default");
     assert_eq!(changes, [], "no watch of objects gets a change");
     assert_eq!(first.delete(path).await.code, 200);

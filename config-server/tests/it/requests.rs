@@ -1,4 +1,4 @@
-//! Parameters and bodies of requests, as the reference of the API describes them.
+//! Parameters and bodies of requests, as in the API reference.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -199,7 +199,7 @@ async fn wrong_parameters_are_refused_as_kubernetes_does(server: TestServer) {
     assert_eq!(client.get(one).await.code, 200, "nothing was deleted");
 }
 
-/// An object that a client of Kubernetes cannot read would make every list of its kind useless to it.
+/// Objects that typed clients cannot decode would make every list of their kind fail.
 async fn metadata_of_a_wrong_type_is_refused(server: TestServer) {
     let mut client = server.admin().await;
     client.post(POLICIES, &policy("a")).await;

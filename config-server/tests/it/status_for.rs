@@ -1,4 +1,4 @@
-//! Conditions of the objects of another API server: a config server that writes none itself stands for it.
+//! Conditions of the objects of another API server, for which a config server without conditions is used.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn route(name: &str) -> Value {
     })
 }
 
-/// An instance that writes conditions.
+/// Instance that writes conditions.
 struct Instance {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), String>>,
@@ -109,7 +109,7 @@ async fn instance_without_the_lease_writes_nothing() {
     assert_eq!(client.post(leases, &lease).await.code, 201);
     client.post(ROUTES, &route("one")).await;
     let idle = Instance::start(&server, "idle");
-    // The second instance leads elsewhere: what it writes there shows that time enough has passed.
+    // The second instance is the leader elsewhere. Its writes there prove that enough time has passed.
     let other = TestServer::embedded().await;
     other.admin().await.post(ROUTES, &route("one")).await;
     let active = Instance::start(&other, "active");

@@ -1,4 +1,4 @@
-//! A server in this process, and a client.
+//! Server in the test process, and a client.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A server on a data directory of its own.
+/// Server with its own data directory.
 pub struct TestServer {
     pub data: TempDir,
     pub address: std::net::SocketAddr,
@@ -33,7 +33,7 @@ pub struct TestServer {
     task: JoinHandle<()>,
 }
 
-/// Makes a test of each function for each store.
+/// Generates a test of each function for each store.
 macro_rules! on_each_store {
     ($($name:ident),* $(,)?) => {
         mod embedded {
@@ -55,12 +55,12 @@ macro_rules! on_each_store {
 pub(crate) use on_each_store;
 
 impl TestServer {
-    /// A server that changes nothing by itself, with the store in its data directory.
+    /// Starts a server with an embedded store that writes no conditions.
     pub async fn embedded() -> TestServer {
         TestServer::start_with(|settings| settings.writes_status = false).await
     }
 
-    /// A replica that changes nothing by itself, with the store in etcd.
+    /// Starts a replica with a store in etcd that writes no conditions.
     pub async fn on(etcd: EtcdSettings) -> TestServer {
         TestServer::start_with(|settings| {
             settings.etcd = Some(etcd);
@@ -73,7 +73,7 @@ impl TestServer {
         TestServer::start_in(tempfile::tempdir().unwrap(), change).await
     }
 
-    /// A server on data that is there.
+    /// Starts a server on an existing data directory.
     pub async fn start_in(data: TempDir, change: impl FnOnce(&mut Settings)) -> TestServer {
         let mut settings = Settings::new(data.path().to_owned(), "127.0.0.1:0".parse().unwrap());
         change(&mut settings);
@@ -87,13 +87,13 @@ impl TestServer {
         }
     }
 
-    /// Stops the server and starts it again on the same data, at the same address.
+    /// Restarts the server on the same data, at the same address.
     pub async fn restart_in_place(mut self) -> TestServer {
         self.settings.listen = self.address;
         self.restart().await
     }
 
-    /// Stops the server and starts it again on the same data.
+    /// Restarts the server on the same data.
     pub async fn restart(self) -> TestServer {
         self.stop().await.start().await
     }
@@ -113,7 +113,7 @@ impl TestServer {
         Stopped { data, settings }
     }
 
-    /// Where its objects are.
+    /// Returns the storage location of the server.
     pub fn location(&self) -> Location {
         Location {
             data: self.data.path().to_owned(),
@@ -121,12 +121,12 @@ impl TestServer {
         }
     }
 
-    /// The token of a kubeconfig that the server wrote.
+    /// Returns the token in a kubeconfig that the server wrote.
     pub fn token(&self, name: &str) -> String {
         token_in(&self.data.path().join(format!("{name}.kubeconfig")))
     }
 
-    /// A client with the admin's token.
+    /// Connects with the admin's token.
     pub async fn admin(&self) -> Client {
         self.client(Some(&self.token("admin"))).await
     }
@@ -135,7 +135,7 @@ impl TestServer {
         Client::connect(self.address, &self.data.path().join("ca.crt"), token).await
     }
 
-    /// A connection with nothing sent over it, for one of these protocols.
+    /// Opens a TLS connection for one of these ALPN protocols, without sending a request.
     pub async fn tls(&self, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
         let mut config = client_config(&self.data.path().join("ca.crt"), None);
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
@@ -145,7 +145,7 @@ impl TestServer {
         connector.connect(name, stream).await.unwrap()
     }
 
-    /// A connection over HTTP/2.
+    /// Opens an HTTP/2 connection.
     pub async fn http2(&self) -> http2::SendRequest<Full<Bytes>> {
         let stream = TokioIo::new(self.tls(&[b"h2"]).await);
         let connected = http2::handshake(TokioExecutor::new(), stream).await;
@@ -154,7 +154,7 @@ impl TestServer {
         sender
     }
 
-    /// A client with a certificate of the server's CA for that common name and organization.
+    /// Connects with a client certificate of the server's CA for that common name and organization.
     pub async fn with_certificate(&self, name: &str, organization: &str) -> Client {
         let read = |name: &str| std::fs::read_to_string(self.data.path().join(name)).unwrap();
         let ca_key = KeyPair::from_pem(&read("ca.key")).unwrap();
@@ -174,14 +174,14 @@ impl TestServer {
     }
 }
 
-/// A server that was stopped.
+/// Stopped server.
 pub struct Stopped {
     pub data: TempDir,
     settings: Settings,
 }
 
 impl Stopped {
-    /// Starts it again.
+    /// Starts the server again.
     pub async fn start(self) -> TestServer {
         let Stopped { data, settings } = self;
         let running = until_free(async || start(&settings).await).await;
@@ -194,13 +194,13 @@ impl Stopped {
         }
     }
 
-    /// Starts it again at an address.
+    /// Starts the server again at an address.
     pub async fn start_at(mut self, address: std::net::SocketAddr) -> TestServer {
         self.settings.listen = address;
         self.start().await
     }
 
-    /// Opens its store.
+    /// Opens the store.
     pub async fn open(&self) -> Opened {
         let location = Location {
             data: self.data.path().to_owned(),
@@ -210,7 +210,7 @@ impl Stopped {
     }
 }
 
-/// Opens something once connections that still end have let go of it.
+/// Opens a resource, and retries while connections that are closing still hold it.
 async fn until_free<T>(open: impl AsyncFn() -> Result<T, String>) -> T {
     loop {
         match open().await {
@@ -251,13 +251,13 @@ fn client_config(ca: &Path, identity: Option<(CertificateDer<'static>, KeyPair)>
     }
 }
 
-/// One connection to a server.
+/// Connection to a server.
 pub struct Client {
     sender: SendRequest<Full<Bytes>>,
     token: Option<String>,
 }
 
-/// What came back.
+/// Response of a server.
 #[derive(Debug)]
 pub struct Answer {
     pub code: u16,
@@ -265,7 +265,7 @@ pub struct Answer {
     pub body: Value,
 }
 
-/// A watch that is being read.
+/// Open watch.
 pub struct Lines {
     body: Incoming,
     rest: Vec<u8>,
@@ -276,7 +276,7 @@ impl Client {
         Client::try_connect(address, ca, token).await.unwrap()
     }
 
-    /// A client; none if the server cannot be reached.
+    /// Connects a client; `None` if the server is unreachable.
     pub async fn try_connect(
         address: std::net::SocketAddr,
         ca: &Path,
@@ -309,7 +309,7 @@ impl Client {
         self.try_send(method, path, kind, body).await.unwrap()
     }
 
-    /// Sends a request; none if the connection broke before the whole answer.
+    /// Sends a request; `None` if the connection broke before the complete response.
     pub async fn try_send(
         &mut self,
         method: Method,
@@ -369,7 +369,7 @@ impl Client {
         }
     }
 
-    /// As [`Client::get`]; none if the connection broke.
+    /// Sends a request as [`Client::get`]; `None` if the connection broke.
     pub async fn try_get(&mut self, path: &str) -> Option<Answer> {
         self.try_send(Method::GET, path, "", String::new()).await
     }
@@ -399,12 +399,12 @@ impl Client {
         self.send(Method::DELETE, path, "", String::new()).await
     }
 
-    /// Starts a watch. The connection is the watch's from then on.
+    /// Starts a watch, which takes over the connection.
     pub async fn watch(self, path: &str) -> Lines {
         self.try_watch(path).await.unwrap()
     }
 
-    /// Starts a watch; none if the connection broke before.
+    /// Starts a watch; `None` if the connection broke before.
     pub async fn try_watch(mut self, path: &str) -> Option<Lines> {
         let sent = self.try_request(Method::GET, path, &[], String::new());
         let response = sent.await?;
@@ -417,7 +417,7 @@ impl Client {
 }
 
 impl Lines {
-    /// The next event; none at the end.
+    /// Returns the next event; `None` at the end.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -429,7 +429,7 @@ impl Lines {
         }
     }
 
-    /// The next event, as its type and the name of its object.
+    /// Returns the type and the object name of the next event.
     pub async fn step(&mut self) -> String {
         let event = self.next().await.unwrap();
         let name = event["object"]["metadata"]["name"].as_str().unwrap_or("");

@@ -1,4 +1,4 @@
-//! Objects into and out of a store beside its server.
+//! Offline access to a store: import, export, backup and restore.
 
 use std::fs;
 use std::future::poll_fn;
@@ -260,7 +260,7 @@ async fn backup_keeps_identity_status_and_tokens_and_moves_revisions_on(server: 
     })
     .await;
 
-    // The token is one of the server of before, and so is the CA.
+    // Token and CA are those of the earlier server.
     let ca = stopped.data.path().join("ca.crt");
     let connect = async || crate::support::Client::connect(server.address, &ca, Some(&token)).await;
     let mut client = connect().await;
@@ -277,7 +277,7 @@ async fn backup_keeps_identity_status_and_tokens_and_moves_revisions_on(server: 
     let number = |text: &Value| text.as_str().unwrap().parse::<u64>().unwrap();
     let listed = number(&list["metadata"]["resourceVersion"]);
     assert!(listed > made.revision);
-    // A watch that saw more than the backup has must list again.
+    // A watch beyond the revision of the backup must list again.
     for seen in [
         number(&first["metadata"]["resourceVersion"]),
         made.revision,
@@ -342,7 +342,7 @@ async fn store_of_a_running_server_is_refused() {
     assert!(error.contains("has no store"), "{error}");
 }
 
-/// The first one ended after an object.
+/// Restore that was interrupted after the first object.
 #[tokio::test(flavor = "multi_thread")]
 async fn restore_into_etcd_goes_on_where_it_stopped() {
     let Some(etcd) = crate::etcd::shared() else {
@@ -393,8 +393,8 @@ async fn restore_into_etcd_goes_on_where_it_stopped() {
     }
 }
 
-/// Polls a future so many times; none if it has not finished then. Without `notices`, it ends before what it waits for then is
-/// done, else after.
+/// Polls a future `polls` times; `None` if it has not finished by then. With `notices`, the operation that it waits
+/// for completes before the future is dropped, otherwise not.
 async fn polled<T>(work: impl Future<Output = T>, polls: usize, notices: bool) -> Option<T> {
     let mut work = pin!(work);
     let mut left = polls;
@@ -413,7 +413,7 @@ async fn polled<T>(work: impl Future<Output = T>, polls: usize, notices: bool) -
     .await
 }
 
-/// The part of a backup that does not depend on when it was made.
+/// Returns the part of a backup that does not depend on its time.
 fn content(backup: &Backup) -> Value {
     let objects = backup.objects.iter();
     let objects: Vec<_> = objects
@@ -422,7 +422,8 @@ fn content(backup: &Backup) -> Value {
     json!({"objects": objects, "tokens": backup.tokens, "authority": backup.authority})
 }
 
-/// With what it has set before its objects, among them the base of revisions, and after them, such as tokens.
+/// Restore that was interrupted at any step, including those before its objects, such as the revision offset, and
+/// those after, such as tokens.
 #[tokio::test(flavor = "multi_thread")]
 async fn restore_into_etcd_goes_on_wherever_it_stopped() {
     let Some(etcd) = crate::etcd::shared() else {
@@ -447,7 +448,7 @@ async fn restore_into_etcd_goes_on_wherever_it_stopped() {
             let is_done = done.is_some();
             match done {
                 Some(done) => done.unwrap(),
-                // of the last steps nothing may be left to do
+                // After an interruption at the last steps, the restore may already be complete.
                 None => match restore(&made, &location).await {
                     Ok(()) => interrupted += 1,
                     Err(error) => assert!(error.contains("has keys below"), "{polls} {error}"),

@@ -1,4 +1,4 @@
-//! Resources over xDS: the server, and the client that proxies have, over real sockets.
+//! Resources over xDS: the server and the client of a proxy, over real sockets.
 
 mod followed;
 mod raw;
@@ -30,7 +30,7 @@ async fn create(admin: &mut Client, path: &str, object: &Value) {
     assert_eq!(answer.code, 201, "{:?}", answer.body);
 }
 
-/// One object of each kind that has a content of its own in the protocol.
+/// Returns one object of each kind that has its own encoding in the protocol.
 fn objects() -> Vec<(&'static str, Value)> {
     vec![
         (VIRTUAL_SERVICES, virtual_service("a", "a.example.com")),
@@ -102,7 +102,7 @@ fn objects() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What a proxy knows is what it would know from files with the same objects; so it is after changes and deletions.
+/// Resources of an xDS client equal those from files with the same objects, also after changes and deletions.
 async fn resources_arrive_change_and_leave(server: TestServer) {
     let mut admin = server.admin().await;
     for (path, object) in objects() {
@@ -151,7 +151,7 @@ async fn resources_arrive_change_and_leave(server: TestServer) {
             .chain(policies)
             .collect::<Vec<_>>()
     };
-    // Lines of the texts differ; nothing else does.
+    // Only the line numbers in the texts differ.
     assert_eq!(
         followed::without_lines(&specs(found)),
         followed::without_lines(&specs(expected))
@@ -174,7 +174,7 @@ async fn resources_arrive_change_and_leave(server: TestServer) {
         .await;
 }
 
-/// An object that no proxy can use harms no other, and is in effect once it is right.
+/// Invalid objects do not affect others, and take effect once they are corrected.
 async fn bad_object_is_rejected_alone(server: TestServer) {
     let mut admin = server.admin().await;
     create(
@@ -189,7 +189,7 @@ async fn bad_object_is_rejected_alone(server: TestServer) {
             hosts(&found.set) == ["good.example.com"]
         })
         .await;
-    // The API refuses such an object: one of an older version of the server may be in the store all the same.
+    // The API rejects such an object, but an older version of the server may have stored one.
     let mut bad = virtual_service("bad", "bad.example.com");
     bad["spec"]["http"][0]["timeout"] = json!("-1s");
     let key = "/networking.istio.io/virtualservices/shop/bad".to_owned();
@@ -325,7 +325,7 @@ async fn server_without_incremental_xds_is_asked_for_the_whole_state() {
             hosts(&found.set) == ["b2.example.com"]
         })
         .await;
-    // A repeated response changes nothing, and is answered.
+    // A repeated response has no effect, and is acknowledged.
     stream
         .send_state("2", &[virtual_service("b", "b2.example.com")])
         .await;

@@ -1,13 +1,13 @@
-//! The OpenAPI v2 document in protobuf (`openapi.v2.Document` of gnostic): kubectl reads it in no other form, to validate the items
-//! of a `List` before it sends them.
+//! OpenAPI v2 document in protobuf (`openapi.v2.Document` of gnostic). kubectl accepts no other form of it to validate
+//! the items of a `List` before it sends them.
 
 use prost::Message;
 use serde_json::{Map, Value};
 
-/// What a client accepts that wants it.
+/// Media type in `Accept` headers of clients.
 pub const MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// What it is served as, since `@` cannot be in a media type.
+/// Media type of the response, since `@` is not allowed in a media type.
 pub const CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 #[derive(Clone, PartialEq, Message)]
@@ -30,7 +30,7 @@ struct Info {
     version: String,
 }
 
-/// Nothing reads them.
+/// Empty `Paths`, which clients do not read.
 #[derive(Clone, PartialEq, Message)]
 struct Paths {}
 
@@ -103,7 +103,7 @@ struct ExtensionValue {
     yaml: String,
 }
 
-/// A document in protobuf.
+/// Encodes a document as protobuf.
 pub fn encode(document: &Value) -> Vec<u8> {
     Document {
         swagger: text(document, "swagger"),
@@ -136,7 +136,7 @@ fn schema(value: &Value) -> Schema {
     let extensions = fields.filter(|(name, _)| name.starts_with("x-"));
     let extensions = extensions.map(|(name, value)| Extension {
         name: name.clone(),
-        // JSON is a part of YAML.
+        // JSON is a subset of YAML.
         value: Some(ExtensionValue {
             yaml: value.to_string(),
         }),

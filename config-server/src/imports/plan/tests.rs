@@ -1,4 +1,4 @@
-//! What is written, for tables of what clusters have.
+//! Tests of planned writes for given cluster states.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn key(name: &str) -> ClusterKey {
     ClusterKey::parse(&format!("default/default/default/{name}")).unwrap()
 }
 
-/// A cluster that was listed and has these objects, each under its kind and name.
+/// Returns a listed cluster with these objects, keyed by kind and name.
 fn cluster(name: &str, objects: &[Value]) -> Cluster {
     let mut cluster = Cluster::new(key(name));
     cluster.is_listed = true;
@@ -39,7 +39,7 @@ fn export() -> Value {
     })
 }
 
-/// An import as it was written here, with the endpoints of these clusters.
+/// Returns a managed import with the endpoints of these clusters.
 fn import(clusters: &[&str]) -> Value {
     let endpoints: Vec<Value> = clusters
         .iter()
@@ -60,8 +60,8 @@ fn import(clusters: &[&str]) -> Value {
     })
 }
 
-/// What is planned: the number of the cluster, the change and the endpoints of an import; then the problems. The gateway of
-/// each cluster but c9 is 10.0.0.9:80.
+/// Returns the planned writes (cluster number, change, endpoints of an import) and the problems. The gateway of each
+/// cluster but c9 is 10.0.0.9:80.
 fn planned(clusters: &[Cluster]) -> (Vec<String>, Vec<String>) {
     let mut told = String::from("clusters:\n");
     for cluster in clusters.iter().filter(|cluster| cluster.key.name() != "c9") {
@@ -109,7 +109,7 @@ fn owners(object: &Value) -> String {
     keys.collect::<Vec<_>>().join(",")
 }
 
-/// Leaves out what is written about exports.
+/// Returns the planned writes of imports, without those of export conditions.
 fn imports(clusters: &[Cluster]) -> Vec<String> {
     let (mut writes, found) = planned(clusters);
     assert!(found.is_empty(), "{found:?}");

@@ -1,7 +1,7 @@
-//! The file of the store, as redb sees it, and what is wrong with it.
+//! File of the store behind redb, with its disk errors.
 //!
-//! redb refuses all work after an I/O error until it is opened again. The file is opened and locked once for the life of the
-//! process; each time that redb opens it, it gets a `Disk` of its own, and the one before can no longer write.
+//! After an I/O error, redb rejects all operations until it is reopened. The file is opened and locked once for the
+//! life of the process. Each opening of redb gets its own `Disk`, and the earlier one can no longer write.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -17,19 +17,19 @@ use rustix::io::Errno;
 
 use crate::files;
 
-/// How much of the file redb keeps in memory, which the page cache of the kernel has anyway. Its own default is 1 GiB.
+/// Size of redb's cache, in bytes. The kernel's page cache has the same data. The default of redb is 1 GiB.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// The file of a store.
+/// File of a store.
 #[derive(Debug)]
 pub struct StoreFile {
     path: PathBuf,
     file: Arc<File>,
-    /// Whether a sync failed: what the disk holds is not known from then on.
+    /// Whether a sync has failed. The content of the disk is unknown from then on.
     is_unsynced: Arc<AtomicBool>,
 }
 
-/// An open database, with the switch that ends its access to the file.
+/// Open database, with the switch that ends its access to the file.
 #[derive(Debug)]
 pub struct Opened {
     pub database: Arc<Database>,
@@ -37,17 +37,17 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Lets the database no longer write.
+    /// Revokes the database's access to the file.
     pub fn fence(&self) {
         self.is_live.store(false, Ordering::SeqCst);
     }
 }
 
 impl StoreFile {
-    /// Opens the file, makes it if there is none, and locks it.
+    /// Opens and locks the file, and creates it if absent.
     ///
     /// # Errors
-    /// If another process has it, or if it cannot be opened. The text is for a person.
+    /// If another process has locked the file, or if it cannot be opened, as a message.
     pub fn open(path: &Path) -> Result<StoreFile, String> {
         let shown = path.display();
         let in_file = |error: io::Error| {
@@ -82,10 +82,10 @@ impl StoreFile {
         })
     }
 
-    /// Opens the database with a check of every page.
+    /// Opens the database and checks every page.
     ///
     /// # Errors
-    /// If the file is damaged or cannot be read. The text is for a person.
+    /// If the file is damaged or cannot be read, as a message.
     pub fn check_and_open(&self) -> Result<Opened, String> {
         let shown = self.path.display();
         self.database(true).map_err(|error| match error {
@@ -97,7 +97,7 @@ impl StoreFile {
         })
     }
 
-    /// Opens the database again after a disk error.
+    /// Reopens the database after a disk error.
     ///
     /// # Errors
     /// If the file is damaged or cannot be read.
@@ -120,7 +120,7 @@ impl StoreFile {
                 .set_check_integrity_on_open(is_checked)
                 .create_with_backend(disk)
         };
-        // redb may panic at a file that something else has changed.
+        // redb may panic on a file that another program has changed.
         let opened = catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
             Err(DatabaseError::Storage(redb::StorageError::Corrupted(
                 "its pages are inconsistent".to_owned(),
@@ -133,19 +133,19 @@ impl StoreFile {
         })
     }
 
-    /// Whether a sync failed.
+    /// Whether a sync has failed.
     pub fn is_unsynced(&self) -> bool {
         self.is_unsynced.load(Ordering::SeqCst)
     }
 
-    /// How many bytes of the file system are free for this user; none if that is not known.
+    /// Returns the number of bytes of the file system that this user may write; `None` if unknown.
     pub fn free_bytes(&self) -> Option<u64> {
         let stat = fstatvfs(&*self.file).ok()?;
         Some(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 }
 
-/// Why a database was not opened.
+/// Reason why a database was not opened.
 enum Refused {
     Io(String),
     Damaged(String),
@@ -196,14 +196,14 @@ impl StorageBackend for Disk {
         self.live()?.read_exact_at(out, offset)
     }
 
-    /// Growth takes the space at once, so that a full disk shows before anything is written.
+    /// Allocates the space of a growing file at once, so that a full disk is detected before a write.
     fn set_len(&self, len: u64) -> io::Result<()> {
         let file = self.live()?;
         let now = file.metadata()?.len();
         if len > now {
             match fallocate(file, FallocateFlags::empty(), now, len - now) {
                 Ok(()) => return Ok(()),
-                // Not every file system can.
+                // Some file systems do not support `fallocate`.
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
             }

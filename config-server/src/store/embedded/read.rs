@@ -1,4 +1,4 @@
-//! Reads.
+//! Reads from the store file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use redb::{Database, ReadableDatabase, ReadableTable};
 use super::tables::{FLOOR, Failed, LOG, Logged, META, OBJECTS, REVISION};
 use crate::store::{Entry, Event, Page, Revision, Scan, StoreError};
 
-/// The floor, the latest revision, and all changes between them; none in a file without tables.
+/// Returns the floor, the latest revision, and all changes between them; `None` for a file without tables.
 pub fn history(database: &Database) -> Result<Option<(Revision, Revision, Vec<Event>)>, Failed> {
     let read = database.begin_read()?;
     let meta = match read.open_table(META) {
@@ -40,7 +40,7 @@ fn event(revision: Revision, (key, _, previous, value): Logged<'_>) -> Event {
     }
 }
 
-/// One key, with the latest revision.
+/// Returns the entry of one key, and the latest revision.
 pub fn one(database: &Database, key: &str) -> Result<(Option<Entry>, Revision), Failed> {
     let read = database.begin_read()?;
     let objects = read.open_table(OBJECTS)?;
@@ -57,7 +57,7 @@ fn entry(key: &str, (revision, value): (u64, &[u8])) -> Entry {
     }
 }
 
-/// Keys by prefix.
+/// Returns entries by prefix.
 pub fn many(database: &Database, scan: &Scan) -> Result<Page, Failed> {
     let read = database.begin_read()?;
     let meta = read.open_table(META)?;
@@ -73,7 +73,7 @@ pub fn many(database: &Database, scan: &Scan) -> Result<Page, Failed> {
         ..Page::default()
     };
     let limit = scan.limit.unwrap_or(usize::MAX);
-    // As of an older write everything is read, since what is undone may come first.
+    // A scan at an older revision reads every key, since reverted changes may add keys at the start.
     let is_old = revision < current;
     for row in objects.range(start..)? {
         let (key, row) = row?;
@@ -102,7 +102,7 @@ pub fn many(database: &Database, scan: &Scan) -> Result<Page, Failed> {
     Ok(page)
 }
 
-/// Takes back every change after `revision`, the newest first.
+/// Reverts every change after `revision`, newest first.
 fn undo(
     log: &impl ReadableTable<u64, Logged<'static>>,
     scan: &Scan,

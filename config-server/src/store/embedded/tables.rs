@@ -1,4 +1,4 @@
-//! What is in the file: tables, and the errors of redb.
+//! Tables of the store file, and errors of redb.
 
 use std::io;
 
@@ -6,26 +6,27 @@ use redb::TableDefinition;
 
 use crate::store::StoreError;
 
-/// Key to (revision, value).
+/// Table of objects: key to (revision, value).
 pub const OBJECTS: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("objects");
-/// Revision to (key, revision before, value before, value). A revision of 0 before and an empty value mean none.
+/// Table of changes: revision to (key, revision before, value before, value). A revision of 0 and an empty value mean
+/// `None`.
 pub const LOG: TableDefinition<'_, u64, Logged<'static>> = TableDefinition::new("log");
-/// A row of the log.
+/// Row of the table of changes.
 pub type Logged<'a> = (&'a str, u64, &'a [u8], &'a [u8]);
 
-/// Numbers about the whole.
+/// Table of counters of the store.
 pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-/// The latest revision.
+/// Key of the latest revision.
 pub const REVISION: &str = "revision";
-/// Every change after this revision is in the log.
+/// Key of the floor: the table of changes has every change after this revision.
 pub const FLOOR: &str = "floor";
 
-/// Why something was not done.
+/// Error of a store operation.
 #[derive(Debug)]
 pub enum Failed {
-    /// The store says no.
+    /// Error of the store, such as a full disk.
     Store(StoreError),
-    /// redb cannot.
+    /// Error of redb.
     Redb(redb::Error),
 }
 

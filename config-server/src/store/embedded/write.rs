@@ -1,8 +1,8 @@
-//! The thread that writes. It takes all writes that wait, makes them one transaction, syncs it to disk, and only then
-//! acknowledges them: many writers share the cost of one sync.
+//! Writer thread. It combines all queued writes into one transaction, syncs the transaction to disk, and only then
+//! acknowledges the writes, which share the cost of one sync.
 //!
-//! After a disk error it opens the database again, in which the last transaction is the last one that was acknowledged,
-//! and refuses writes for a while. Reads go on.
+//! After a disk error the thread reopens the database, which contains every acknowledged write, and rejects writes for
+//! a while. Reads continue.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,14 +16,14 @@ use super::read;
 use super::tables::{FLOOR, Failed, LOG, Logged, META, OBJECTS, REVISION};
 use crate::store::{Entry, Event, Expected, History, Revision, StoreError, Written};
 
-/// The most writes of one transaction.
+/// Maximum number of writes in one transaction.
 const BATCH_MAX: usize = 256;
-/// How long writes are refused after one failed.
+/// Time for which writes are rejected after a disk error.
 const PAUSE: Duration = Duration::from_secs(1);
-/// After the disk was full, a write is tried once so many bytes are free in addition to its own.
+/// Free space, in bytes, that a write needs in addition to its own size after the disk was full.
 const FREE_BYTES: u64 = 1 << 20;
 
-/// A write that waits.
+/// Queued write.
 #[derive(Debug)]
 pub struct Write {
     pub key: String,
@@ -32,10 +32,10 @@ pub struct Write {
     pub reply: oneshot::Sender<Result<Written, StoreError>>,
 }
 
-/// The database that reads use; none while it cannot be opened.
+/// Database for reads; `None` while it cannot be opened.
 pub type Current = Option<Arc<Database>>;
 
-/// The thread that writes.
+/// Writer thread.
 pub struct Writer {
     file: StoreFile,
     opened: Option<Opened>,
@@ -44,7 +44,7 @@ pub struct Writer {
     trouble: Option<Trouble>,
 }
 
-/// The disk failed.
+/// State of a disk error.
 struct Trouble {
     error: StoreError,
     since: Instant,
@@ -53,7 +53,7 @@ struct Trouble {
 }
 
 impl Writer {
-    /// A writer, and the database that reads use.
+    /// Returns a writer, and the receiver of the database for reads.
     pub fn new(
         file: StoreFile,
         opened: Opened,
@@ -85,7 +85,7 @@ impl Writer {
                     Ok(written) => Ok(written[at]),
                     Err(error) => Err(error.clone()),
                 };
-                // A client that went away does not need to know.
+                // The receiver is gone if the client has disconnected.
                 let _ = write.reply.send(result);
             }
         }
@@ -111,7 +111,7 @@ impl Writer {
         outcome
     }
 
-    /// Why these writes are not even tried.
+    /// Returns the error for writes that are rejected without an attempt; `None` if they may be attempted.
     fn refusal(&mut self, batch: &[Write]) -> Option<StoreError> {
         let trouble = self.trouble.as_mut()?;
         if Instant::now() < trouble.until {
@@ -123,7 +123,7 @@ impl Writer {
             return Some(StoreError::Failed(why.to_owned()));
         }
         let size = |write: &Write| write.value.as_ref().map_or(0, Bytes::len) as u64;
-        // Old and new value go to the log, too.
+        // The factor covers the old and new values in the log, in addition to the object.
         let needed = FREE_BYTES + 4 * batch.iter().map(size).sum::<u64>();
         let is_full = matches!(trouble.error, StoreError::Full(_))
             && self.file.free_bytes().is_some_and(|free| free < needed);
@@ -152,7 +152,7 @@ impl Writer {
         Err(failed)
     }
 
-    /// Logs the first of several failures, and begins the pause.
+    /// Logs the first of several disk errors, and begins the pause.
     fn note(&mut self, error: &StoreError) {
         let now = Instant::now();
         let (since, refused) = match &self.trouble {
@@ -170,8 +170,8 @@ impl Writer {
         });
     }
 
-    /// Opens the database again: as after a crash, every acknowledged write is in it. A transaction that failed may be in
-    /// it as well.
+    /// Reopens the database, which contains every acknowledged write, as after a crash. It may contain a failed
+    /// transaction as well.
     fn reopen(&mut self) -> Result<(), StoreError> {
         if let Some(opened) = self.opened.take() {
             opened.fence();
@@ -197,7 +197,7 @@ impl Writer {
     }
 }
 
-/// Makes these writes one transaction.
+/// Commits these writes as one transaction.
 fn commit(database: &Database, history: &History, batch: &[Write]) -> Result<Vec<Written>, Failed> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
@@ -235,13 +235,13 @@ fn commit(database: &Database, history: &History, batch: &[Write]) -> Result<Vec
     Ok(written)
 }
 
-/// The tables that a write changes.
+/// Tables that a write changes.
 type Tables<'a, 'txn> = (
     &'a mut Table<'txn, &'static str, (u64, &'static [u8])>,
     &'a mut Table<'txn, u64, Logged<'static>>,
 );
 
-/// One write within a transaction; none if the key is not as expected.
+/// Applies one write in a transaction; `None` if the key is not as expected.
 fn apply(
     (objects, log): Tables<'_, '_>,
     write: &Write,
@@ -276,7 +276,7 @@ fn apply(
     }))
 }
 
-/// Fills a file that has no tables.
+/// Creates the tables of a new file with these entries.
 pub fn fill(database: &Database, revision: Revision, entries: &[Entry]) -> Result<(), Failed> {
     let write = database.begin_write()?;
     {

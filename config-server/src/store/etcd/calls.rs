@@ -1,4 +1,4 @@
-//! What is asked of etcd: reads, conditional writes, compaction, leases.
+//! Calls of the etcd API: reads, conditional writes, compaction, leases.
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -13,33 +13,33 @@ use super::messages::{
 };
 use crate::store::{Expected, Revision, StoreError};
 
-/// `equal` and `revision of the last change` of a condition.
+/// Numbers of `Compare.EQUAL` and `Compare.MOD` in the etcd API.
 const EQUAL: i32 = 0;
 const MOD_REVISION: i32 = 2;
 
-/// What became of a conditional write.
+/// Result of a conditional write.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is durable.
+    /// Durable write, with its revision.
     Done(Revision),
-    /// The key was not as expected; this is what it was.
+    /// Precondition that did not match, with the current value of the key.
     Mismatch(Option<KeyValue>),
 }
 
 impl Client {
-    /// Reads keys.
+    /// Reads a range of keys.
     ///
     /// # Errors
-    /// As etcd does.
+    /// If etcd fails.
     pub async fn range(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
         let called = self.call("/etcdserverpb.KV/Range", request).await;
         called.map(|called| called.response).map_err(failed)
     }
 
-    /// Reads one key; with it comes the revision of the whole store.
+    /// Reads one key, and the revision of the whole store.
     ///
     /// # Errors
-    /// As etcd does.
+    /// If etcd fails.
     pub async fn read(&self, key: String) -> Result<(Option<KeyValue>, Revision), StoreError> {
         let request = RangeRequest {
             key: key.into(),
@@ -49,10 +49,10 @@ impl Client {
         Ok((found.kvs.pop(), revision(&found.header)))
     }
 
-    /// Puts a value, or deletes the key, if the key is as expected.
+    /// Writes a value, or deletes the key if `value` is `None`, if the precondition matches.
     ///
     /// # Errors
-    /// As etcd does. Whether the write happened is not known then.
+    /// If etcd fails. It is then unknown whether the write happened.
     pub async fn write_if(
         &self,
         key: &str,
@@ -73,7 +73,7 @@ impl Client {
         }
         let range = response.responses.into_iter().find_map(|op| op.range);
         let found = range.and_then(|range| range.kvs.into_iter().next());
-        // An attempt whose answer was lost may have written: what is there then is what was to be written.
+        // An attempt whose response was lost may have succeeded. The key then has the value of this write.
         let is_ours = found.as_ref().map(|found| &found.value) == value.as_ref();
         if called.is_repeated && is_ours {
             let at = found.map_or(done, |found| number(found.mod_revision));
@@ -82,10 +82,10 @@ impl Client {
         Ok(Outcome::Mismatch(found))
     }
 
-    /// Drops the history up to a revision.
+    /// Compacts the history up to a revision.
     ///
     /// # Errors
-    /// As etcd does, unless that history is gone already.
+    /// If etcd fails, except when that revision is compacted already.
     pub async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
         let request = CompactionRequest {
             revision: i64::try_from(revision).unwrap_or(i64::MAX),
@@ -98,10 +98,10 @@ impl Client {
         }
     }
 
-    /// Makes a lease of so many seconds.
+    /// Creates a lease with this TTL, in seconds.
     ///
     /// # Errors
-    /// As etcd does.
+    /// If etcd fails.
     pub async fn grant(&self, seconds: i64) -> Result<i64, StoreError> {
         let request = LeaseGrantRequest { ttl: seconds };
         let called: Called<LeaseResponse> = self
@@ -111,10 +111,10 @@ impl Client {
         Ok(called.response.id)
     }
 
-    /// Prolongs a lease. False if it is over.
+    /// Renews a lease. Returns false if it has expired.
     ///
     /// # Errors
-    /// As etcd does.
+    /// If etcd fails.
     pub async fn keep(&self, lease: i64) -> Result<bool, StoreError> {
         let request = LeaseRequest { id: lease };
         let messages = stream::iter([request]);
@@ -126,10 +126,10 @@ impl Client {
         Ok(answer.is_some_and(|answer| answer.ttl > 0))
     }
 
-    /// The version of a member.
+    /// Returns the version of a member.
     ///
     /// # Errors
-    /// As etcd does.
+    /// If etcd fails.
     pub async fn version(&self) -> Result<String, StoreError> {
         let called: Called<StatusResponse> = self
             .call("/etcdserverpb.Maintenance/Status", &StatusRequest {})
@@ -188,12 +188,12 @@ fn transaction(key: Bytes, expected: Expected, value: Option<Bytes>, lease: i64)
     }
 }
 
-/// A revision as it is counted here.
+/// Converts a revision of the etcd API.
 pub fn number(revision: i64) -> Revision {
     Revision::try_from(revision).unwrap_or(0)
 }
 
-/// What a status of etcd means.
+/// Converts a gRPC status of etcd to a store error.
 pub fn failed(status: Status) -> StoreError {
     let said = status.message();
     if status.code() == Code::OutOfRange && said.contains("compacted") {

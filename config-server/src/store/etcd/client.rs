@@ -1,4 +1,4 @@
-//! Connections to the members of an etcd cluster, and calls that go on with another member when one fails.
+//! Connections to the members of an etcd cluster, and calls that fail over to another member.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,52 +17,52 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-/// How long a member may take for one call.
+/// Timeout of a call to one member.
 const CALL_MAX: Duration = Duration::from_secs(5);
-/// How long a call is tried, at whatever member.
+/// Total timeout of a call, over all members.
 const CALL_TOTAL_MAX: Duration = Duration::from_secs(15);
-/// How long a call waits after every member failed.
+/// Delay after every member has failed.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The largest message that is read: a page of large objects.
+/// Maximum size of a response, in bytes. Pages of large objects are large.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
-/// How etcd is reached.
+/// Connection settings of etcd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EtcdSettings {
-    /// The client URLs of its members.
+    /// Client URLs of the members.
     pub urls: Vec<String>,
-    /// The CA of their certificates; needed for `https`.
+    /// CA of the members' certificates; required for `https`.
     pub ca: Option<PathBuf>,
-    /// A client certificate.
+    /// Client certificate.
     pub certificate: Option<PathBuf>,
-    /// Its key.
+    /// Private key of the client certificate.
     pub key: Option<PathBuf>,
-    /// What all keys begin with, without a `/` at the end.
+    /// Prefix of all keys, without a trailing `/`.
     pub prefix: String,
 }
 
-/// A client of an etcd cluster.
+/// Client of an etcd cluster.
 #[derive(Clone, Debug)]
 pub struct Client {
     members: Arc<[Channel]>,
-    /// The member that answered last.
+    /// Index of the member that answered last.
     current: Arc<AtomicUsize>,
 }
 
-/// What a call returned.
+/// Result of a call.
 #[derive(Debug)]
 pub struct Called<T> {
-    /// The response.
+    /// Response of the member.
     pub response: T,
-    /// Whether the call was sent more than once: an earlier attempt may have been carried out as well.
+    /// Whether the call was sent more than once, in which case an earlier attempt may have succeeded as well.
     pub is_repeated: bool,
 }
 
 impl Client {
-    /// A client of those members. Nothing is connected yet.
+    /// Returns a client of the members, without connecting.
     ///
     /// # Errors
-    /// If a URL or a file is not what it should be.
+    /// If a URL is invalid or a file cannot be read.
     pub fn new(settings: &EtcdSettings) -> Result<Client, String> {
         let urls = settings.urls.iter();
         let needs_tls = urls.clone().any(|url| url.starts_with("https://"));
@@ -82,10 +82,10 @@ impl Client {
         })
     }
 
-    /// Calls a method. Goes on with the next member while members cannot be reached.
+    /// Calls a method, and fails over to the next member while members are unreachable.
     ///
     /// # Errors
-    /// What etcd says, or that no member was reached in time.
+    /// If etcd rejects the call, or if no member was reached in time.
     pub async fn call<Q, R>(&self, path: &'static str, message: &Q) -> Result<Called<R>, Status>
     where
         Q: Message + Clone + 'static,
@@ -131,10 +131,10 @@ impl Client {
         Ok(response.into_inner())
     }
 
-    /// Opens a stream in both directions at the current member.
+    /// Opens a bidirectional stream to the current member.
     ///
     /// # Errors
-    /// If that member cannot be reached; the next stream is opened at another one.
+    /// If the member is unreachable. The next stream uses another member.
     pub async fn stream<Q, R>(
         &self,
         path: &'static str,
@@ -164,7 +164,7 @@ impl Client {
         }
     }
 
-    /// Leaves the current member: a stream of it broke.
+    /// Fails over to the next member after a stream broke.
     pub fn leave(&self) {
         self.fail_over(self.current.load(Ordering::Relaxed));
     }
@@ -181,14 +181,14 @@ impl Client {
     fn fail_over(&self, from: usize) {
         let next = (from + 1) % self.members.len();
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-        // Whoever was faster chose the same member.
+        // A concurrent call chose the same member.
         let _ = self.current.compare_exchange(from, next, success, failure);
     }
 }
 
 fn request<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
-    // A member without a leader refuses, instead of waiting for one: another member may have one.
+    // A member without a leader rejects the call instead of waiting, so that another member is tried.
     let value = MetadataValue::from_static("true");
     request.metadata_mut().insert("hasleader", value);
     request
@@ -223,7 +223,7 @@ fn channel(url: &str, tls: Option<&TlsConnector>) -> Result<Channel, String> {
     grpc::channel(host, uri.port_u16().unwrap_or(2379), tls).map_err(|_| wrong("names no host"))
 }
 
-/// What TLS to etcd needs.
+/// Returns the TLS connector for etcd.
 fn tls(settings: &EtcdSettings) -> Result<TlsConnector, String> {
     let files = ClientTlsFiles {
         ca: settings.ca.clone(),

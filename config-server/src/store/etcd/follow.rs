@@ -1,7 +1,7 @@
-//! Follows every change below the prefix, and keeps the recent ones for watches.
+//! Watch of every change below the prefix, which fills the history.
 //!
-//! One watch of etcd serves all watches of this replica. It begins with the oldest change that etcd still has, so that a
-//! replica that was restarted serves watches from before.
+//! One etcd watch serves all watches of this replica. It begins with the oldest change that etcd still has, so that a
+//! restarted replica can resume earlier watches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,39 +18,39 @@ use super::messages::{
 use super::mirror::Mirror;
 use crate::store::{Event, History, Revision, StoreError};
 
-/// The first and the longest pause before a broken watch is started again.
+/// Initial and maximum delay before a broken watch is restarted.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// The kind of an event that is a deletion.
+/// Number of `Event.DELETE` in the etcd API.
 const DELETED: i32 = 1;
 
-/// Follows etcd.
+/// Watch of etcd.
 #[derive(Debug)]
 pub struct Follower {
-    /// How it is reached.
+    /// Client of the etcd cluster.
     pub client: Client,
-    /// Where things are.
+    /// Keys below the prefix.
     pub keys: Keys,
-    /// What is added to revisions.
+    /// Offset that is added to the revisions of etcd.
     pub base: Revision,
-    /// Where changes go.
+    /// History that receives the changes.
     pub history: Arc<History>,
-    /// Where tokens go.
+    /// Mirror that receives the tokens.
     pub tokens: Arc<Mirror>,
-    /// The first revision that is still to come.
+    /// First revision that has not been received.
     pub next: Revision,
 }
 
-/// Why a watch ended.
+/// Reason why a watch ended.
 enum End {
-    /// Changes before this revision are gone.
+    /// Compaction: changes before this revision are no longer available.
     Compacted(Revision),
-    /// The connection broke, or etcd ended the watch.
+    /// Broken connection, or a watch canceled by etcd.
     Broken(String),
 }
 
 impl Follower {
-    /// Follows until it is dropped.
+    /// Follows changes until the future is dropped.
     pub async fn run(mut self) {
         let mut pause = PAUSE;
         loop {
@@ -121,7 +121,7 @@ impl Follower {
             return None;
         }
         let last = response.events.last().and_then(|event| event.kv.as_ref());
-        // Without events it tells that there were none up to its revision.
+        // A response without events confirms that there were none up to its revision.
         let latest = last.map_or_else(|| revision(&response.header), |kv| number(kv.mod_revision));
         let events = response.events;
         let events = events.into_iter().filter_map(|event| self.event(event));
@@ -130,7 +130,7 @@ impl Follower {
         None
     }
 
-    /// The change of an object. Other changes are taken here.
+    /// Returns the change of an object. Applies changes of tokens here.
     fn event(&self, event: WatchEvent) -> Option<Event> {
         let kv = event.kv?;
         let value = (event.kind != DELETED).then_some(kv.value);
@@ -150,10 +150,10 @@ impl Follower {
     }
 }
 
-/// Reads all tokens.
+/// Reads all tokens into the mirror.
 ///
 /// # Errors
-/// As etcd does.
+/// If etcd fails.
 pub async fn load_tokens(client: &Client, keys: &Keys, tokens: &Mirror) -> Result<(), StoreError> {
     let prefix = keys.token("");
     let request = RangeRequest {

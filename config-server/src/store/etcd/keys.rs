@@ -1,73 +1,73 @@
-//! Where things are in etcd: below one prefix, so that an etcd can hold more than one server's state.
+//! Layout of keys in etcd: all are below one prefix, so that an etcd cluster can hold the state of several servers.
 
 use bytes::Bytes;
 
-/// The keys below a prefix.
+/// Keys below a prefix.
 #[derive(Clone, Debug)]
 pub struct Keys {
     prefix: String,
 }
 
-/// What a key is about.
+/// Meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place<'a> {
-    /// The object with that key of the store.
+    /// Object with this store key.
     Object(&'a str),
-    /// The token of that name.
+    /// Token of this name.
     Token(&'a str),
-    /// Anything else.
+    /// Any other key.
     Other,
 }
 
 impl Keys {
-    /// The keys below that prefix.
+    /// Returns the keys below a prefix.
     pub fn below(prefix: &str) -> Keys {
         Keys {
             prefix: prefix.trim_end_matches('/').to_owned(),
         }
     }
 
-    /// The beginning of all keys.
+    /// Returns the prefix of all keys.
     pub fn all(&self) -> String {
         format!("{}/", self.prefix)
     }
 
-    /// Of an object, or the beginning of the keys of several.
+    /// Returns the key of an object, or the prefix of several.
     pub fn object(&self, key: &str) -> String {
         format!("{}/objects{key}", self.prefix)
     }
 
-    /// Of a token.
+    /// Returns the key of a token.
     pub fn token(&self, name: &str) -> String {
         format!("{}/tokens/{name}", self.prefix)
     }
 
-    /// Of the CA that all replicas share.
+    /// Returns the key of the CA that all replicas share.
     pub fn authority(&self) -> String {
         format!("{}/ca", self.prefix)
     }
 
-    /// Of reports of proxies, which are beside all other keys: the watch of etcd does not bring them.
+    /// Returns the key of a chunk of proxy reports, which is outside the prefix of the watch.
     pub fn report(&self, name: &str) -> String {
         format!("{}-reports/{name}", self.prefix)
     }
 
-    /// Of the replica that leads.
+    /// Returns the key of the leader.
     pub fn leader(&self) -> String {
         format!("{}/leader", self.prefix)
     }
 
-    /// The key of the name of a backup, while it is being restored.
+    /// Returns the key that holds the name of a backup while it is being restored.
     pub fn restoring(&self) -> String {
         format!("{}/restoring", self.prefix)
     }
 
-    /// Of the number that is added to the revisions of etcd.
+    /// Returns the key of the offset that is added to the revisions of etcd.
     pub fn base(&self) -> String {
         format!("{}/base", self.prefix)
     }
 
-    /// What a key is about.
+    /// Parses a key.
     pub fn place<'a>(&self, key: &'a [u8]) -> Place<'a> {
         let key = std::str::from_utf8(key).unwrap_or("");
         let Some(rest) = key.strip_prefix(&*self.prefix) else {
@@ -83,7 +83,7 @@ impl Keys {
     }
 }
 
-/// The first key after all that begin with `prefix`.
+/// Returns the first key after all keys with `prefix`.
 pub fn end_of(prefix: &str) -> Bytes {
     let mut end = prefix.as_bytes().to_vec();
     while let Some(last) = end.pop() {
@@ -92,7 +92,7 @@ pub fn end_of(prefix: &str) -> Bytes {
             return end.into();
         }
     }
-    // All keys: etcd writes that as a zero byte.
+    // A zero byte means all keys in the etcd API.
     Bytes::from_static(&[0])
 }
 

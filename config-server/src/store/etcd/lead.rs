@@ -1,4 +1,4 @@
-//! One replica leads: it has a key whose lease it keeps. The leader compacts the history of etcd.
+//! Leader election: the leader holds a key with a lease that it renews. It compacts the history of etcd.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use super::client::Client;
 use super::keys::Keys;
 use crate::store::{Expected, History, Revision, StoreError};
 
-/// How long a replica leads after its last sign of life.
+/// TTL of the leader's lease after its last renewal.
 const LEASE: Duration = Duration::from_secs(10);
-/// How often it gives one, and how often the others look.
+/// Interval between renewals, and between checks of the other replicas.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
-/// How much earlier than its lease a replica stops leading: clocks differ in speed.
+/// Time before the end of its lease at which a replica stops leading, since clocks differ in speed.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Whether this replica leads.
+/// Leadership state of this replica.
 #[derive(Debug, Default)]
 pub struct Leadership {
     until: Mutex<Option<Instant>>,
@@ -27,13 +27,13 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Whether this replica leads now. At most one does.
+    /// Whether this replica is the leader now. At most one replica is.
     pub fn is_leader(&self) -> bool {
         let until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Follows whether this replica leads.
+    /// Returns a receiver of whether this replica is the leader.
     pub fn follow(&self) -> watch::Receiver<bool> {
         self.leads.subscribe()
     }
@@ -50,25 +50,25 @@ impl Leadership {
     }
 }
 
-/// A replica that would lead.
+/// Participant of the election.
 #[derive(Debug)]
 pub struct Candidate {
-    /// How etcd is reached.
+    /// Client of the etcd cluster.
     pub client: Client,
-    /// Where things are.
+    /// Keys below the prefix.
     pub keys: Keys,
-    /// What is added to revisions.
+    /// Offset that is added to the revisions of etcd.
     pub base: Revision,
-    /// What watches may still ask for; what is older is dropped from etcd.
+    /// History that watches can resume from; older revisions are compacted in etcd.
     pub history: Arc<History>,
-    /// Where it is noted whether this replica leads.
+    /// Leadership state that the election updates.
     pub leadership: Arc<Leadership>,
-    /// The revision up to which this replica has compacted etcd.
+    /// Revision up to which this replica has compacted etcd.
     pub compacted: Revision,
 }
 
 impl Candidate {
-    /// Leads whenever no other replica does, until it is dropped.
+    /// Takes part in the election until the future is dropped.
     pub async fn run(mut self) {
         let id = format!("{:032x}", rand::rng().random::<u128>());
         loop {
@@ -80,7 +80,7 @@ impl Candidate {
         }
     }
 
-    /// Takes part for as long as its lease lasts.
+    /// Takes part in the election for as long as its lease lasts.
     async fn campaign(&mut self, id: &str) -> Result<(), StoreError> {
         let seconds = i64::try_from(LEASE.as_secs()).unwrap_or(i64::MAX);
         let lease = self.client.grant(seconds).await?;
@@ -107,7 +107,7 @@ impl Candidate {
             .await?;
         Ok(match written {
             Outcome::Done(_) => true,
-            // Of an earlier lease of this replica it would vanish with that lease.
+            // A key under an earlier lease of this replica would expire with that lease.
             Outcome::Mismatch(found) => {
                 found.is_some_and(|found| found.value == value && found.lease == lease)
             }

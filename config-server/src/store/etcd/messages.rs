@@ -1,17 +1,17 @@
-//! The messages of etcd's API, version 3.4, as far as they are used. Names and numbers are those of etcd's `rpc.proto`.
+//! Messages of the etcd API, version 3.4, that Strait uses. Names and field numbers are those of etcd's `rpc.proto`.
 
 use bytes::Bytes;
 use prost::{Message, Oneof};
 
-/// On every response.
+/// Header of every response.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct ResponseHeader {
-    /// The revision of the store when the request was carried out.
+    /// Revision of the store when the request was executed.
     #[prost(int64, tag = "3")]
     pub revision: i64,
 }
 
-/// A key with its value.
+/// Key with its value.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct KeyValue {
     #[prost(bytes = "bytes", tag = "1")]
@@ -24,12 +24,12 @@ pub struct KeyValue {
     pub lease: i64,
 }
 
-/// A read of keys.
+/// Read of keys.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct RangeRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
-    /// The first key that is too far; only `key` if it is empty.
+    /// Exclusive end of the range; a single key if empty.
     #[prost(bytes = "bytes", tag = "2")]
     pub range_end: Bytes,
     #[prost(int64, tag = "3")]
@@ -40,7 +40,7 @@ pub struct RangeRequest {
     pub count_only: bool,
 }
 
-/// What a read found.
+/// Result of a read.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct RangeResponse {
     #[prost(message, optional, tag = "1")]
@@ -49,12 +49,12 @@ pub struct RangeResponse {
     pub kvs: Vec<KeyValue>,
     #[prost(bool, tag = "3")]
     pub more: bool,
-    /// How many keys there are, with those beyond the limit.
+    /// Total number of keys in the range, including those beyond the limit.
     #[prost(int64, tag = "4")]
     pub count: i64,
 }
 
-/// A write of a value.
+/// Write of a value.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct PutRequest {
     #[prost(bytes = "bytes", tag = "1")]
@@ -65,7 +65,7 @@ pub struct PutRequest {
     pub lease: i64,
 }
 
-/// A deletion of keys.
+/// Deletion of keys.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct DeleteRangeRequest {
     #[prost(bytes = "bytes", tag = "1")]
@@ -74,14 +74,14 @@ pub struct DeleteRangeRequest {
     pub range_end: Bytes,
 }
 
-/// One step of a transaction.
+/// Operation in a transaction.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct RequestOp {
     #[prost(oneof = "Operation", tags = "1, 2, 3")]
     pub request: Option<Operation>,
 }
 
-/// What a step does.
+/// Kinds of operation in a transaction.
 #[derive(Clone, PartialEq, Eq, Oneof)]
 pub enum Operation {
     #[prost(message, tag = "1")]
@@ -92,20 +92,20 @@ pub enum Operation {
     Delete(DeleteRangeRequest),
 }
 
-/// What one step of a transaction returned. Only that of a read is looked at.
+/// Result of an operation in a transaction. Only results of reads are decoded.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct ResponseOp {
     #[prost(message, optional, tag = "1")]
     pub range: Option<RangeResponse>,
 }
 
-/// A condition of a transaction: that a key has a revision, 0 if it must be absent.
+/// Condition of a transaction: a key has this revision; 0 if the key must be absent.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Compare {
-    /// 0 is "equal".
+    /// Comparison: 0 is `EQUAL`.
     #[prost(int32, tag = "1")]
     pub result: i32,
-    /// 2 is the revision of the last change.
+    /// Compared value: 2 is `MOD`, the revision of the last change.
     #[prost(int32, tag = "2")]
     pub target: i32,
     #[prost(bytes = "bytes", tag = "3")]
@@ -114,14 +114,14 @@ pub struct Compare {
     pub to: Option<CompareTo>,
 }
 
-/// What a condition compares with. A choice, so that a revision of 0 is written, too.
+/// Operand of a condition. A `oneof` encodes a revision of 0, too.
 #[derive(Clone, PartialEq, Eq, Oneof)]
 pub enum CompareTo {
     #[prost(int64, tag = "6")]
     ModRevision(i64),
 }
 
-/// A transaction.
+/// Transaction: conditions, and the operations for each outcome.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct TxnRequest {
     #[prost(message, repeated, tag = "1")]
@@ -132,7 +132,7 @@ pub struct TxnRequest {
     pub failure: Vec<RequestOp>,
 }
 
-/// What became of a transaction.
+/// Result of a transaction.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct TxnResponse {
     #[prost(message, optional, tag = "1")]
@@ -143,28 +143,28 @@ pub struct TxnResponse {
     pub responses: Vec<ResponseOp>,
 }
 
-/// Drops the history up to a revision.
+/// Compaction of the history up to a revision.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct CompactionRequest {
     #[prost(int64, tag = "1")]
     pub revision: i64,
 }
 
-/// A response of which only the header counts.
+/// Response of which only the header is decoded.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct HeaderResponse {
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
 }
 
-/// Starts a watch.
+/// Start of a watch.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct WatchRequest {
     #[prost(message, optional, tag = "1")]
     pub create: Option<WatchCreateRequest>,
 }
 
-/// Which watch.
+/// Parameters of a watch.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct WatchCreateRequest {
     #[prost(bytes = "bytes", tag = "1")]
@@ -181,7 +181,7 @@ pub struct WatchCreateRequest {
     pub fragment: bool,
 }
 
-/// What a watch tells.
+/// Events of a watch.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct WatchResponse {
     #[prost(message, optional, tag = "1")]
@@ -190,7 +190,7 @@ pub struct WatchResponse {
     pub created: bool,
     #[prost(bool, tag = "4")]
     pub canceled: bool,
-    /// The oldest revision that a watch may start after; 0 unless the watch was canceled for that.
+    /// Oldest revision from which a watch may start; 0 unless the watch was canceled because of compaction.
     #[prost(int64, tag = "5")]
     pub compact_revision: i64,
     #[prost(string, tag = "6")]
@@ -199,10 +199,10 @@ pub struct WatchResponse {
     pub events: Vec<WatchEvent>,
 }
 
-/// A change of a key.
+/// Change of a key.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct WatchEvent {
-    /// 0 is a write, 1 a deletion.
+    /// Type of event: 0 is a write, 1 a deletion.
     #[prost(int32, tag = "1")]
     pub kind: i32,
     #[prost(message, optional, tag = "2")]
@@ -211,43 +211,43 @@ pub struct WatchEvent {
     pub prev_kv: Option<KeyValue>,
 }
 
-/// Makes a lease.
+/// Creation of a lease.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct LeaseGrantRequest {
-    /// Seconds.
+    /// TTL in seconds.
     #[prost(int64, tag = "1")]
     pub ttl: i64,
 }
 
-/// A lease, or how long it still lasts.
+/// State of a lease.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct LeaseResponse {
     #[prost(int64, tag = "2")]
     pub id: i64,
-    /// Seconds; 0 if the lease is over.
+    /// Remaining TTL in seconds; 0 if the lease has expired.
     #[prost(int64, tag = "3")]
     pub ttl: i64,
 }
 
-/// Keeps a lease, or ends it.
+/// Renewal or revocation of a lease.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct LeaseRequest {
     #[prost(int64, tag = "1")]
     pub id: i64,
 }
 
-/// Asks a member how it is.
+/// Request for the status of a member.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct StatusRequest {}
 
-/// How a member is.
+/// Status of a member.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct StatusResponse {
     #[prost(string, tag = "2")]
     pub version: String,
 }
 
-/// The revision of a response; 0 if it has none.
+/// Returns the revision of a response; 0 without a header.
 pub fn revision(header: &Option<ResponseHeader>) -> u64 {
     let revision = header.as_ref().map_or(0, |header| header.revision);
     u64::try_from(revision).unwrap_or(0)

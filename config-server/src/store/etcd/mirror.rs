@@ -1,4 +1,4 @@
-//! A few values of etcd that every request needs, kept in memory: the tokens.
+//! In-memory copy of small values in etcd that every request needs: the tokens.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::store::Revision;
 
-/// Values by name.
+/// Copy of values by name.
 #[derive(Debug, Default)]
 pub struct Mirror {
     kept: RwLock<Kept>,
@@ -15,16 +15,16 @@ pub struct Mirror {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// Rises with every change.
+    /// Change counter.
     version: u64,
-    /// As of which write the values are; older changes are in them already.
+    /// Revision of the values, which include all earlier changes.
     revision: Revision,
     values: BTreeMap<String, Bytes>,
 }
 
 impl Mirror {
-    /// Takes a change, unless it is older than the values: the history that is followed begins before them, and a value
-    /// that was removed must not come back with it.
+    /// Applies a change, unless it is older than the values. The followed history begins before them, and must not
+    /// bring back a removed value.
     pub fn set(&self, name: &str, value: Option<Bytes>, revision: Revision) {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         if revision <= kept.revision {
@@ -38,7 +38,7 @@ impl Mirror {
         }
     }
 
-    /// Replaces all values by those as of a write, unless newer ones are known.
+    /// Replaces all values by those at `revision`, unless newer ones are known.
     pub fn replace(&self, values: BTreeMap<String, Bytes>, revision: Revision) {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         if revision < kept.revision {
@@ -49,13 +49,13 @@ impl Mirror {
         kept.values = values;
     }
 
-    /// Rises with every change.
+    /// Returns the change counter.
     pub fn version(&self) -> u64 {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         kept.version
     }
 
-    /// All values, with their version.
+    /// Returns the change counter and all values.
     pub fn values(&self) -> (u64, Vec<Bytes>) {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         (kept.version, kept.values.values().cloned().collect())

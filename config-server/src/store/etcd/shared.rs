@@ -1,4 +1,4 @@
-//! What replicas share besides objects: their CA and the tokens of users.
+//! State that replicas share in addition to objects: the CA, tokens and proxy reports.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use super::messages::RangeRequest;
 use super::mirror::Mirror;
 use crate::store::{Expected, Revision, StoreError};
 
-/// Values that replicas share.
+/// Access to the shared state.
 #[derive(Clone, Debug)]
 pub struct Shared {
     client: Client,
@@ -18,10 +18,10 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Those in that etcd.
+    /// Returns the shared state in an etcd cluster, without connecting.
     ///
     /// # Errors
-    /// If the settings are wrong. Nothing is connected yet.
+    /// If the settings are invalid.
     pub fn new(settings: &EtcdSettings) -> Result<Shared, String> {
         Ok(Shared {
             client: Client::new(settings)?,
@@ -29,7 +29,7 @@ impl Shared {
         })
     }
 
-    /// The CA: the one that is there, or `own` if there is none yet.
+    /// Returns the shared CA, and stores `own` if there is none yet.
     ///
     /// # Errors
     /// If etcd fails.
@@ -45,7 +45,7 @@ impl Shared {
         })
     }
 
-    /// The CA; none if there is none yet.
+    /// Returns the shared CA; `None` if there is none yet.
     ///
     /// # Errors
     /// If etcd fails.
@@ -54,7 +54,7 @@ impl Shared {
         Ok(found.map(|found| found.value))
     }
 
-    /// The name of the backup whose restore began and did not finish; none if there is none.
+    /// Returns the name of the backup whose restore has not finished; `None` if there is none.
     ///
     /// # Errors
     /// If etcd fails.
@@ -63,7 +63,7 @@ impl Shared {
         Ok(found.map(|found| String::from_utf8_lossy(&found.value).into_owned()))
     }
 
-    /// Notes which backup is being restored. False if a restore has begun already.
+    /// Records the backup that is being restored. Returns false if a restore has already begun.
     ///
     /// # Errors
     /// If etcd fails.
@@ -76,7 +76,7 @@ impl Shared {
         Ok(matches!(written, Outcome::Done(_)))
     }
 
-    /// Notes that a restore is done.
+    /// Records that the restore has finished.
     ///
     /// # Errors
     /// If etcd fails.
@@ -90,7 +90,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Sets the number that is added to the revisions of etcd, before there are objects.
+    /// Sets the offset of revisions, before there are objects.
     ///
     /// # Errors
     /// If etcd fails.
@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// Adds a token. False if there is one of that name.
+    /// Adds a token. Returns false if the name is taken.
     ///
     /// # Errors
     /// If etcd fails.
@@ -126,7 +126,7 @@ impl Shared {
         Ok(matches!(written, Outcome::Done(_)))
     }
 
-    /// Removes a token. False if there is none of that name.
+    /// Removes a token. Returns false if there is no token of that name.
     ///
     /// # Errors
     /// If etcd fails.
@@ -153,7 +153,7 @@ impl Shared {
         load_tokens(&self.client, &self.keys, mirror).await
     }
 
-    /// Makes a lease of so many seconds.
+    /// Creates a lease with this TTL, in seconds.
     ///
     /// # Errors
     /// If etcd fails.
@@ -161,7 +161,7 @@ impl Shared {
         self.client.grant(seconds).await
     }
 
-    /// Prolongs a lease. False if it is over.
+    /// Renews a lease. Returns false if it has expired.
     ///
     /// # Errors
     /// If etcd fails.
@@ -169,7 +169,7 @@ impl Shared {
         self.client.keep(lease).await
     }
 
-    /// Puts a chunk of reports of proxies, or removes it.
+    /// Writes a chunk of proxy reports, or removes it if `value` is `None`.
     ///
     /// # Errors
     /// If etcd fails.
@@ -181,7 +181,7 @@ impl Shared {
     ) -> Result<(), StoreError> {
         let key = self.keys.report(name);
         loop {
-            // Only this replica writes the key, so that this is true at the second attempt at the latest.
+            // Only this replica writes the key, so the second attempt succeeds at the latest.
             let (found, _) = self.client.read(key.clone()).await?;
             let expected = match &found {
                 Some(found) => Expected::At(super::calls::number(found.mod_revision)),
@@ -198,7 +198,7 @@ impl Shared {
         }
     }
 
-    /// The chunks of reports that other replicas have put.
+    /// Returns the chunks of proxy reports of other replicas.
     ///
     /// # Errors
     /// If etcd fails.
@@ -216,7 +216,7 @@ impl Shared {
         Ok(others.map(|kv| kv.value).collect())
     }
 
-    /// All tokens.
+    /// Returns all tokens, encoded.
     ///
     /// # Errors
     /// If etcd fails.

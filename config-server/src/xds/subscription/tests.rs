@@ -39,7 +39,7 @@ fn known(versions: &[(&str, &str)]) -> HashMap<String, String> {
         .collect()
 }
 
-/// The next response: `NAME=VERSION` and `-NAME`.
+/// Returns the nonce and the next response, as `NAME=VERSION` and `-NAME`.
 fn response(subscription: &mut Subscription) -> Option<(String, Vec<String>)> {
     if !subscription.is_ready() {
         return None;
@@ -133,7 +133,7 @@ fn only_named_resources_are_sent() {
     assert_eq!(one.ask(&asked(&[], &[]), false), Effect::None);
 }
 
-/// A NACK that names a resource.
+/// Returns a NACK that names a resource.
 fn nack(nonce: &str, name: &str) -> Asked {
     let rejected = [Rejected {
         name: name.to_owned(),
@@ -165,7 +165,7 @@ fn revision_is_pending_until_its_response_is_answered() {
     assert_eq!((one.owed_since(), one.pending_since()), (None, Some(4)));
     one.ask(&answer("2", None), false);
     assert_eq!(one.pending_since(), None);
-    // The state was read after a change that comes afterwards.
+    // The state already includes a change that arrives later.
     one.state(6, [sent("a", "6")].into_iter(), HashMap::new());
     one.respond(5, false);
     one.ask(&answer("3", None), false);

@@ -1,4 +1,4 @@
-//! The source of a proxy that follows an xDS server.
+//! Configuration source of a proxy that follows an xDS server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use tokio::sync::watch;
 
 use crate::support::TestServer;
 
-/// How long something may take on a busy machine.
+/// Maximum time for one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a proxy knows.
+/// Resources and diagnostics of the client.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     pub set: Arc<ResourceSet>,
@@ -28,13 +28,13 @@ pub struct Found {
 
 pub struct Followed {
     found: watch::Receiver<Found>,
-    /// The hosts of each state that there was.
+    /// VirtualService hosts of each state so far.
     seen: Arc<Mutex<Vec<String>>>,
     files: TempDir,
     _watch: Watch,
 }
 
-/// What a proxy that takes an update at once reports of it.
+/// Returns the report of a proxy that applies an update at once.
 fn state_of(update: &config_loader::Update) -> ProxyState {
     let applied = update.revisions.iter().map(|one| AppliedRevision {
         source: Arc::clone(&one.source),
@@ -59,7 +59,7 @@ fn state_of(update: &config_loader::Update) -> ProxyState {
     }
 }
 
-/// The hosts of all VirtualServices, in order.
+/// Returns the hosts of all VirtualServices, in order.
 pub fn hosts(set: &ResourceSet) -> Vec<String> {
     let all = set
         .virtual_services
@@ -70,7 +70,7 @@ pub fn hosts(set: &ResourceSet) -> Vec<String> {
     hosts
 }
 
-/// The same without the lines of texts.
+/// Returns debug texts without their `Line(..)` numbers.
 pub fn without_lines(specs: &[String]) -> Vec<String> {
     let specs = specs.iter().map(|spec| {
         let mut parts = spec.split("Line(");
@@ -85,7 +85,7 @@ pub fn without_lines(specs: &[String]) -> Vec<String> {
 }
 
 impl Found {
-    /// What is wrong, without what is only noticed.
+    /// Returns the diagnostics that are errors.
     pub fn errors(&self) -> Vec<String> {
         let errors = self.diagnostics.iter();
         let errors = errors.filter(|found| found.severity == Severity::Error);
@@ -96,7 +96,7 @@ impl Found {
 }
 
 impl Followed {
-    /// Follows with the token of a kubeconfig.
+    /// Starts a client with the token of a kubeconfig.
     pub fn of(server: &TestServer, user: &str) -> Followed {
         Followed::with_token(server, &server.token(user))
     }
@@ -108,7 +108,7 @@ impl Followed {
         )
     }
 
-    /// Follows a server without TLS.
+    /// Starts a client of a server without TLS.
     pub fn plaintext(address: SocketAddr) -> Followed {
         Followed::start(address, None)
     }
@@ -178,7 +178,7 @@ impl Followed {
         std::fs::write(self.files.path().join("token"), token).unwrap();
     }
 
-    /// Waits for a state.
+    /// Waits until the state satisfies `is_it`.
     pub async fn until(&mut self, what: &str, mut is_it: impl FnMut(&Found) -> bool) -> Found {
         let waiting = self.found.wait_for(|found| is_it(found));
         let found = tokio::time::timeout(PATIENCE, waiting).await;
@@ -186,7 +186,7 @@ impl Followed {
         found.unwrap_or_else(|_| panic!("{what} did not come: {:?}", self.found.borrow()))
     }
 
-    /// The hosts of each state that there was.
+    /// Returns the VirtualService hosts of each state so far.
     pub fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! A client that asks and answers as a test wants, in both forms.
+//! xDS client with full control over its requests, for both protocol variants.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -19,19 +19,19 @@ use tonic_prost::ProstCodec;
 
 use crate::support::TestServer;
 
-/// How long a response may take on a busy machine.
+/// Maximum time for a response on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A stream of a client that is no proxy of Strait.
+/// Stream of a client that is not a Strait proxy.
 pub struct RawStream<Q = DeltaDiscoveryRequest, A = DeltaDiscoveryResponse> {
     requests: mpsc::UnboundedSender<Q>,
     responses: Streaming<A>,
 }
 
-/// A stream with the whole state of a type in each response.
+/// Stream of the state of the world of a type.
 pub type WholeStream = RawStream<DiscoveryRequest, DiscoveryResponse>;
 
-/// Who the client of that name is.
+/// Returns the node of a client of that name.
 pub fn node(name: &str) -> Node {
     let text = |text: &str| Value {
         kind: Some(Kind::StringValue(text.to_owned())),
@@ -82,7 +82,7 @@ where
         }
     }
 
-    /// The next response, or how the stream ended.
+    /// Returns the next response, or the end of the stream.
     pub async fn next(&mut self) -> Result<Option<A>, Status> {
         let next = tokio::time::timeout(PATIENCE, self.responses.message()).await;
         next.expect("a response or an end")
@@ -100,7 +100,7 @@ impl RawStream {
         RawStream::begin(server, token, INCREMENTAL, first).await
     }
 
-    /// Subscribes to a type with versions that the client has.
+    /// Subscribes to a type with the resource versions that the client already has.
     pub async fn resume(
         server: &TestServer,
         token: &str,
@@ -117,7 +117,7 @@ impl RawStream {
         RawStream::begin(server, token, INCREMENTAL, first).await
     }
 
-    /// The next response, which is accepted, or rejected with an error.
+    /// Receives the next response and answers with an ACK, or with a NACK if `error` is set. Returns the response.
     pub async fn answer(&mut self, error: Option<RpcStatus>) -> DeltaDiscoveryResponse {
         let response = self.next().await.unwrap().expect("a response");
         let answer = DeltaDiscoveryRequest {
@@ -142,7 +142,7 @@ impl WholeStream {
         RawStream::begin(server, token, STATE_OF_THE_WORLD, first).await
     }
 
-    /// The next response, which is accepted.
+    /// Receives the next response and answers with an ACK. Returns the response.
     pub async fn accept(&mut self) -> DiscoveryResponse {
         let response = self.next().await.unwrap().expect("a response");
         let answer = DiscoveryRequest {

@@ -1,4 +1,4 @@
-//! What the server knows of proxies over xDS, and how long it serves them.
+//! State of proxies over xDS on the server, and the lifetime of their streams.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::support::{Client, TestServer, on_each_store};
 const TYPE: &str = "networking.istio.io/v1/VirtualService";
 const PROXIES: &str = "/apis/strait.io/v1alpha1/proxies";
 
-/// The only proxy, as soon as `is_it` says so.
+/// Returns the only proxy once it satisfies `is_it`.
 async fn proxy(admin: &mut Client, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -40,7 +40,7 @@ fn applied(proxy: &Value) -> u64 {
     revision.map_or(0, |revision| revision.parse().unwrap())
 }
 
-/// Of a client that reports nothing itself the answers tell what it accepted and rejected.
+/// Reports of clients that send none are derived from their ACKs and NACKs.
 async fn answers_of_other_clients_are_its_report(server: TestServer) {
     let mut admin = server.admin().await;
     let object = virtual_service("a", "a.example.com");
@@ -58,7 +58,7 @@ async fn answers_of_other_clients_are_its_report(server: TestServer) {
     let revision: u64 = response.system_version_info.parse().unwrap();
     proxy(&mut admin, "the ACK", |one| applied(one) >= revision).await;
 
-    // A rejection that names its resource: all else is accepted.
+    // A NACK that names its resource accepts all other resources.
     let path = format!("{VIRTUAL_SERVICES}/a");
     let changed = virtual_service("a", "b.example.com");
     let changed = admin.patch(&path, "merge-patch+json", &changed).await.body;
@@ -78,7 +78,7 @@ async fn answers_of_other_clients_are_its_report(server: TestServer) {
     });
     assert_eq!(one["status"]["rejected"][0], expected);
 
-    // One that names nothing: nothing tells what of the response is in effect.
+    // A NACK without resource names leaves unknown which resources are in effect.
     let changed = virtual_service("a", "c.example.com");
     let changed = admin.patch(&path, "merge-patch+json", &changed).await.body;
     stream
@@ -99,7 +99,7 @@ async fn answers_of_other_clients_are_its_report(server: TestServer) {
     );
 }
 
-/// A proxy of Strait reports what is in effect, which makes objects `Programmed`.
+/// Reports of Strait proxies say what is in effect, which makes objects `Programmed`.
 async fn proxy_reports_what_is_in_effect(server: TestServer) {
     let mut admin = server.admin().await;
     let object = virtual_service("a", "a.example.com");
@@ -108,7 +108,7 @@ async fn proxy_reports_what_is_in_effect(server: TestServer) {
     followed
         .until("the object", |found| hosts(&found.set) == ["a.example.com"])
         .await;
-    // that of the list rises with objects of other tests, too, which share an etcd
+    // Use the item's revision: the list's also rises with writes of other tests on the same etcd.
     let list = admin.get(VIRTUAL_SERVICES).await.body;
     let revision = revision_of(&list["items"][0]);
     let one = proxy(&mut admin, "its report", |one| applied(one) >= revision).await;
@@ -126,7 +126,7 @@ async fn proxy_reports_what_is_in_effect(server: TestServer) {
     let took = one["status"]["lastChangeSeconds"].as_f64().unwrap();
     assert!(took < 20.0, "{took}");
 
-    // The API refuses such an object: one of an older version of the server may be in the store all the same.
+    // The API rejects such an object, but an older version of the server may have stored one.
     let mut bad = virtual_service("bad", "bad.example.com");
     bad["spec"]["http"][0]["timeout"] = json!("-1s");
     let key = "/networking.istio.io/virtualservices/shop/bad".to_owned();
@@ -145,7 +145,7 @@ async fn proxy_reports_what_is_in_effect(server: TestServer) {
     proxy(&mut admin, "it leaves", Value::is_null).await;
 }
 
-/// Each response has all resources, and says which revision of the server they are of.
+/// State-of-the-world responses contain all resources and the revision of the server.
 async fn whole_state_is_sent_again_after_each_change(server: TestServer) {
     let mut admin = server.admin().await;
     for name in ["a", "b"] {
@@ -166,7 +166,7 @@ async fn whole_state_is_sent_again_after_each_change(server: TestServer) {
     let second = stream.accept().await;
     assert_eq!(second.resources, first.resources[1..]);
     assert!(revision(&second) > revision(&first));
-    // What is of other types changes nothing, and is no response.
+    // Objects of other types do not cause a response.
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"ports": [{"port": 80}]},
@@ -181,7 +181,7 @@ async fn whole_state_is_sent_again_after_each_change(server: TestServer) {
     proxy(&mut admin, "all is accepted", |one| applied(one) >= written).await;
 }
 
-/// A status says nothing about what a proxy does.
+/// Status changes do not affect a proxy, and are not sent.
 async fn status_alone_is_not_sent(server: TestServer) {
     let mut admin = server.admin().await;
     create(
@@ -211,7 +211,7 @@ async fn status_alone_is_not_sent(server: TestServer) {
     let names: Vec<&str> = next.resources.iter().map(|one| &*one.name).collect();
     assert_eq!(names, ["shop/b"]);
     assert_eq!(whole.accept().await.resources.len(), 2);
-    // A client that comes back with what it had gets what differs.
+    // A reconnecting client gets only the resources that differ from its versions.
     let mut versions = HashMap::from([("shop/a".to_owned(), first.resources[0].version.clone())]);
     versions.insert("shop/b".to_owned(), "another".to_owned());
     let mut again = RawStream::resume(&server, &token, node("web-1"), TYPE, versions).await;
@@ -242,7 +242,7 @@ async fn objects_are_programmed_at_proxies_over_xds() {
     assert_eq!(message, "1 of 1 proxies");
 }
 
-/// The second client is late with nothing before its first answer, and has everything after it.
+/// New clients count only after their first ACK, so that a client that joins does not change conditions.
 #[tokio::test(flavor = "multi_thread")]
 async fn client_that_joins_changes_no_status() {
     let server = TestServer::start_with(|_| {}).await;
@@ -273,7 +273,7 @@ async fn client_that_joins_changes_no_status() {
     while !both(&mut admin).await {
         tokio::task::yield_now().await;
     }
-    // The status of another object is written after the proxies were looked at.
+    // The status of another object is written after the proxies were evaluated.
     create(
         &mut admin,
         VIRTUAL_SERVICES,
@@ -306,7 +306,7 @@ async fn client_that_may_not_report_is_no_proxy() {
         &virtual_service("b", "b.example.com"),
     )
     .await;
-    // The answer before was taken in when this one comes.
+    // The server has processed the previous answer once this one arrives.
     stream.answer(None).await;
     assert_eq!(admin.get(PROXIES).await.body["items"], json!([]));
 }

@@ -1,4 +1,4 @@
-//! An xDS server that says what a test wants of VirtualServices, in the form of the whole state, and has nothing else.
+//! Scripted xDS server, which sends the VirtualServices of a test as state of the world, and no other resources.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -24,21 +24,21 @@ use tonic_prost::ProstCodec;
 
 const VIRTUAL_SERVICES: &str = "networking.istio.io/v1/VirtualService";
 
-/// A server without TLS.
+/// Server without TLS.
 pub struct ScriptedServer {
     pub address: SocketAddr,
     streams: Mutex<mpsc::UnboundedReceiver<ScriptedStream>>,
     _tasks: JoinSet<()>,
 }
 
-/// A stream of a client, as the server sees it.
+/// Server side of a stream.
 pub struct ScriptedStream {
     requests: mpsc::UnboundedReceiver<DiscoveryRequest>,
     responses: mpsc::UnboundedSender<Result<DiscoveryResponse, Status>>,
 }
 
 impl ScriptedServer {
-    /// A server that says that the incremental form is not implemented.
+    /// Starts a server that rejects incremental xDS as unimplemented.
     pub async fn start() -> ScriptedServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -68,14 +68,14 @@ impl ScriptedServer {
         }
     }
 
-    /// The next stream of a client.
+    /// Waits for the next stream of a client.
     pub async fn stream(&self) -> ScriptedStream {
         self.streams.lock().await.recv().await.unwrap()
     }
 }
 
 impl ScriptedStream {
-    /// The next request about VirtualServices.
+    /// Waits for the next request about VirtualServices.
     async fn request(&mut self) -> DiscoveryRequest {
         loop {
             let request = self
@@ -89,7 +89,7 @@ impl ScriptedStream {
         }
     }
 
-    /// The first request about VirtualServices, with the node of the first request of the stream.
+    /// Waits for the first request about VirtualServices, and adds the node of the first request of the stream.
     pub async fn first_request(&mut self) -> DiscoveryRequest {
         let first = self.requests.recv().await.expect("a request");
         let node = first.node.clone();
@@ -100,7 +100,7 @@ impl ScriptedStream {
         DiscoveryRequest { node, ..request }
     }
 
-    /// Sends a state of VirtualServices; its nonce is its version.
+    /// Sends a state of VirtualServices. Its nonce is its version.
     pub async fn send_state(&mut self, version: &str, objects: &[Value]) {
         let of = resource_type(VIRTUAL_SERVICES).unwrap();
         let resources = objects
@@ -116,7 +116,7 @@ impl ScriptedStream {
         self.responses.send(Ok(response)).unwrap();
     }
 
-    /// The answer to a response: the version that is accepted, and why the response was rejected.
+    /// Waits for the answer to a response. Returns the accepted version, and the error of a NACK.
     pub async fn answer(&mut self, nonce: &str) -> (String, Option<String>) {
         loop {
             let request = self.request().await;

@@ -51,7 +51,8 @@ impl Caller {
         })
     }
 
-    /// One connection. `Ok(false)` is the first one of a caller that resumes: it has nothing to resume.
+    /// Opens one connection and sends one request on it. Returns `Ok(false)` for the first connection of a client that
+    /// resumes sessions: it only fetches a session ticket and does not count.
     pub(super) async fn once(&self) -> Result<bool, String> {
         let address = (Ipv4Addr::LOCALHOST, self.port);
         let stream = TcpStream::connect(address).await.map_err(text)?;

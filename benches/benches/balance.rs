@@ -13,7 +13,7 @@ use proxy::snapshot::Snapshot;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-/// Picks with a hash that differs each time.
+/// Returns a function that picks with a different hash each time.
 fn picks_of(cluster: &Cluster) -> impl FnMut() -> Option<EndpointIdx> {
     let mut rng = SmallRng::seed_from_u64(1);
     let mut hash = 0_u64;

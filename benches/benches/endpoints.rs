@@ -140,7 +140,7 @@ spec:
   - route: [{destination: {host: HOST}}]
 ";
 
-/// Bytes per endpoint: in the resources, and in the compiled snapshot with its live state.
+/// Returns the bytes per endpoint: in the resources, and in the compiled snapshot with its live state.
 fn memory(layout: Layout, count: usize) -> [f64; 2] {
     let text = layout.files(count, 10).join("---\n");
     let mut set = None;
@@ -156,7 +156,7 @@ fn memory(layout: Layout, count: usize) -> [f64; 2] {
     [loaded, compiled].map(|info| info.bytes_current as f64 / count as f64)
 }
 
-/// Milliseconds of each change: from the rename until the snapshot is compiled, and of compiling alone.
+/// Returns the milliseconds of each change: from the rename until the snapshot is compiled, and of compiling alone.
 fn changes(layout: Layout) -> Vec<[f64; 2]> {
     let versions = [11, 10].map(|first| layout.files(CHANGED_OF, first).pop().expect("a file"));
     let mut running = Running::load(Mesh::write(&layout.files(CHANGED_OF, 10), versions));

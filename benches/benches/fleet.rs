@@ -28,8 +28,8 @@ spec:
     hosts: ['*']
 ";
 
-/// A service with its route, its policy and a slice of each cluster. `network` is the first byte of its last endpoint's
-/// address.
+/// Returns a service with its route, its policy and a slice of each cluster. `network` is the first byte of the address
+/// of its last endpoint.
 fn service(number: usize, network: u8) -> String {
     let mut text = format!(
         "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: v{number}}}\nspec:\n  \

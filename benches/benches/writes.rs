@@ -88,7 +88,7 @@ async fn table(name: &str, store: Arc<dyn Store>) {
     }
 }
 
-/// Number of one-page syncs per second: the limit of the disk.
+/// Prints the number of one-page syncs per second: the limit of the disk.
 fn syncs(directory: &TempDir) {
     let path = directory.path().join("page");
     let mut file = File::create(&path).unwrap();

@@ -13,7 +13,7 @@ pub(super) struct Summary {
     requests: usize,
     /// Failed requests until traffic had moved.
     failed_first: usize,
-    /// Failed requests after traffic had moved, because the proxy tries the failed zone again.
+    /// Failed requests after traffic had moved, because the proxy sends new attempts to the failed zone.
     failed_later: usize,
     /// Requests that succeeded after a retry.
     retried: usize,

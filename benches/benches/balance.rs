@@ -44,7 +44,7 @@ fn picks(criterion: &mut Criterion) {
     }
 }
 
-/// Picks with session affinity: for clients that have an affinity entry, and for new clients.
+/// Measures picks with session affinity: for clients that have an affinity entry, and for new clients.
 fn pinned(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("pick/pinned");
     for count in [10, 1_000, 10_000] {
@@ -87,7 +87,7 @@ fn pinned(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Picks while three zones share traffic by priority, because some endpoints of the nearest zone are ejected.
+/// Measures picks while three zones share traffic by priority, because some endpoints of the nearest zone are ejected.
 fn spilling(criterion: &mut Criterion) {
     let mut balance = balance(Policy::Simple(Simple::LeastRequest));
     balance.spread = Spread::Failover {
@@ -159,7 +159,7 @@ fn builds(criterion: &mut Criterion) {
     }
 }
 
-/// Time to rebuild the lookup tables after one of many endpoints is ejected.
+/// Measures the time to rebuild the lookup tables after one of many endpoints is ejected.
 fn ejection(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("refresh/10000");
     for (name, policy) in policies() {
@@ -183,7 +183,8 @@ fn ejection(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Cost of choosing a remote cluster: a pick in a service that several clusters share, next to a pick in one of them.
+/// Measures the cost of choosing a remote cluster: a pick in a service that several clusters share, next to a pick in
+/// one of them.
 fn members(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("member");
     for count in [1, 3, 16, 64] {

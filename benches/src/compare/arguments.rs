@@ -144,13 +144,13 @@ impl Arguments {
             .collect()
     }
 
-    /// Number of loopback addresses that the upstream must listen on.
+    /// Returns the number of loopback addresses that the upstream must listen on.
     pub fn upstream_addresses(&self) -> u16 {
         let chosen = self.chosen().into_iter();
         chosen.map(Scenario::upstream_addresses).max().unwrap_or(1)
     }
 
-    /// Maximum number of files that a program of this run has open at once.
+    /// Returns the maximum number of files that a program of this run has open at once.
     pub fn open_files(&self) -> u64 {
         let idle = u64::from(self.connections) * 3 + 4096;
         let chosen = self.chosen().into_iter();

@@ -235,7 +235,7 @@ impl Bench {
     /// Waits until resident memory no longer changes, and returns it in KiB.
     ///
     /// # Errors
-    /// When the proxy ends, or the run was asked to stop.
+    /// When the proxy ends, or the run was cancelled.
     pub fn settled_kib(&self, running: &mut Running) -> Result<u64, Failure> {
         let (mut last, mut steady) = (0, 0);
         for _ in 0..LOOKS_MAX {

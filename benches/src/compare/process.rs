@@ -45,7 +45,7 @@ impl Cancel {
     }
 
     /// # Errors
-    /// `Failure::Cancelled` once the run was asked to stop.
+    /// `Failure::Cancelled` once the run was cancelled.
     pub fn check(&self) -> Result<(), Failure> {
         if self.0.load(Ordering::Relaxed) {
             Err(Failure::Cancelled)

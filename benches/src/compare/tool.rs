@@ -199,7 +199,7 @@ impl Tools {
     }
 }
 
-/// Creates programs that are assumed to be installed, without versions: for tests.
+/// Collection of programs that are assumed to be installed, without versions: for tests.
 #[cfg(test)]
 impl<'a> FromIterator<(Tool, &'a str)> for Tools {
     fn from_iter<I: IntoIterator<Item = (Tool, &'a str)>>(tools: I) -> Self {

@@ -84,7 +84,7 @@ impl Server {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Number of requests received.
+    /// Returns the number of requests received.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }

@@ -324,7 +324,7 @@ fn eject(proxy: &Proxy, sites: &[&Site]) {
     sites.iter().for_each(|site| site.answers(200));
 }
 
-/// Whether shares are as expected: 0 and 100 percent exactly, others within the tolerance.
+/// Asserts that shares are as expected: 0 and 100 percent exactly, others within the tolerance.
 #[track_caller]
 fn assert_shares(counts: &BTreeMap<String, usize>, expected: &[(&str, usize)]) {
     for (name, share) in expected {

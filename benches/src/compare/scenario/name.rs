@@ -80,7 +80,7 @@ impl Scenario {
         Self::Loaded,
     ];
 
-    /// Number of loopback addresses that the upstream must listen on.
+    /// Returns the number of loopback addresses that the upstream must listen on.
     pub fn upstream_addresses(self) -> u16 {
         match self {
             Self::Endpoints => MANY_ENDPOINTS,
@@ -89,7 +89,7 @@ impl Scenario {
         }
     }
 
-    /// Number of open files that the scenario needs on its own account; 0 if it depends on the arguments.
+    /// Returns the number of open files that the scenario needs on its own account; 0 if it depends on the arguments.
     pub fn open_files(self) -> u64 {
         match self {
             Self::Downstream => DOWNSTREAM_FILES,

@@ -130,7 +130,7 @@ fn a_local_circuit_breaker_does_not_cause_failover() {
     assert!(world.g2.paths().is_empty());
 }
 
-/// Returns flags and details in the log for a request that no cluster serves.
+/// Asserts the flags and details in the log for a request that no cluster serves.
 #[track_caller]
 fn assert_reason(proxy: &Proxy, reason: &str) {
     let late = "GET /late HTTP/1.1\r\nHost: web.example\r\n\r\n";

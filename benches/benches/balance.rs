@@ -1,4 +1,4 @@
-//! Picks of every balancer by number of endpoints, outcomes, and making tables.
+//! Endpoint picks by load balancer and number of endpoints, recording of outcomes, and rebuilding of lookup tables.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use proxy::snapshot::Snapshot;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-/// Picks with a hash that differs each time.
+/// Returns a function that picks with a different hash each time.
 fn picks_of(cluster: &Cluster) -> impl FnMut() -> Option<EndpointIdx> {
     let mut rng = SmallRng::seed_from_u64(1);
     let mut hash = 0_u64;
@@ -44,7 +44,7 @@ fn picks(criterion: &mut Criterion) {
     }
 }
 
-/// Clients that stay with an endpoint each: seen before, and never before.
+/// Measures picks with session affinity: for clients that have an affinity entry, and for new clients.
 fn pinned(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("pick/pinned");
     for count in [10, 1_000, 10_000] {
@@ -87,7 +87,7 @@ fn pinned(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Three zones, a part of the nearest out, so that traffic is shared between priorities.
+/// Measures picks while three zones share traffic by priority, because some endpoints of the nearest zone are ejected.
 fn spilling(criterion: &mut Criterion) {
     let mut balance = balance(Policy::Simple(Simple::LeastRequest));
     balance.spread = Spread::Failover {
@@ -159,7 +159,7 @@ fn builds(criterion: &mut Criterion) {
     }
 }
 
-/// One of many endpoints is ejected, and the tables are rebuilt.
+/// Measures the time to rebuild the lookup tables after one of many endpoints is ejected.
 fn ejection(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("refresh/10000");
     for (name, policy) in policies() {
@@ -183,7 +183,8 @@ fn ejection(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What the choice of a member adds to a pick: an endpoint of a service that so many share, beside a pick in one of them.
+/// Measures the cost of choosing a remote cluster: a pick in a service that several clusters share, next to a pick in
+/// one of them.
 fn members(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("member");
     for count in [1, 3, 16, 64] {

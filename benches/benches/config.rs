@@ -1,4 +1,4 @@
-//! Loading configuration, compiling it, compiling it again after one change, and the whole way from a changed file.
+//! Loading configuration, compiling it, recompiling after one change, and the whole path from a changed file.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +11,7 @@ use config_loader::{Diagnostics, ResourceSet, WatchSettings, load_bytes, watch};
 use criterion::{Criterion, criterion_group, criterion_main};
 use proxy::snapshot::Snapshot;
 
-/// What the routes hang on.
+/// Gateway and ServiceEntry that the routes attach to.
 const EDGE: &str = "apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: edge}
@@ -30,7 +30,8 @@ spec:
   endpoints: [{address: 127.0.0.1}]
 ";
 
-/// A gateway, one service, and this many VirtualServices of one host and one rule each; `path` marks the first.
+/// Returns a gateway, one service, and `services` VirtualServices of one host and one rule each; `path` is the path of
+/// the first.
 fn mesh(services: usize, path: &str) -> String {
     let mut text = EDGE.to_owned();
     for index in 0..services {
@@ -45,7 +46,7 @@ fn mesh(services: usize, path: &str) -> String {
     text
 }
 
-/// The same in one VirtualService of this many rules; `path` marks the one in the middle.
+/// Returns the same configuration with one VirtualService of `rules` rules; `path` is the path of the middle rule.
 fn one_object(rules: usize, path: &str) -> String {
     let mut text = format!(
         "{EDGE}---\napiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: routes\nspec:\n  \
@@ -66,7 +67,7 @@ fn load(text: &str) -> ResourceSet {
     load_bytes("mesh.yaml", text.as_bytes(), &mut Diagnostics::default())
 }
 
-/// From the rename of a changed file until its snapshot is compiled, `count` times.
+/// Measures the time from the rename of a changed file until its snapshot is compiled, summed over `count` changes.
 fn change(texts: [&str; 2], count: u64) -> Duration {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let elsewhere = tempfile::tempdir().expect("a directory can be made");

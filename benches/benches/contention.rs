@@ -1,7 +1,7 @@
-//! Outcomes told by several threads at once about the same endpoints.
+//! Recording of outcomes by several threads at once for the same endpoints.
 //!
-//! The time is that of one outcome as each thread sees it: what does not contend takes as long with two threads as with
-//! one. More threads than cores take turns, so that four on two cores see twice the time.
+//! The time is that of one outcome on each thread: without contention, it is the same with two threads as with one.
+//! Threads beyond the number of cores take turns, so four threads on two cores take twice the time.
 
 use std::sync::Barrier;
 use std::thread;
@@ -13,10 +13,10 @@ use proxy::balance::{EndpointIdx, Policy, Simple};
 use proxy::cluster::{Cluster, Outcome};
 use proxy::registry::Moment;
 
-/// Endpoints that all threads report on.
+/// Number of endpoints that all threads report on.
 const ENDPOINTS: u32 = 10;
 
-/// Tells `count` outcomes, round by round of all endpoints; of every `period` rounds one fails (0: none).
+/// Records `count` outcomes for all endpoints in turn. One round in `period` fails; none if `period` is 0.
 fn report(cluster: &Cluster, count: u64, period: u64) {
     let (mut endpoint, mut round) = (0, 0);
     for _ in 0..count {
@@ -30,7 +30,7 @@ fn report(cluster: &Cluster, count: u64, period: u64) {
     }
 }
 
-/// The longest time that one of several threads needed for `count` outcomes.
+/// Returns the longest time that one of several threads took for `count` outcomes.
 fn together(cluster: &Cluster, threads: usize, count: u64, period: u64) -> Duration {
     let barrier = Barrier::new(threads);
     let one = || {

@@ -1,7 +1,7 @@
-//! Services of very many endpoints: what one of them takes of memory, and how long a change of one takes.
+//! Services with many endpoints: memory per endpoint, and time of a change of one endpoint.
 //!
-//! Not by statistics: it prints two tables. Memory is what stays allocated, as the allocator counts it. A change is the
-//! rename of a file into its place; it is in effect once its snapshot is compiled.
+//! Prints two tables instead of criterion statistics. Memory is what stays allocated, as counted by the allocator. A
+//! change renames a file into place; it is in effect once its snapshot is compiled.
 
 use std::fmt::Write as _;
 use std::io;
@@ -15,23 +15,23 @@ use proxy::cluster::Endpoint;
 use proxy::registry::EndpointState;
 use proxy::snapshot::Snapshot;
 
-/// Endpoints of a file, where they are in several.
+/// Endpoints per file, for layouts with several files.
 const PER_FILE: usize = 100;
 
-/// Endpoints of which one changes.
+/// Number of endpoints in the measurement of changes, one of which changes.
 const CHANGED_OF: usize = 10_000;
 
-/// How often one changes.
+/// Number of timed changes.
 const CHANGES: usize = 15;
 
-/// A way to write endpoints down.
+/// Resource layout of the endpoints.
 #[derive(Clone, Copy)]
 enum Layout {
-    /// EndpointSlices of a Service, in a file each.
+    /// EndpointSlices of a Service, one per file.
     Slices,
     /// WorkloadEntries, many in a file.
     Workloads,
-    /// All of them in one ServiceEntry.
+    /// One ServiceEntry with all endpoints inline.
     Inline,
 }
 
@@ -53,7 +53,7 @@ impl Layout {
         }
     }
 
-    /// The service, without its endpoints unless they are in it.
+    /// Returns the service without endpoints; [`Layout::Inline`] appends its endpoints to it.
     fn service(self) -> &'static str {
         match self {
             Layout::Slices => {
@@ -73,8 +73,8 @@ impl Layout {
         }
     }
 
-    /// The files: first what leads to the service, the file that changes last. `first` is the network of its first
-    /// endpoint; all others are in network 10.
+    /// Returns the files: the gateway and route first, the file that changes last. `first` is the network of that
+    /// file's first endpoint; all other endpoints are in network 10.
     fn files(self, count: usize, first: u8) -> Vec<String> {
         let mut files = vec![EDGE.replace("HOST", self.host()) + "---\n" + self.service()];
         let address = |number: usize, network: u8| {
@@ -121,7 +121,7 @@ impl Layout {
     }
 }
 
-/// What leads to the service.
+/// Gateway and VirtualService that route to the service.
 const EDGE: &str = "apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: edge}
@@ -140,7 +140,7 @@ spec:
   - route: [{destination: {host: HOST}}]
 ";
 
-/// Bytes per endpoint: of the resources, and of what is compiled from them with the live state.
+/// Returns the bytes per endpoint: in the resources, and in the compiled snapshot with its live state.
 fn memory(layout: Layout, count: usize) -> [f64; 2] {
     let text = layout.files(count, 10).join("---\n");
     let mut set = None;
@@ -156,7 +156,7 @@ fn memory(layout: Layout, count: usize) -> [f64; 2] {
     [loaded, compiled].map(|info| info.bytes_current as f64 / count as f64)
 }
 
-/// Milliseconds of each change: from the rename until it is compiled, and compiling alone.
+/// Returns the milliseconds of each change: from the rename until the snapshot is compiled, and of compiling alone.
 fn changes(layout: Layout) -> Vec<[f64; 2]> {
     let versions = [11, 10].map(|first| layout.files(CHANGED_OF, first).pop().expect("a file"));
     let mut running = Running::load(Mesh::write(&layout.files(CHANGED_OF, 10), versions));

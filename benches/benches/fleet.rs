@@ -1,8 +1,8 @@
-//! A thousand services that ten Kubernetes clusters serve together, each with a hundred endpoints: memory, and how long a
-//! change of one endpoint takes.
+//! Memory, and time of a change of one endpoint, for a thousand services that ten Kubernetes clusters serve together
+//! with a hundred endpoints each.
 //!
-//! Not by statistics: it prints a table. Memory is what stays allocated, as the allocator counts it, with everything that a
-//! running proxy keeps of its files; beside it what the process has resident.
+//! Prints a table instead of criterion statistics. Memory is what stays allocated, as counted by the allocator,
+//! including all that a running proxy keeps of its files; resident memory of the process is printed next to it.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -15,10 +15,10 @@ const SERVICES: usize = 1_000;
 const CLUSTERS: usize = 10;
 const ENDPOINTS: usize = 100;
 
-/// How often one changes.
+/// Number of timed changes.
 const CHANGES: usize = 15;
 
-/// What leads to the services.
+/// Gateway that the services' routes attach to.
 const GATEWAY: &str = "apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: edge}
@@ -28,8 +28,8 @@ spec:
     hosts: ['*']
 ";
 
-/// A service with its route, its policy and a slice of each cluster. `network` is the first byte of its last endpoint's
-/// address.
+/// Returns a service with its route, its policy and a slice of each cluster. `network` is the first byte of the address
+/// of its last endpoint.
 fn service(number: usize, network: u8) -> String {
     let mut text = format!(
         "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: v{number}}}\nspec:\n  \
@@ -61,7 +61,7 @@ fn service(number: usize, network: u8) -> String {
     text
 }
 
-/// Bytes that the process has resident.
+/// Resident memory of the process, in bytes.
 fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -69,7 +69,7 @@ fn resident() -> f64 {
     kib.unwrap_or(f64::NAN) * 1024.0
 }
 
-/// What something takes: seconds, and memory.
+/// Runs a function and returns its duration in seconds and its allocations.
 fn timed(what: impl FnOnce()) -> (f64, AllocationInfo) {
     let begin = Instant::now();
     let info = measure(what);

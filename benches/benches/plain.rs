@@ -1,7 +1,7 @@
-//! What the decisions for a request on a plain route cost, from its host to an endpoint: when the route is alone, after
-//! many plain routes, and after as many routes with retries, faults, CORS, mirrors, header operations and time-outs.
+//! Cost of the decisions for a request on a plain route, from its host to an endpoint: with the route alone, after many
+//! plain routes, and after as many routes with retries, faults, CORS, mirrors, header operations and timeouts.
 //!
-//! The three must not differ: features that a route does not use cost it nothing.
+//! The three figures must not differ: a feature costs nothing on a route that does not use it.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -24,7 +24,7 @@ use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
 use rand::Rng;
 
-/// Routes beside the one that is asked for.
+/// Number of routes in addition to the measured one.
 const OTHERS: usize = 100;
 
 /// The configuration of the load comparison's scenario `features`, compiled.
@@ -67,8 +67,8 @@ fn snapshot(others: Others) -> Snapshot {
     compile(&inputs, &Snapshot::default())
 }
 
-/// What `exchange` asks for a request that is answered with these headers, in its order. `None` if there is no way to an
-/// endpoint, or more to do than to go there.
+/// Makes the decisions of `exchange`, in the same order, for a request and its response headers. Returns `None` if no
+/// endpoint is reachable, or if the route requires more than forwarding.
 fn decide(
     snapshot: &Snapshot,
     (request, response): (&Request<()>, &HeaderMap),

@@ -1,6 +1,6 @@
-//! What finding a virtual host and a rule costs a request.
+//! Cost of finding a virtual host and a rule for a request.
 //!
-//! `route/1` is the least that a request can pay; the others say how much more many rules cost.
+//! `route/1` is the minimum cost of a request; the other figures show how it grows with the number of rules.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn header_values(count: usize) -> Table {
     Table::compile((0..count).map(tenant).collect())
 }
 
-/// Expressions that nothing but running them can tell apart.
+/// Returns a table of regular expressions that no index can tell apart, so that each must be run.
 fn expressions(count: usize) -> Table {
     let expression = |number| {
         let anchored = format!(r"\A(?:/v[0-9]+/service-{number}/.*)\z");
@@ -66,7 +66,7 @@ fn expressions(count: usize) -> Table {
     Table::compile((0..count).map(expression).collect())
 }
 
-/// Prefixes of one another, none of which takes the request until the last rule.
+/// Returns a table of path prefixes, each a prefix of the next, of which only the last rule matches the request.
 fn chain(count: usize) -> Table {
     let link = |number: usize| {
         rule(Conditions {

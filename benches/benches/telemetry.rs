@@ -1,4 +1,4 @@
-//! What telemetry adds to every request: recording it in the metrics, and formatting its access log line.
+//! Cost of telemetry per request: recording it in the metrics, and formatting its access log line.
 
 use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddr};

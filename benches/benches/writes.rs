@@ -1,7 +1,8 @@
-//! Writes per second of the stores of the config server, each synced to disk before it counts as done.
+//! Writes per second of the config server's stores. A write counts once it is synced to disk.
 //!
-//! Prints a table: `cargo bench -p benches --bench writes`. Data is below the target directory, since `/tmp` may be in memory.
-//! etcd is left out where it is not installed.
+//! Prints a table: `cargo bench -p benches --bench writes`. The data is below the target directory, since `/tmp` may be
+//! in memory.
+//! etcd is skipped if it is not installed.
 
 // A bench prints, and may fail by a panic.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -19,20 +20,20 @@ use config_server::store::history::HistoryLimits;
 use config_server::store::{Expected, Store, Written};
 use tempfile::TempDir;
 
-/// How long each measurement takes.
+/// Duration of each measurement.
 const TIME: Duration = Duration::from_secs(3);
-/// How often each is made: the spread is the noise of the machine.
+/// Number of runs of each measurement; their spread shows the noise of the machine.
 const ROUNDS: usize = 5;
 /// Bytes of a value: a VirtualService with a few routes.
 const VALUE: usize = 2_000;
 
-/// What one round found.
+/// Result of one round.
 struct Round {
     per_second: f64,
     latencies: Vec<Duration>,
 }
 
-/// Lets this many writers write for a while, each to new keys.
+/// Runs `writers` concurrent writers for [`TIME`], each of which writes new keys.
 async fn measure(store: &Arc<dyn Store>, writers: usize, round: usize) -> Round {
     let start = Instant::now();
     let tasks: Vec<_> = (0..writers)
@@ -87,7 +88,7 @@ async fn table(name: &str, store: Arc<dyn Store>) {
     }
 }
 
-/// Syncs of one page per second: what the disk can do.
+/// Prints the number of one-page syncs per second: the limit of the disk.
 fn syncs(directory: &TempDir) {
     let path = directory.path().join("page");
     let mut file = File::create(&path).unwrap();
@@ -114,7 +115,7 @@ fn syncs(directory: &TempDir) {
     );
 }
 
-/// An etcd, killed when this is dropped.
+/// etcd process, killed on drop.
 struct Etcd {
     child: Child,
     url: String,

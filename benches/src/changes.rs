@@ -1,4 +1,4 @@
-//! Resources in files of which one changes again and again, compiled each time: what a change takes.
+//! Compile time of a change: resources in files, one of which changes repeatedly.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use tempfile::TempDir;
 
 use crate::compare::statistics::{median, range};
 
-/// The second look at a file that was read right after it changed is not part of the next change.
+/// Pause before each timed change, so that the second read of the previously changed file does not count.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// How long a change may take.
+/// Maximum time to wait for a change.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What compiling needs in addition to resources.
+/// State that compiling needs in addition to resources.
 #[derive(Debug)]
 pub struct Compiler {
     registry: Registry,
@@ -51,7 +51,7 @@ impl Compiler {
         compile(&self.inputs(resources), previous)
     }
 
-    /// Compiles resources on top of what was compiled last, as the proxy does.
+    /// Compiles resources on top of the last snapshot and its cached services, as the proxy does.
     pub fn again(&mut self, resources: &ResourceSet, previous: &Snapshot) -> Snapshot {
         let mut service_cache = std::mem::take(&mut self.service_cache);
         let snapshot = compile_again(&self.inputs(resources), previous, &mut service_cache);
@@ -71,13 +71,13 @@ impl Compiler {
     }
 }
 
-/// How many endpoints all clusters together have.
+/// Returns the number of endpoints in all clusters.
 pub fn endpoints_of(snapshot: &Snapshot) -> usize {
     let clusters = snapshot.clusters.iter().flatten();
     clusters.map(|cluster| cluster.endpoints().len()).sum()
 }
 
-/// Files in a directory of their own, of which the last changes.
+/// Directory of resource files, the last of which changes.
 #[derive(Debug)]
 pub struct Mesh {
     directory: TempDir,
@@ -87,10 +87,10 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// Writes the files. The last of them becomes each of the versions in turn.
+    /// Writes the files. Each change replaces the last file with the next of `versions`, in turn.
     ///
     /// # Panics
-    /// If they cannot be written.
+    /// If a file cannot be written.
     pub fn write(files: &[String], versions: [String; 2]) -> Mesh {
         let directory = tempfile::tempdir().expect("a directory can be made");
         let elsewhere = tempfile::tempdir().expect("a directory can be made");
@@ -107,10 +107,10 @@ impl Mesh {
     }
 }
 
-/// Resources that are watched, and what they were compiled to last.
+/// Watched resources and their last snapshot.
 #[derive(Debug)]
 pub struct Running {
-    /// What they were compiled to last.
+    /// Last compiled snapshot.
     pub snapshot: Snapshot,
     compiler: Compiler,
     resources: Arc<ResourceSet>,
@@ -121,7 +121,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Loads the resources, and watches them.
+    /// Loads the resources and watches them.
     ///
     /// # Panics
     /// If they cannot be watched.
@@ -144,13 +144,13 @@ impl Running {
         }
     }
 
-    /// Compiles the resources as they are.
+    /// Compiles the current resources.
     pub fn compile(&mut self) {
         self.snapshot = self.compiler.again(&self.resources, &self.snapshot);
     }
 
-    /// Moves the other version of the last file into its place. Returns the milliseconds from there until it is compiled,
-    /// and those of compiling alone.
+    /// Renames the other version of the last file into place. Returns the milliseconds from the rename until the
+    /// snapshot is compiled, and those of compiling alone.
     ///
     /// # Panics
     /// If the change is not seen.
@@ -169,7 +169,7 @@ impl Running {
     }
 }
 
-/// Median, lowest and highest.
+/// Formats the median, minimum and maximum.
 pub fn spread(values: impl Iterator<Item = f64> + Clone) -> String {
     let middle = median(values.clone()).unwrap_or_default();
     let (low, high) = range(values).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Clusters made by hand, to pick from.
+//! Clusters for benches and simulations, built without configuration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use proxy::registry::{Address, Moment, Registry};
 use proxy::telemetry::{Reporter, RequestLabels, RequestStats, StatsRegistry};
 use proxy::upstream::Protocol;
 
-/// Every balancer, by name.
+/// Load balancers, by name.
 pub fn policies() -> [(&'static str, Policy); 5] {
     [
         ("LEAST_REQUEST", Policy::Simple(Simple::LeastRequest)),
@@ -33,12 +33,12 @@ fn hash(algorithm: HashAlgorithm) -> Policy {
     })
 }
 
-/// By the client's address, as `sessionAffinity` has it.
+/// Returns the policy that hashes the client's address, as `sessionAffinity` does.
 pub fn by_client() -> Policy {
     hash(HashAlgorithm::RingHash { size_min: 1024 })
 }
 
-/// A balancer with outlier detection at its defaults.
+/// Returns a balancer with default outlier detection.
 pub fn balance(policy: Policy) -> Balance {
     Balance {
         policy,
@@ -47,7 +47,7 @@ pub fn balance(policy: Policy) -> Balance {
     }
 }
 
-/// A cluster of endpoints with these localities and weights, for a proxy in `region/zone-0`.
+/// Returns a cluster of endpoints with these localities and weights, for a proxy in `region/zone-0`.
 pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
     let registry = Registry::default();
     let state = registry.cluster("outbound|80||a.test");
@@ -95,7 +95,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
     Cluster::build(parts, Moment(1))
 }
 
-/// Endpoints with these localities and weights, at addresses of their own.
+/// Returns endpoints with these localities and weights, each at an address of its own.
 fn registered_endpoints(
     registry: &Registry,
     cluster: &Arc<str>,
@@ -131,14 +131,14 @@ fn registered_endpoints(
         .collect()
 }
 
-/// Records an outcome, and ejects the endpoint if it has failed often enough, as requests do.
+/// Records an outcome, and ejects the endpoint if it has failed often enough, as in a request.
 pub fn report(cluster: &Cluster, endpoint: EndpointIdx, outcome: Outcome, now: Moment) {
     if let Some(verdict) = cluster.report(endpoint, outcome) {
         cluster.decide(endpoint, verdict, &cluster.state.ejections.turn(), now);
     }
 }
 
-/// Endpoints over three zones, of equal weights or not.
+/// Returns endpoints in three zones, with equal or different weights.
 pub fn endpoints(count: usize, equal: bool) -> Vec<(String, u32)> {
     let weight = |number: usize| if equal { 1 } else { 1 + number as u32 % 5 };
     (0..count)

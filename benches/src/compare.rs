@@ -1,21 +1,21 @@
-//! The load comparison: the same work through Strait, nginx, HAProxy and Envoy, in one run on one machine.
+//! Load comparison: the same load through Strait, nginx, HAProxy and Envoy, in one run on one machine.
 //!
-//! | module | what lives there |
+//! | module | contents |
 //! |---|---|
-//! | `arguments` | the command line |
-//! | `tool` | the programs needed, their versions, how to install them |
-//! | `process`, `accounting` | starting programs on a core, what the kernel says they used |
+//! | `arguments` | command line |
+//! | `tool` | required programs, their versions, and how to install them |
+//! | `process`, `accounting` | start of programs on a core, and their CPU time and memory |
 //! | `upstream`, `client`, `tls` | the server behind the proxies, a small client, the certificate |
-//! | `load`, `generator` | wrk and h2load, and our own load where they lack control |
+//! | `load`, `generator` | wrk and h2load, and our own generator for what they cannot do |
 //! | `steady` | load at a fixed rate, by the generator of `crate::load` |
-//! | `probe` | whether a proxy does what it shall, before it is measured |
+//! | `probe` | check that a proxy works before it is measured |
 //! | `configure` | equivalent configurations, as text |
-//! | `sidecars` | the same for a client's and a service's sidecar |
-//! | `bench` | what all scenarios share: a proxy that is up and answers |
+//! | `sidecars` | equivalent configurations of a client's and a service's sidecar |
+//! | `bench` | environment of all scenarios: running proxies |
 //! | `scenario` | the measurements |
-//! | `report`, `target` | the Markdown tables, and what Strait is held to |
+//! | `report`, `target` | the Markdown tables, and the performance targets of Strait |
 //!
-//! The program waits and sleeps where it must: nothing here is on a request's path.
+//! The program may block and sleep: nothing here is in the path of a request.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -59,12 +59,12 @@ use tool::Tools;
 const DEBUG_BUILD: &str =
     "this is a debug build, and so is Strait beside it: its figures mean nothing";
 
-/// Does what the command line asks for.
+/// Runs the command line.
 ///
-/// A proxy that is missing or fails is named in the report and left out; the rest goes on.
+/// A proxy that is missing or fails is skipped and noted in the report.
 ///
 /// # Errors
-/// When nothing can be measured, the report cannot be written, or the run was asked to stop.
+/// When nothing can be measured, the report cannot be written, or the run was cancelled.
 pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Some(Command::Upstream { addresses }) => {
@@ -116,16 +116,16 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Written after every scenario, so that a run cut short leaves what it has.
+/// Writes the report. It is written after every scenario, so that an interrupted run leaves its results.
 fn write_out(path: Option<&Path>, report: &Report) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
     std::fs::write(path, report.markdown()).map_err(context(path.display()))
 }
 
-/// A signal that comes again within this time is the same one.
+/// Time in which a repeated signal counts as the same one.
 const SAME_SIGNAL: Duration = Duration::from_secs(1);
 
-/// The first SIGINT, SIGTERM or SIGHUP ends the run in order; a second one at once.
+/// Handles signals: the first SIGINT, SIGTERM or SIGHUP stops the run in order, a second one immediately.
 fn watch_signals(cancel: Cancel) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,14 +1,15 @@
-//! The drill: a zone, or a cluster, dies under steady load and comes back, and every request tells what became of it.
+//! Failure drill: a zone or a cluster fails under steady load and recovers, and the result of every request is
+//! recorded.
 //!
-//! | module | what lives there |
+//! | module | contents |
 //! |---|---|
-//! | `zone` | endpoints that can be told to refuse, hang, or answer 503 |
-//! | `load` | the load generator, at random times and a steady rate |
-//! | `configure` | the same rules for Strait and Envoy, as text |
-//! | `timeline` | what the answers say: how many failed, when traffic moved, when it came back |
+//! | `zone` | endpoints that can refuse connections, hang, or answer 503 |
+//! | `load` | load generator at a steady mean rate with random send times |
+//! | `configure` | equivalent rules for Strait and Envoy, as text |
+//! | `timeline` | summary: number of failed requests, time until traffic moved, time until it returned |
 //!
-//! Zones and load are one thread on one core, the proxy has the other. Times come from the clock and differ from run to
-//! run; the moments at which requests are sent come from a seed.
+//! Zones and load share one thread on one core; the proxy has the other core. Measured times differ from run to run;
+//! the send times of requests follow from a seed.
 
 use std::fs;
 use std::io::Write as _;
@@ -35,43 +36,43 @@ use load::Answer;
 use timeline::Summary;
 use zone::{Mode, Zone};
 
-/// Endpoints of a zone.
+/// Number of endpoints of a zone.
 const ENDPOINTS: usize = 4;
 
-/// Gateways of a cluster.
+/// Number of gateways of a cluster.
 const GATEWAYS: usize = 2;
 
 /// Requests per second.
 const RATE: u32 = 1000;
 
-/// When the zone dies, when it is well again, and when load ends, counted from its begin.
+/// Times from the start of the load until the zone fails, until it recovers, and until the load ends.
 const TIMES: [Duration; 3] = [
     Duration::from_millis(500),
     Duration::from_millis(2500),
     Duration::from_millis(5000),
 ];
 
-/// How long a proxy may take until it answers.
+/// Maximum time from the start of a proxy to its first response.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// Lets a zone die under load, and tells what clients saw of it.
+/// Makes a zone fail under load, and reports the failures that clients saw.
 ///
-/// Two zones of four endpoints each stand behind the proxy, which is in the first one and prefers it. Under 1,000 requests
-/// per second the first zone refuses connections, hangs, or answers 503 for two seconds, then is well again. With
-/// `--clusters` it is three clusters with two gateways each, of which the first one refuses, answers 500, or gets slow.
+/// The proxy is in the first of two zones with four endpoints each, and prefers it. Under 1,000 requests per second the
+/// first zone refuses connections, hangs, or answers 503 for two seconds, then recovers. With `--clusters` there are
+/// three clusters with two gateways each, of which the first one refuses connections, answers 500, or becomes slow.
 /// Build the proxy first: `cargo build --release -p proxy`.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "drill", version)]
 pub struct Arguments {
-    /// Which proxy: Strait, or Envoy with the same rules.
+    /// Run Envoy with the same rules instead of Strait.
     #[arg(long)]
     pub envoy: bool,
 
-    /// Three clusters that a GlobalTrafficPolicy shares requests among, instead of two zones.
+    /// Three clusters that share requests by a GlobalTrafficPolicy, instead of two zones.
     #[arg(long, conflicts_with = "envoy")]
     pub clusters: bool,
 
-    /// Where the random moments of requests begin.
+    /// Seed of the random send times.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
@@ -80,7 +81,7 @@ pub struct Arguments {
     pub strait: Option<PathBuf>,
 }
 
-/// One way for a zone to die, and what is done about failed requests.
+/// Variants with zones: failure mode of the first zone, and retry policy.
 const VARIANTS: [(Mode, Retries); 8] = [
     (Mode::Refuse, Retries::Default),
     (Mode::Refuse, Retries::None),
@@ -92,7 +93,7 @@ const VARIANTS: [(Mode, Retries); 8] = [
     (Mode::Hang, Retries::ShortTries),
 ];
 
-/// One way for a cluster to fail, how clusters share requests, and what is done about failed ones.
+/// Variants with clusters: failure mode of the first cluster, load distribution, and retry policy.
 const CLUSTERS: [(Mode, Policy, Retries); 6] = [
     (Mode::Refuse, Policy::ActiveActive, Retries::Default),
     (Mode::Refuse, Policy::FailOver, Retries::Default),
@@ -102,10 +103,10 @@ const CLUSTERS: [(Mode, Policy, Retries); 6] = [
     (Mode::Slow, Policy::FailOver, Retries::ShortTries),
 ];
 
-/// Runs all variants, one after another, and prints a table.
+/// Runs all variants one after another, and prints a table.
 ///
 /// # Errors
-/// When the proxy is not there or does not start, or a socket cannot be opened.
+/// When the proxy is missing or does not start, or a socket cannot be opened.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let strait = strait_binary(arguments.strait.as_deref())?;
     let proxy = if arguments.envoy {
@@ -160,7 +161,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     write!(std::io::stdout(), "{table}").map_err(context("cannot print the table"))
 }
 
-/// What one variant needs to start its proxy.
+/// Context of one variant for starting its proxy.
 struct Drill<'a> {
     proxy: Proxy,
     program: &'a Path,
@@ -192,7 +193,7 @@ impl Drill<'_> {
         Ok(timeline::summarize_clusters(&answers, dies, recovers))
     }
 
-    /// Runs load while the first of these zones is so for a while.
+    /// Runs the load while the first zone is in a failure mode for a while.
     async fn one(
         &self,
         (hosts, endpoints): (&[u8], usize),
@@ -236,7 +237,7 @@ impl Drill<'_> {
     }
 }
 
-/// Waits until a request comes back from the first zone, then lets everything settle.
+/// Waits until the first zone answers a request, then waits for the proxy to settle.
 async fn wait_until_up(process: &mut Process, port: u16) -> Result<(), Failure> {
     let deadline = Instant::now() + START_LIMIT;
     loop {

@@ -1,4 +1,4 @@
-//! Configurations of a service that several Kubernetes clusters serve, compiled as the proxy compiles them.
+//! Configurations of a service that several Kubernetes clusters serve, compiled as in the proxy.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use proxy::snapshot::Snapshot;
 use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
 
-/// What outlives the snapshots of one proxy.
+/// State of one proxy that outlives its snapshots.
 #[derive(Debug)]
 pub struct Fleet {
-    /// Who the proxy is.
+    /// Identity of the proxy.
     pub identity: Identity,
     registry: Registry,
     stats: StatsRegistry,
@@ -22,7 +22,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// A proxy in the cluster with this name.
+    /// Creates a proxy in the cluster with this name.
     pub fn seen_from(cluster: &str) -> Self {
         Self {
             identity: Identity {
@@ -38,7 +38,7 @@ impl Fleet {
     /// Compiles resources on top of a snapshot.
     ///
     /// # Panics
-    /// When they are refused.
+    /// When they are rejected.
     pub fn compile(&self, text: &str, previous: &Snapshot, now: Moment) -> Snapshot {
         let mut found = Diagnostics::default();
         let resources = load_bytes("fleet.yaml", text.as_bytes(), &mut found);
@@ -57,18 +57,18 @@ impl Fleet {
     }
 }
 
-/// The key of a cluster of which only the name is known.
+/// Returns the cluster key (`REGION/ZONE/GROUP/NAME`) of a cluster of which only the name is known.
 pub fn key(cluster: &str) -> String {
     format!("default/default/default/{cluster}")
 }
 
-/// The cluster with this name.
+/// Returns the cluster with this name.
 pub fn named<'s>(snapshot: &'s Snapshot, name: &str) -> Option<&'s Arc<Cluster>> {
     let mut clusters = snapshot.clusters.iter().flatten();
     clusters.find(|cluster| **cluster.name() == *name)
 }
 
-/// A GlobalTrafficPolicy that gives these clusters these weights, over an import of each with one gateway.
+/// Returns a GlobalTrafficPolicy with these cluster weights, and an import with one gateway from each cluster.
 pub fn shared(weights: &[(String, u32)]) -> String {
     let target = |(cluster, weight): &(String, u32)| {
         format!("{{clusterKey: {}, weight: {weight}}}", key(cluster))
@@ -99,7 +99,7 @@ spec: {{lbType: ActiveActive, targets: [{}]}}
     )
 }
 
-/// A gateway on port 80 that sends what is for `web.example` to the service ns1/web.
+/// Gateway on port 80 that routes `web.example` to the service ns1/web.
 pub const EDGE: &str = "apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {namespace: ns1, name: edge}
@@ -119,5 +119,5 @@ metadata: {namespace: ns1, name: web}
 spec: {ports: [{name: http, port: 80}]}
 ";
 
-/// The name of the cluster that [`EDGE`] leads to.
+/// Name of the cluster that [`EDGE`] routes to.
 pub const WEB: &str = "outbound|80||web.ns1.svc.cluster.local";

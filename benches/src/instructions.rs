@@ -1,10 +1,10 @@
-//! Instructions that the proxy executes in user space per small request, counted by callgrind.
+//! User-space instructions that the proxy executes per small request, counted by callgrind.
 //!
-//! A count repeats to within about one percent on any machine, however busy, where CPU time needs idle cores. It says
-//! nothing of system calls, cache misses or the kernel: CPU time decides, a count finds what changed.
+//! A count repeats to within about one percent on any machine, even a busy one, where CPU time requires idle cores. It
+//! excludes system calls, cache misses and the kernel: CPU time is the decisive figure, a count shows where it changed.
 //!
-//! The proxy runs twice from its start, with N requests and with 2N; the difference between the two counts, divided by N,
-//! has no start-up in it.
+//! The proxy is started twice, for N requests and for 2N. The difference between the two counts, divided by N, excludes
+//! the start.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -23,26 +23,28 @@ use crate::compare::probe::{Probe, Verdict};
 use crate::compare::process::{Cancel, CommandLine, Launcher, Process};
 use crate::compare::tool::{Found, strait_binary};
 
-/// What a small request takes at present, on x86-64 with the `release` profile. Change it with the code that changes it.
+/// Recorded instructions per small request, on x86-64 with the `release` profile. Update it with the code that changes
+/// it.
 const RECORDED: f64 = 20_900.0;
 
-/// The same with the `dev` profile, without debug information: what CI has built anyway.
+/// Recorded instructions with the `dev` profile, without debug information, which CI has built anyway.
 const RECORDED_UNOPTIMIZED: f64 = 97_800.0;
 
-/// Difference to what is recorded that is reported as a change, in percent; compilers and C libraries differ by less.
+/// Difference from the recorded count that is reported as a change, in percent; compilers and C libraries differ by
+/// less.
 const NOTABLE_PERCENT: f64 = 3.0;
 
-/// Keep-alive connections that send at once, as in the scenario `small` of `compare`.
+/// Number of keep-alive connections that send at once, as in the scenario `small` of `compare`.
 const CONNECTIONS: usize = 64;
 
-/// How long the proxy, which callgrind makes some fifty times slower, may take to start, and to stop.
+/// Maximum time for the proxy to start, and to stop; callgrind makes it about fifty times slower.
 const LIMIT: Duration = Duration::from_secs(180);
 
 const RESPONSE: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 128\r\n\r\n";
 
-/// Counts the instructions that a small request takes in user space.
+/// Counts the user-space instructions of a small request.
 ///
-/// It compares the count with a recorded one and warns if they differ; the exit code says only whether it could count.
+/// Compares the count with a recorded one and warns if they differ; the exit code only says whether counting succeeded.
 /// Needs valgrind. Build the proxy first: `cargo build --release -p proxy`.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "instructions", version)]
@@ -55,7 +57,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 6400, value_parser = clap::value_parser!(u32).range(640..=1_000_000))]
     pub requests: u32,
 
-    /// Compare with what is recorded for a build of the `dev` profile.
+    /// Compare with the recorded count of the `dev` profile.
     #[arg(long)]
     pub unoptimized: bool,
 
@@ -64,10 +66,10 @@ pub struct Arguments {
     pub profiles: Option<PathBuf>,
 }
 
-/// Counts, and prints the result.
+/// Counts the instructions and prints the result.
 ///
 /// # Errors
-/// When valgrind or the proxy is missing, or the proxy does not answer as it must.
+/// When valgrind or the proxy is missing, or the proxy does not answer correctly.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let strait = strait_binary(arguments.strait.as_deref())?;
     if !strait.is_file() {
@@ -106,7 +108,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     printed.map_err(context("cannot print the result"))
 }
 
-/// What is said of a count.
+/// Formats a count, with a warning if it differs from the recorded one.
 fn verdict(count: f64, recorded: f64) -> String {
     let percent = (count / recorded - 1.0) * 100.0;
     let mut text = format!(
@@ -128,7 +130,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Instructions of a proxy from its start to its end, with so many requests on each connection in between.
+    /// Counts the instructions of a proxy from its start to its end, with `rounds` requests on each connection.
     fn count(&self, name: &str, rounds: u32) -> Result<u64, Failure> {
         let plan = Plan {
             listen: free_port()?,
@@ -181,7 +183,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Asks the proxy to end, and waits until it has: callgrind writes its profile last.
+    /// Asks the proxy to stop and waits until it has exited, because callgrind writes its profile last.
     fn stop(&self, process: &mut Process) -> Result<(), Failure> {
         let pid = process.pid().to_string();
         let asked = Command::new("sh")
@@ -196,7 +198,7 @@ impl Bench<'_> {
     }
 }
 
-/// The total of a profile.
+/// Returns the total of a profile.
 fn total(profile: &str) -> Option<u64> {
     let mut lines = profile.lines();
     let total = lines.find_map(|line| {
@@ -206,7 +208,7 @@ fn total(profile: &str) -> Option<u64> {
     total.trim().parse().ok()
 }
 
-/// Sends `rounds` requests on each connection: all at once, then the next round when all are answered.
+/// Sends `rounds` requests on each connection. Each round starts when all requests of the previous one are answered.
 fn send(port: u16, rounds: u32) -> io::Result<()> {
     let connections = (0..CONNECTIONS).map(|_| connect(port));
     let mut connections = connections.collect::<io::Result<Vec<_>>>()?;
@@ -226,7 +228,7 @@ fn send(port: u16, rounds: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads one response, which must be that of the upstream.
+/// Reads one response, which must be the upstream's.
 fn receive(connection: &mut TcpStream) -> io::Result<()> {
     let mut response = Vec::new();
     let mut piece = [0; 1024];
@@ -244,7 +246,7 @@ fn receive(connection: &mut TcpStream) -> io::Result<()> {
     }
 }
 
-/// Answers every request on a port, which it returns, with [`RESPONSE`].
+/// Starts an upstream that answers every request with [`RESPONSE`], and returns its port.
 fn start_upstream() -> io::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
@@ -256,7 +258,7 @@ fn start_upstream() -> io::Result<u16> {
     Ok(port)
 }
 
-/// Answers until the proxy closes the connection. It sends one request at a time, without a body.
+/// Answers requests until the proxy closes the connection. The proxy sends one request at a time, without a body.
 fn answer(mut stream: TcpStream) -> io::Result<()> {
     let response = format!("{RESPONSE}{}", "x".repeat(128));
     let mut received = Vec::new();

@@ -1,4 +1,4 @@
-//! Shared pieces of the benches.
+//! Shared code of the benches.
 
 pub mod changes;
 

@@ -1,18 +1,18 @@
-//! A load generator: requests at a constant rate, without coordinated omission.
+//! Load generator: requests at a constant rate, without coordinated omission.
 //!
-//! | module | what lives there |
+//! | module | contents |
 //! |---|---|
-//! | `arguments`, `quantity`, `settings` | the command line, and the run that it describes |
-//! | `address`, `headers_file`, `request`, `protocol` | what is sent where |
-//! | `schedule`, `pacer` | when requests are due, and waiting for it |
-//! | `queue`, `engine` | requests that are due, and the slots that send them |
+//! | `arguments`, `quantity`, `settings` | command line, and the settings of a run |
+//! | `address`, `headers_file`, `request`, `protocol` | destination and contents of requests |
+//! | `schedule`, `pacer` | due times of requests, and the timer for them |
+//! | `queue`, `engine` | due requests, and the slots that send them |
 //! | `dial`, `tls`, `http1`, `http2` | connections |
-//! | `outcome` | what became of a request |
-//! | `record`, `verdict` | counts and times, and whether they are as they must be |
-//! | `threads`, `progress`, `open_files` | the threads of a run, how far it has come, and what it needs |
-//! | `report`, `percentiles`, `plot` | the result as text, JSON, histogram and image |
+//! | `outcome` | outcome of a request |
+//! | `record`, `verdict` | counts and latencies, and their limits |
+//! | `threads`, `progress`, `open_files` | threads of a run, progress lines, and the limit of open files |
+//! | `report`, `percentiles`, `plot` | result as text, JSON, histogram and image |
 //!
-//! Imports run downward in this order: `engine` knows neither threads nor reports, so that `drill` can use it.
+//! Imports run downward in this order: `engine` depends on neither threads nor reports, so that `drill` can use it.
 
 use std::fs;
 use std::io::Write as _;
@@ -54,10 +54,10 @@ use progress::Display;
 use report::Report;
 use settings::Settings;
 
-/// The name of standard output as a file.
+/// File name that denotes standard output.
 const STANDARD_OUTPUT: &str = "-";
 
-/// Does what the command line asks for.
+/// Runs the command line.
 pub fn run(arguments: &Arguments) -> ExitCode {
     match measure(arguments) {
         Ok(code) => ExitCode::from(code),
@@ -120,7 +120,7 @@ fn write_file(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).map_err(|error| Error::Start(format!("{}: {error}", path.display())))
 }
 
-/// The first SIGINT or SIGTERM ends the run with the results so far; a second one ends the program.
+/// Handles signals: the first SIGINT or SIGTERM ends the run with the results so far; a second one ends the program.
 fn watch_signals(stop: watch::Sender<bool>) -> Result<(), Error> {
     let failed = |error| Error::Start(format!("cannot watch for signals: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,19 +1,19 @@
-//! A control stream at size: a config server, a proxy that follows it, watchers beside it, and real requests.
+//! Control stream at scale: a config server, a proxy that follows it, additional watchers, and real requests.
 //!
-//! | module | what lives there |
+//! | module | contents |
 //! |---|---|
-//! | `arguments`, `progress` | what is measured, and what is printed meanwhile |
+//! | `arguments`, `progress` | command line, and output during a run |
 //! | `server` | `strait control` as a process, and its API over HTTP/2 with TLS |
-//! | `priority` | requests before all else on the shared core |
-//! | `mesh` | the objects that fill it, and the ones that are changed |
-//! | `upstream` | every endpoint of the mesh: one socket that all addresses of 127.0.0.0/8 reach |
+//! | `priority` | scheduling priority of requests on the shared core |
+//! | `mesh` | objects that the server is filled with, and their changes |
+//! | `upstream` | endpoints of the mesh: one socket for all addresses of 127.0.0.0/8 |
 //! | `proxy` | `strait run` as a process, and requests through it |
-//! | `watchers` | watches that only note when they have seen a change |
-//! | `change` | one change after the other, from the write to the first request that follows it |
+//! | `watchers` | watches that only record when they have seen a change |
+//! | `change` | changes one after the other, each timed from the write to the first request that follows it |
 //! | `storm` | many changes per second under steady load |
 //!
-//! The server, the upstream and this program share one core, the proxy has the other. Requests are sent and answered at a higher
-//! priority than the rest on that core.
+//! The server, the upstream and this program share one core; the proxy has the other. Threads that send and answer
+//! requests have a higher priority than the others on that core.
 
 use std::path::Path;
 
@@ -44,13 +44,13 @@ use proxy::StreamProxy;
 use server::Server;
 use watchers::Watchers;
 
-/// Open files that a run with 1,000 watchers may need, with the connections to the endpoints that are asked.
+/// Number of open files that a run with 1,000 watchers may need, including the connections to endpoints.
 const OPEN_FILES: u64 = 16_384;
 
-/// Runs everything, and prints what it found.
+/// Runs all measurements, and prints the results.
 ///
 /// # Errors
-/// When a program does not start, a write is refused, or a change does not arrive within three minutes.
+/// When a program does not start, a write is rejected, or a change does not arrive within three minutes.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let strait = strait_binary(arguments.strait.as_deref())?;
     raise_open_files(OPEN_FILES)?;

@@ -1,4 +1,4 @@
-//! Picks and outcomes allocate nothing.
+//! Picks and recording of outcomes do not allocate.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The program `load` against servers of this process.
+//! Tests of the program `load` against servers in this process.
 
 #![allow(clippy::unwrap_used, reason = "tests: what fails is shown")]
 
@@ -21,7 +21,7 @@ fn load(arguments: &[&str]) -> Output {
     Command::new(BINARY).args(arguments).output().unwrap()
 }
 
-/// The exit code, and the result.
+/// Runs `load` and returns its exit code and JSON result.
 fn measure(url: &str, arguments: &[&str]) -> (i32, Value) {
     let all = [&[url, "--quiet", "--json", "-"], arguments].concat();
     let output = load(&all);
@@ -31,7 +31,7 @@ fn measure(url: &str, arguments: &[&str]) -> (i32, Value) {
     (output.status.code().unwrap(), result)
 }
 
-/// What is said of a run that cannot begin.
+/// Runs `load` with invalid arguments and returns its error message.
 fn refused(arguments: &[&str]) -> String {
     let output = load(arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -265,7 +265,7 @@ fn signal_ends_a_run_with_the_results_so_far() {
     assert!(result["succeeded"].as_u64().unwrap() > 0, "{result:#}");
 }
 
-/// The page of the documentation, which names the flags and shows commands.
+/// Returns the path of the documentation page, which lists the flags and example commands.
 fn path() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     root.join("docs/measure.md")
@@ -275,7 +275,7 @@ fn page() -> String {
     std::fs::read_to_string(path()).unwrap()
 }
 
-/// With `UPDATE_DOCS=1` in the environment the page is written instead of compared.
+/// Rewrites the page instead of comparing it if `UPDATE_DOCS` is set in the environment.
 #[test]
 fn page_has_the_help_of_the_program() {
     let mut command = Arguments::command().term_width(100);

@@ -1,7 +1,8 @@
-//! Timelines of failures, played against a cluster with a clock and random numbers of our own.
+//! Simulated endpoint failures, played against a cluster with a simulated clock and seeded random numbers.
 //!
-//! Each seed makes endpoints, zones and a policy, and then brown-outs, zone losses, flapping, mass ejections and recoveries.
-//! After each step the invariants hold. A failure names its seed: `SEED=n cargo test -p benches --test simulation`.
+//! Each seed creates endpoints, zones and a policy, then partial failures, zone outages, flapping, mass ejections and
+//! recoveries. The invariants are checked after each step. A failure names its seed: `SEED=n cargo test -p benches
+//! --test simulation`.
 
 use std::time::Duration;
 
@@ -17,14 +18,14 @@ const SEEDS: u64 = 300;
 const STEPS: usize = 120;
 const REQUESTS: usize = 60;
 
-/// Attempts of a request that fails.
+/// Attempts of a failing request.
 const ATTEMPTS: usize = 5;
 
-/// How an endpoint behaves.
+/// Behavior of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Conduct {
     Well,
-    /// Fails this part of its requests.
+    /// Fails this fraction of its requests.
     Poor(f64),
     Gone,
 }
@@ -34,7 +35,7 @@ struct World {
     policy: OutlierPolicy,
     conduct: Vec<Conduct>,
     zones: Vec<usize>,
-    /// Shares of endpoints, by the tables as they are now.
+    /// Share of traffic of each endpoint in the current load distribution.
     shares: Vec<f64>,
     now: Moment,
     swept: Moment,
@@ -109,7 +110,7 @@ impl World {
         }
     }
 
-    /// Something happens in the world.
+    /// Applies one random event to the endpoints.
     fn fate(&mut self) {
         let count = self.conduct.len();
         let one = self.rng.random_range(0..count);
@@ -151,7 +152,7 @@ impl World {
         self.cluster.endpoint(endpoint).state.health.is_usable()
     }
 
-    /// The endpoints that may have traffic at all.
+    /// Returns the endpoints that are part of the load distribution.
     fn planned(&self) -> impl Iterator<Item = usize> {
         let groups = self.cluster.plan.iter().flatten();
         groups.flat_map(|group| group.members.iter().map(|member| *member as usize))
@@ -161,7 +162,7 @@ impl World {
         self.planned().any(|one| self.usable(one))
     }
 
-    /// Whether tables are as health is.
+    /// Whether the load distribution reflects the current health of all endpoints.
     fn is_fresh(&self) -> bool {
         let healthy = self
             .cluster
@@ -173,7 +174,8 @@ impl World {
         healthy as usize == self.planned().filter(|one| self.usable(*one)).count()
     }
 
-    /// One request: picks endpoints for its attempts and records the outcomes. Some widen after every two attempts.
+    /// Runs one request: picks endpoints for its attempts and records the outcomes. Some requests exclude exhausted
+    /// priorities on retries.
     fn request(&mut self) {
         let ask = Ask {
             hash: Some(self.rng.random()),
@@ -219,7 +221,8 @@ impl World {
         }
     }
 
-    /// No attempt goes where the load distribution gives nothing, and none to an endpoint to avoid while there are others.
+    /// Checks that an attempt goes to an endpoint with a share of traffic, and not to one to avoid while another is
+    /// usable.
     fn check_attempt(&self, picked: EndpointIdx, avoid: &Avoid<'_>) {
         if !self.is_fresh() {
             return;
@@ -266,7 +269,7 @@ impl World {
         self.check();
     }
 
-    /// What holds after each step.
+    /// Checks the invariants that hold after each step.
     fn check(&self) {
         let all = self.conduct.len();
         let out = (0..all).filter(|one| !self.usable(*one)).count();
@@ -289,7 +292,7 @@ impl World {
         );
     }
 
-    /// When all is well for long, everybody is back, with the whole weight.
+    /// Checks that all endpoints return with their full weight once every endpoint stays healthy.
     fn recover(&mut self) {
         self.conduct.fill(Conduct::Well);
         for _ in 0..200 {

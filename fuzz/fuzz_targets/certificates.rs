@@ -1,4 +1,4 @@
-//! libFuzzer's door to `certificates`.
+//! libFuzzer entry point of `certificates`.
 
 #![no_main]
 

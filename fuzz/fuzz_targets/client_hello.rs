@@ -1,4 +1,4 @@
-//! libFuzzer's door to `client_hello`.
+//! libFuzzer entry point of `client_hello`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! libFuzzer's door to `compile`.
+//! libFuzzer entry point of `compile`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! libFuzzer's door to `grpc_web`.
+//! libFuzzer entry point of `grpc_web`.
 
 #![no_main]
 

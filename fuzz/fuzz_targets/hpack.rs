@@ -1,4 +1,4 @@
-//! libFuzzer's door to `hpack`.
+//! libFuzzer entry point of `hpack`.
 
 #![no_main]
 

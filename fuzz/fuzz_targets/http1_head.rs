@@ -1,4 +1,4 @@
-//! libFuzzer's door to `http1_head`.
+//! libFuzzer entry point of `http1_head`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! libFuzzer's door to `http1_response`.
+//! libFuzzer entry point of `http1_response`.
 
 #![no_main]
 

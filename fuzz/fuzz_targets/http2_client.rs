@@ -1,4 +1,4 @@
-//! libFuzzer's door to `http2_client`.
+//! libFuzzer entry point of `http2_client`.
 
 #![no_main]
 

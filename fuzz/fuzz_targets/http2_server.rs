@@ -1,4 +1,4 @@
-//! libFuzzer's door to `http2_server`.
+//! libFuzzer entry point of `http2_server`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! libFuzzer's door to `proxy_protocol`.
+//! libFuzzer entry point of `proxy_protocol`.
 
 #![no_main]
 

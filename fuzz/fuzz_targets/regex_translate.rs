@@ -1,4 +1,4 @@
-//! libFuzzer's door to `regex_translate`.
+//! libFuzzer entry point of `regex_translate`.
 
 #![no_main]
 

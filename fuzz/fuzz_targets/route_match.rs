@@ -1,4 +1,4 @@
-//! libFuzzer's door to `route_match`.
+//! libFuzzer entry point of `route_match`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! libFuzzer's door to `xds_body`.
+//! libFuzzer entry point of `xds_body`.
 
 #![no_main]
 

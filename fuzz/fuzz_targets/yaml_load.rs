@@ -1,4 +1,4 @@
-//! libFuzzer's door to `yaml_load`.
+//! libFuzzer entry point of `yaml_load`.
 
 #![no_main]
 

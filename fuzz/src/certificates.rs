@@ -1,14 +1,15 @@
-//! Any bytes as the contents of certificate files: they are rejected or used, and every reported property holds no key.
+//! Fuzz target: arbitrary bytes as certificate files. They are rejected or used, and no reported property contains a
+//! key.
 
 use std::sync::Arc;
 
 use proxy::tls::material::{AuthoritiesPem, IdentityPem};
 use proxy::tls::{Alpn, Authorities, Clients, Identity, ServerSettings, ServerTls, Version};
 
-/// A time at which certificates of the corpus are valid.
+/// Time at which the certificates of the corpus are valid.
 const NOW: i64 = 1_800_000_000;
 
-/// Reads the bytes as everything that they may be: all of them as each file, since every reader picks its own blocks.
+/// Reads all bytes as each kind of file, since every reader picks its own PEM blocks.
 pub fn run(bytes: &[u8]) {
     let named = ("a.pem", bytes);
     let identity = Identity::read(IdentityPem {

@@ -1,11 +1,11 @@
-//! Any bytes as the first ones of a TLS connection.
+//! Fuzz target: arbitrary bytes at the start of a TLS connection.
 //!
-//! Promises: no panic; a verdict does not change when more bytes come; a name is in its normal form and safe to log;
-//! nothing is waited for beyond the limit.
+//! Invariants: no panic; more bytes do not change a verdict; a server name is normalized and safe to log; no more bytes
+//! than the limit are awaited.
 
 use proxy::detect::client_hello::{HELLO_BYTES_MAX, parse};
 
-/// Looks at all the bytes and at every shorter piece up to a few, as they would come in.
+/// Parses all bytes, and up to about 64 prefixes of them, as they would arrive.
 pub fn run(bytes: &[u8]) {
     let whole = parse(bytes);
     if bytes.len() > HELLO_BYTES_MAX {

@@ -1,5 +1,5 @@
-//! Any bytes as a configuration file that is applied: compiling never panics, an update reuses what did not change,
-//! and what is updated is the same as what is compiled afresh.
+//! Fuzz target: arbitrary bytes as a configuration file. Compiling never panics, an update reuses unchanged parts, and
+//! the updated snapshot equals one that is compiled from scratch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use proxy::snapshot::{HttpHosts, Service, Snapshot};
 use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
 
-/// Loads the bytes, and the part of them before the middle one of its documents, and compiles both.
+/// Loads all documents, and the first half of them, and compiles both.
 pub fn run(bytes: &[u8]) {
     let whole = load(bytes);
     let part = load(first_half(bytes));
@@ -68,7 +68,7 @@ fn load(bytes: &[u8]) -> ResourceSet {
     load_bytes("fuzz.yaml", bytes, &mut Diagnostics::default())
 }
 
-/// Up to the separator in the middle, so that the rest comes as an update.
+/// Returns the documents up to the separator in the middle; the rest is the update.
 fn first_half(bytes: &[u8]) -> &[u8] {
     let separator = b"\n---";
     let middle = bytes.len() / 2;
@@ -78,7 +78,7 @@ fn first_half(bytes: &[u8]) -> &[u8] {
     found.map_or(bytes, |at| &bytes[..middle + at])
 }
 
-/// What must hold in every snapshot.
+/// Checks the invariants of every snapshot.
 fn check(snapshot: &Snapshot) {
     for (number, cluster) in snapshot.clusters.iter().enumerate() {
         let Some(cluster) = cluster else { continue };
@@ -116,7 +116,7 @@ fn check_hosts(hosts: &HttpHosts) {
     }
 }
 
-/// What a request could tell apart.
+/// Returns the parts of a snapshot that a request can observe, as text.
 fn outline(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     for (key, listener) in &snapshot.listeners {

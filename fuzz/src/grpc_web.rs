@@ -1,12 +1,13 @@
-//! Any bytes as the base64 of a request of gRPC-Web, and as the messages of a response.
+//! Fuzz target: arbitrary bytes as the base64 of a gRPC-Web request, and as the messages of a response.
 //!
-//! Promises: no panic; how the bytes are cut into pieces does not matter; no decoded byte is held back; the decoder reads what
-//! the encoder wrote; no more than three bytes grow to four characters, but for the padding of each message.
+//! Invariants: no panic; the result does not depend on how the bytes are split; no decoded byte is held back; the
+//! decoder reads the output of the encoder; three bytes become at most four characters, apart from the padding of each
+//! message.
 
 use bytes::Bytes;
 use proxy::filter::grpc_web::{BadBase64, Decoder, Encoder};
 
-/// Decodes and encodes the bytes after the first one, as a whole and in pieces of the length that the first one says.
+/// Decodes and encodes the bytes after the first one, whole and in pieces whose length is the first byte.
 pub fn run(bytes: &[u8]) {
     let Some((length, bytes)) = bytes.split_first() else {
         return;

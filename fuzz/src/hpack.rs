@@ -1,5 +1,5 @@
-//! Any bytes as a header block: it is decoded or refused, the table stays within its size, and what was decoded comes
-//! back from our own encoder.
+//! Fuzz target: arbitrary bytes as a header block. It is decoded or refused, the table stays within its size, and our
+//! encoder reproduces the decoded headers.
 
 use hyper::HeaderMap;
 use proxy::http2::hpack::TABLE_BYTES_DEFAULT;
@@ -7,7 +7,7 @@ use proxy::http2::hpack::decoder::{Decoder, Sink};
 use proxy::http2::hpack::encoder::{Encoder, is_of_connection};
 use proxy::http2::hpack::table::Field;
 
-/// Takes headers, and not more than so many bytes.
+/// Header sink with a limit in bytes.
 struct Headers {
     headers: HeaderMap,
     room: usize,
@@ -38,7 +38,7 @@ fn decode(decoder: &mut Decoder, block: &[u8]) -> Option<HeaderMap> {
     decoded.map(|()| sink.headers)
 }
 
-/// Decodes the bytes as blocks: each begins with its length in two bytes.
+/// Decodes the bytes as header blocks, each after its length in two bytes.
 pub fn run(mut bytes: &[u8]) {
     let (mut theirs, mut ours) = (
         Decoder::new(TABLE_BYTES_DEFAULT),

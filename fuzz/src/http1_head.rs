@@ -1,5 +1,6 @@
-//! Any bytes as what a downstream peer sends over HTTP/1: what is read does not depend on how the bytes arrive, and hyper
-//! reads the same requests from them, with the same ends. Where only we refuse, it is for a reason on a list.
+//! Fuzz target: arbitrary bytes from a downstream HTTP/1 peer. The result does not depend on how the bytes are split,
+//! and hyper parses the same requests with the same ends. A request that only our decoder refuses is refused for a
+//! listed reason.
 
 mod reasons;
 
@@ -20,13 +21,13 @@ use proxy::route::{normalize_host, normalize_path};
 
 use self::reasons::Refused;
 
-/// Small, so that inputs of a few hundred bytes reach them.
+/// Limits that inputs of a few hundred bytes reach.
 const LIMITS: Limits = Limits {
     head_bytes_max: 512,
     headers_max: 8,
 };
 
-/// One request.
+/// Request.
 #[derive(Debug, PartialEq, Eq)]
 struct Message {
     method: Method,
@@ -35,7 +36,7 @@ struct Message {
     headers: HeaderMap,
     body: Vec<u8>,
     trailers: Option<HeaderMap>,
-    /// Whether its end was read.
+    /// Whether the request was read completely.
     complete: bool,
 }
 
@@ -53,14 +54,14 @@ impl Message {
     }
 }
 
-/// What our decoder made of some bytes.
+/// Result of our decoder.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     messages: Vec<Message>,
     refused: Option<Refused>,
 }
 
-/// Reads the bytes with our decoder, cut in several ways, then with hyper.
+/// Reads the bytes with our decoder, split in several ways, and with hyper.
 pub fn run(bytes: &[u8]) {
     let ours = read(bytes, bytes.len().max(1));
     for piece in [1, 2, 3, 7, 64] {
@@ -69,8 +70,9 @@ pub fn run(bytes: &[u8]) {
     compare(bytes, &ours, &read_by_hyper(bytes));
 }
 
-/// Compares what both readers made of the same bytes. What only hyper reads is refused by us, for a reason on the list of
-/// [`reasons`]. Hyper reads everything that we do, but for targets in which we escape characters of no URI.
+/// Compares the results of both parsers. A request that only hyper accepts must be refused for a reason in [`reasons`].
+/// Hyper accepts every request that we accept, except targets in which we escape characters that a URI must not
+/// contain.
 fn compare(bytes: &[u8], ours: &Read, theirs: &[Message]) {
     for (ours, theirs) in ours.messages.iter().zip(theirs) {
         let ours_head = (&ours.method, &ours.uri, ours.version, &ours.headers);
@@ -105,7 +107,7 @@ fn compare(bytes: &[u8], ours: &Read, theirs: &[Message]) {
     }
 }
 
-/// Whether the target of a message has characters escaped that no URI has.
+/// Whether the target of a message has escaped characters that a URI must not contain.
 fn has_escapes(message: &Message, bytes: &[u8]) -> bool {
     let target = message.uri.to_string();
     let characters = [("%22", b'"'), ("%3C", b'<'), ("%3E", b'>'), ("%60", b'`')];
@@ -113,7 +115,7 @@ fn has_escapes(message: &Message, bytes: &[u8]) -> bool {
     characters.any(|(escape, byte)| target.contains(escape) && bytes.contains(byte))
 }
 
-/// Reads bytes that come in pieces of this size, up to the first request after which a connection ends.
+/// Reads the bytes in pieces of this size, up to the first request after which the connection ends.
 fn read(bytes: &[u8], piece: usize) -> Read {
     let mut reader = Reader {
         decoder: Decoder::new(LIMITS),
@@ -140,25 +142,25 @@ fn read(bytes: &[u8], piece: usize) -> Read {
     reader.read
 }
 
-/// Our decoder with the bytes that came.
+/// Our decoder with its input.
 struct Reader {
     decoder: Decoder,
     input: BytesMut,
     read: Read,
-    /// Bytes so far.
+    /// Number of bytes received.
     came: usize,
-    /// Where the head, with empty lines before it, or the body begins that is being read.
+    /// Offset at which the current head (including empty lines before it) or body begins.
     began: usize,
     persistent: bool,
 }
 
 impl Reader {
-    /// Bytes that the decoder took.
+    /// Returns the number of bytes that the decoder has consumed.
     fn taken(&self) -> usize {
         self.came - self.input.len()
     }
 
-    /// Reads what there is.
+    /// Reads the available bytes.
     fn drain(&mut self) -> Result<(), Refusal> {
         loop {
             if let Some(message) = self.read.messages.last_mut()
@@ -232,7 +234,7 @@ fn read_by_hyper(bytes: &[u8]) -> Vec<Message> {
     seen.into_inner()
 }
 
-/// What the exchange asks of every head, and what later code relies on.
+/// Checks a head as the exchange does, and checks the properties that later code relies on.
 fn check_head<B>(request: &Request<B>) {
     if check::head(request, Http10::Accept).is_err() {
         return;

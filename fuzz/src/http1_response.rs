@@ -1,8 +1,8 @@
-//! Any bytes as what an endpoint sends over HTTP/1: what we read does not depend on how the bytes arrive, nothing is
-//! read past the end of the response, and no length is taken from a head that could be read in two ways. `httparse` reads
-//! the same heads, and refuses the same.
+//! Fuzz target: arbitrary bytes from an HTTP/1 endpoint. The result does not depend on how the bytes are split, nothing
+//! is read past the end of the response, and an ambiguous length is refused. `httparse` accepts and refuses the same
+//! heads.
 //!
-//! The first byte selects the request; the rest is the response.
+//! The first byte selects the request; the remaining bytes are the response.
 
 use std::error::Error as _;
 
@@ -15,7 +15,7 @@ use proxy::upstream::http1::decoder::{Decoder, Step};
 use proxy::upstream::http1::head::{self, ExpectedResponse};
 use proxy::upstream::http1::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 
-/// Why a head is refused that `httparse` reads.
+/// Reasons to refuse a head that `httparse` accepts.
 const OF_FRAMING: [&str; 4] = [
     "101 to a protocol that was not asked for",
     "content-length is not one number",
@@ -23,7 +23,7 @@ const OF_FRAMING: [&str; 4] = [
     "transfer-encoding in an HTTP/1.0 response",
 ];
 
-/// What was made of some bytes.
+/// Result of reading a response.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     head: Option<(u16, HeaderMap, bool)>,
@@ -31,11 +31,11 @@ struct Read {
     trailers: Option<HeaderMap>,
     ended: bool,
     refused: bool,
-    /// Bytes after the end.
+    /// Bytes after the end of the response.
     rest: Vec<u8>,
 }
 
-/// Reads the bytes whole and in pieces, and the head with `httparse`.
+/// Reads the bytes whole and in pieces, and reads the head with `httparse`.
 pub fn run(bytes: &[u8]) {
     let Some((asked, bytes)) = bytes.split_first() else {
         return;
@@ -66,7 +66,7 @@ pub fn run(bytes: &[u8]) {
     assert!(whole.body.len() + whole.rest.len() <= bytes.len());
 }
 
-/// Compares what we and `httparse` make of a head.
+/// Compares our result for a head with that of `httparse`.
 fn compare(bytes: &[u8], asked: &ExpectedResponse) {
     let mut input = BytesMut::from(bytes);
     let ours = head::parse(&mut input, &mut HeaderMap::new(), asked);
@@ -142,7 +142,7 @@ fn read(bytes: &[u8], piece: usize, asked: &ExpectedResponse) -> Read {
     read
 }
 
-/// Takes what it can from the input; returns whether that was the last.
+/// Reads as much input as possible; returns whether no more can be read.
 fn advance(
     read: &mut Read,
     decoder: &mut Option<Decoder>,

@@ -1,5 +1,5 @@
-//! Any bytes as what a server sends over HTTP/2 to requests of ours: what we read and say does not depend on how the
-//! bytes arrive, what we hold is bounded, and there is no end but by GOAWAY.
+//! Fuzz target: arbitrary bytes from an HTTP/2 server in response to our requests. The result does not depend on how
+//! the bytes are split, memory is bounded, and the connection only ends with a GOAWAY.
 
 use std::fmt::Write;
 use std::io::IoSlice;
@@ -20,13 +20,13 @@ const SETTINGS: Settings = Settings {
     pending_resets_max: 0,
 };
 
-/// The bytes follow a greeting, so that a fuzzer need not find it.
+/// Greeting that precedes the bytes, so that the fuzzer need not find it.
 const GREETING: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 
-/// Streams at a time.
+/// Maximum number of concurrent streams.
 const STREAMS: usize = 4;
 
-/// Requests in all.
+/// Total number of requests.
 const REQUESTS: usize = 64;
 
 /// Reads the bytes whole and in pieces.
@@ -38,7 +38,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A client, with its input and output as text and bytes.
+/// Client, with its input and output as text and bytes.
 struct World {
     client: Client,
     log: String,
@@ -129,7 +129,7 @@ impl World {
         self.client.pump(|_| {});
     }
 
-    /// A response is complete: its place is for the next request.
+    /// Handles a complete response, whose slot becomes free for the next request.
     fn settle(&mut self, place: usize, over: bool) {
         if over {
             self.client.vacate(place);

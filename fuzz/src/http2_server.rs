@@ -1,5 +1,5 @@
-//! Any bytes as what a client sends over HTTP/2: what we read and say does not depend on how the bytes arrive, what we
-//! hold is bounded, and there is no end but by GOAWAY.
+//! Fuzz target: arbitrary bytes from an HTTP/2 client. The result does not depend on how the bytes are split, memory is
+//! bounded, and the connection only ends with a GOAWAY.
 
 use std::fmt::Write;
 use std::io::IoSlice;
@@ -20,7 +20,7 @@ const SETTINGS: Settings = Settings {
     pending_resets_max: 10,
 };
 
-/// The bytes follow a greeting, so that a fuzzer need not find it.
+/// Greeting that precedes the bytes, so that the fuzzer need not find it.
 const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Reads the bytes whole and in pieces.
@@ -68,7 +68,7 @@ fn read(bytes: &[u8], piece: usize) -> (String, Vec<u8>) {
     (log, said)
 }
 
-/// Answers every other request at once, and the rest when their bodies end.
+/// Answers every other request at once, and the others when their bodies end.
 fn answer(server: &mut Server, event: Event, input: &[u8], log: &mut String) {
     let place = match event {
         Event::Request { place, head, end } => {

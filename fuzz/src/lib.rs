@@ -1,8 +1,8 @@
-//! What the fuzz targets do with their bytes.
+//! Fuzz targets of the proxy.
 //!
-//! Each module is one target: its `run` takes any bytes and panics if a promise is broken. The targets in
-//! `fuzz_targets/` call them under libFuzzer; `proxy/tests/it/fuzz_corpus.rs` includes this same file, and calls them on
-//! the committed corpus with an ordinary compiler.
+//! Each module is one target: its `run` takes arbitrary bytes and panics if an invariant is violated. The programs in
+//! `fuzz_targets/` call the targets under libFuzzer; `proxy/tests/it/fuzz_corpus.rs` includes this file and runs them
+//! on the committed corpus with an ordinary compiler.
 
 pub mod certificates;
 pub mod client_hello;

@@ -1,11 +1,11 @@
-//! Any bytes as the first ones of a connection that may begin with a PROXY header.
+//! Fuzz target: arbitrary bytes at the start of a connection that may begin with a PROXY header.
 //!
-//! Promises: no panic; a verdict does not change when more bytes come; nothing is waited for beyond the limit; a header is
+//! Invariants: no panic; more bytes do not change a verdict; no more bytes than the limit are awaited; a header ends
 //! within the bytes that it was read from.
 
 use proxy::detect::proxy_protocol::{Found, HEADER_BYTES_MAX, parse};
 
-/// Looks at all the bytes and at shorter pieces, as they would come in.
+/// Parses all bytes, and prefixes of them, as they would arrive.
 pub fn run(bytes: &[u8]) {
     let whole = parse(bytes);
     if bytes.len() >= HEADER_BYTES_MAX {

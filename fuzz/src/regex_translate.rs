@@ -1,12 +1,12 @@
-//! An expression (a line), then a value: translating never panics, what it yields compiles or is refused, and both ways
-//! of compiling agree.
+//! Fuzz target: an expression (one line), then a value. Translation never panics, its output compiles or is refused,
+//! and both ways of compiling agree.
 
 use config_loader::re2;
 
-/// Longer expressions are refused before they are translated.
+/// Maximum length of an expression; longer ones are refused before translation.
 const BYTES_MAX: usize = 1_024;
 
-/// Translates and compiles the first line, and matches the rest.
+/// Translates and compiles the first line, and matches the rest against it.
 pub fn run(bytes: &[u8]) {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let (line, value) = bytes.split_at(end.unwrap_or(bytes.len()));

@@ -1,8 +1,9 @@
-//! Rules and requests as text: the index finds what trying rule after rule finds, and `explain` agrees with both.
+//! Fuzz target: rules and requests as text. The index finds the same rule as a linear scan, and `explain` agrees with
+//! both.
 //!
-//! A rule is a line of words `FIELD:KIND=VALUE`; an empty line ends the rules. A request is a line
-//! `METHOD SCHEME AUTHORITY PATH?QUERY` with words `HEADER=VALUE` behind. What cannot be read is left out, so that any
-//! bytes are an input; see the corpus.
+//! A rule is a line of words `FIELD:KIND=VALUE`; an empty line ends the rules. A request is a line `METHOD SCHEME
+//! AUTHORITY PATH?QUERY`, followed by words `HEADER=VALUE`. Invalid parts are skipped, so that all bytes are valid
+//! input; see the corpus.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -20,10 +21,10 @@ use proxy::route::{
 const RULES_MAX: usize = 64;
 const REQUESTS_MAX: usize = 16;
 
-/// Bound on a compiled expression, to spend the time on routes.
+/// Maximum size of a compiled expression, so that most time is spent on routes.
 const REGEX_BYTES_MAX: usize = 1 << 16;
 
-/// Compiles the rules and asks them about every request.
+/// Compiles the rules and matches every request against them.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut lines = text.lines();
@@ -130,7 +131,7 @@ fn rule(line: &str) -> Rule {
     }
 }
 
-/// `FIELD:KIND=VALUE`; the field may hold colons itself, as in `header.:path:exact=/`.
+/// Parses `FIELD:KIND=VALUE`; the field may contain colons itself, as in `header.:path:exact=/`.
 fn word(word: &str) -> Option<(&str, &str, &str)> {
     let (left, value) = word.split_once('=')?;
     let (field, kind) = left.rsplit_once(':')?;
@@ -169,7 +170,7 @@ fn uri(kind: &str, value: &str) -> Option<UriMatch> {
     }
 }
 
-/// Anchored, as the loader compiles them.
+/// Compiles an anchored expression, as the loader does.
 fn regex(written: &str) -> Option<Pattern> {
     let anchored = format!(r"\A(?:{written})\z");
     let regex = regex::bytes::RegexBuilder::new(&anchored)

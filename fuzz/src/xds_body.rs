@@ -1,9 +1,10 @@
-//! The name of a message (a line), then a body: it is read or refused, and what was read is written and read as the same.
+//! Fuzz target: the name of a message (one line), then a body. It is decoded or refused, and a decoded body survives
+//! encoding and decoding.
 
 use config_loader::Kind;
 use config_loader::xds_body::{BODY_BYTES_MAX, BodyError, from_json, to_json};
 
-/// Reads what follows the first line as a message of the name that it holds.
+/// Decodes the bytes after the first line as a message of that name.
 pub fn run(bytes: &[u8]) {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let (name, body) = match end {

@@ -1,4 +1,5 @@
-//! Any bytes as a configuration file: loading never panics, says the same each time, and can always be printed.
+//! Fuzz target: arbitrary bytes as a configuration file. Loading never panics, is deterministic, and its result can be
+//! printed.
 
 use config_loader::diagnostic::render::{Style, github, json, text};
 use config_loader::{Diagnostic, Diagnostics, ResourceSet, load_bytes};

@@ -1,6 +1,6 @@
-//! The program `compare`: Strait beside nginx, HAProxy and Envoy, on the same work, in one run.
+//! `compare`: compares Strait with nginx, HAProxy and Envoy under the same load, in one run.
 //!
-//! Everything it does is in `benches::compare`; this file only turns the outcome into an exit code.
+//! The program is implemented in `benches::compare`; this file only converts the result to an exit code.
 
 use std::io::Write as _;
 use std::process::ExitCode;

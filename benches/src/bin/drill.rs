@@ -1,6 +1,6 @@
-//! The program `drill`: a zone dies under load and comes back.
+//! `drill`: a zone fails under load and recovers.
 //!
-//! Everything it does is in `benches::drill`; this file only turns the outcome into an exit code.
+//! The program is implemented in `benches::drill`; this file only converts the result to an exit code.
 
 use std::io::Write as _;
 use std::process::ExitCode;

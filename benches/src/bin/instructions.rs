@@ -1,6 +1,6 @@
-//! The program `instructions`: what a small request costs in user space, counted instead of timed.
+//! `instructions`: counts the user-space instructions of a small request.
 //!
-//! Everything it does is in `benches::instructions`; this file only turns the outcome into an exit code.
+//! The program is implemented in `benches::instructions`; this file only converts the result to an exit code.
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
-//! The program `load`: requests at a constant rate, and how long the responses take.
+//! `load`: sends requests at a constant rate, and measures the latency.
 //!
-//! Everything it does is in `benches::load`.
+//! The program is implemented in `benches::load`.
 
 use std::process::ExitCode;
 

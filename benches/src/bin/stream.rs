@@ -1,6 +1,6 @@
-//! The program `stream`: a config server with many objects, and a proxy that follows it.
+//! `stream`: measures a config server with many objects, and a proxy that follows it.
 //!
-//! Everything it does is in `benches::stream`; this file only turns the outcome into an exit code.
+//! The program is implemented in `benches::stream`; this file only converts the result to an exit code.
 
 use std::io::Write as _;
 use std::process::ExitCode;

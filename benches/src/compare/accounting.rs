@@ -1,6 +1,6 @@
-//! What the kernel says that a process and its descendants have used: CPU time and resident memory.
+//! CPU time and resident memory of a process and its descendants, from `/proc`.
 //!
-//! nginx works in a child of the process that we start, so every question here is about the whole tree.
+//! nginx works in a child of the process that we start, so every figure covers the whole process tree.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Clock ticks per second in `/proc/PID/stat`; the same on every Linux that Rust supports.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// The fields of `/proc/PID/stat` that matter here.
+/// Fields of `/proc/PID/stat` that are used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// Parent process.
@@ -20,7 +20,7 @@ pub struct Stat {
 
 /// Reads one line of `/proc/PID/stat`.
 ///
-/// The program's name comes in parentheses and may hold anything, so fields are counted from the last one.
+/// The program name is in parentheses and may contain any character, so fields are counted from the last parenthesis.
 pub fn parse_stat(line: &str) -> Option<Stat> {
     let (_, rest) = line.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -39,7 +39,7 @@ pub fn parse_kib(text: &str, label: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// A process and its descendants; empty when it has ended.
+/// Returns a process and its descendants; empty after the process has ended.
 pub fn tree(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     let Ok(entries) = fs::read_dir("/proc") else {
@@ -80,7 +80,7 @@ pub fn cpu_time(root: u32) -> Duration {
     Duration::from_micros(ticks * (1_000_000 / TICKS_PER_SECOND))
 }
 
-/// Resident memory of a process and its descendants, in KiB. Pages that they share count once for each.
+/// Resident memory of a process and its descendants, in KiB. Shared pages count once per process.
 pub fn resident_kib(root: u32) -> u64 {
     tree(root).into_iter().filter_map(resident_one_kib).sum()
 }
@@ -89,7 +89,8 @@ fn stat(pid: u32) -> Option<Stat> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// `smaps_rollup` is exact, `status` may lag by some pages but is readable for a worker that changed its user.
+/// Reads `smaps_rollup`, which is exact, or else `status`, which may lag by some pages but is readable for a worker
+/// that changed its user.
 fn resident_one_kib(pid: u32) -> Option<u64> {
     let exact = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
     exact.and_then(|text| parse_kib(&text, "Rss:")).or_else(|| {

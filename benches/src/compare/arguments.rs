@@ -1,4 +1,4 @@
-//! The command line of `compare`.
+//! Command line of `compare`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ use crate::load;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "compare", version)]
 pub struct Arguments {
-    /// What to measure; may be given more than once. Default: all.
+    /// Scenarios to run; may be given more than once. Default: all.
     #[arg(long = "scenario", value_name = "NAME", value_enum)]
     pub scenarios: Vec<Scenario>,
 
-    /// How often each proxy gets its turn; the median is reported.
+    /// Number of rounds, in each of which every proxy has one turn; the median is reported.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
 
@@ -64,12 +64,12 @@ pub struct Arguments {
     #[arg(long)]
     pub keep: bool,
 
-    /// What to do instead of measuring.
+    /// Subcommand to run instead of the comparison.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// Subcommands other than measuring.
+/// Subcommands other than the comparison.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Be the upstream: print the ports, then answer every request until killed.
@@ -87,14 +87,14 @@ pub enum Command {
     Load(Box<load::arguments::Arguments>),
 }
 
-/// What this program's own load generator shall do.
+/// Arguments of this program's own load generator.
 #[derive(Args, Clone, Debug)]
 pub struct Generate {
-    /// What to do again and again.
+    /// Kind of load.
     #[arg(value_enum)]
     pub work: GeneratedWork,
 
-    /// Port of 127.0.0.1.
+    /// Port of 127.0.0.1 to send the load to.
     #[arg(long)]
     pub port: u16,
 
@@ -102,19 +102,19 @@ pub struct Generate {
     #[arg(long)]
     pub connections: u32,
 
-    /// Requests in flight at once, of `rotation`.
+    /// Requests in flight at once (`rotation` only).
     #[arg(long, default_value_t = 64)]
     pub in_flight: u32,
 
-    /// What is asked for, by `rotation`.
+    /// Request path (`rotation` only).
     #[arg(long, default_value = "/")]
     pub path: String,
 
-    /// The process whose CPU time is counted while all connections are open, by `rotation`.
+    /// Process whose CPU time is counted while all connections are open (`rotation` only).
     #[arg(long)]
     pub pid: Option<u32>,
 
-    /// After this many seconds nothing new is begun.
+    /// Time after which nothing new is started, in seconds.
     #[arg(long)]
     pub seconds: u64,
 
@@ -123,7 +123,7 @@ pub struct Generate {
     pub certificate: Option<PathBuf>,
 }
 
-/// What this program's own load generator can do.
+/// Loads of this program's own generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GeneratedWork {
     /// Connections, each with a full TLS handshake and one request.
@@ -137,27 +137,27 @@ pub enum GeneratedWork {
 }
 
 impl Arguments {
-    /// The scenarios to run, each once, in the order of the tables.
+    /// Returns the scenarios to run, each once, in the order of the tables.
     pub fn chosen(&self) -> Vec<Scenario> {
         let all = Scenario::ALL.into_iter();
         all.filter(|scenario| self.scenarios.is_empty() || self.scenarios.contains(scenario))
             .collect()
     }
 
-    /// Loopback addresses that the upstream has to answer on.
+    /// Returns the number of loopback addresses that the upstream must listen on.
     pub fn upstream_addresses(&self) -> u16 {
         let chosen = self.chosen().into_iter();
         chosen.map(Scenario::upstream_addresses).max().unwrap_or(1)
     }
 
-    /// How many files a program of this run may have to open.
+    /// Returns the maximum number of files that a program of this run has open at once.
     pub fn open_files(&self) -> u64 {
         let idle = u64::from(self.connections) * 3 + 4096;
         let chosen = self.chosen().into_iter();
         chosen.map(Scenario::open_files).fold(idle, u64::max)
     }
 
-    /// Which programs to look for, and where.
+    /// Returns the programs to look for, and their paths.
     ///
     /// # Errors
     /// If the path of this program or the working directory is not known.
@@ -187,7 +187,7 @@ impl Arguments {
     }
 }
 
-/// Reads the command line; prints help or the usage error and exits if that is what it asks for.
+/// Reads the command line. Prints the help or a usage error and exits when appropriate.
 pub fn parse() -> Arguments {
     Arguments::parse()
 }

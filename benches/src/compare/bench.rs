@@ -1,4 +1,4 @@
-//! What all scenarios share: the upstream, the cores, and proxies that are up and answer.
+//! Environment that all scenarios share: the upstream, the cores, and running proxies.
 
 use std::cell::Cell;
 use std::fs;
@@ -18,28 +18,28 @@ use crate::compare::tool::Tools;
 use crate::compare::upstream::Ports;
 use crate::compare::{accounting, say};
 
-/// How long a proxy may take until it answers.
+/// Maximum time from the start of a proxy to its first response.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Memory has settled once it stays the same for this many looks.
+/// Number of equal memory readings in a row after which memory counts as settled.
 const STEADY_LOOKS: u32 = 4;
 
-/// Time between two looks at memory.
+/// Interval between two memory readings.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Looks after which memory that never settles is taken as it is.
+/// Maximum number of memory readings; memory that has not settled by then is reported as it is.
 const LOOKS_MAX: u32 = 60;
 
-/// The setting of one run.
+/// Environment of one run.
 #[derive(Debug)]
 pub struct Bench {
-    /// The arguments of the command line.
+    /// Command line arguments.
     pub arguments: Arguments,
-    /// What is installed.
+    /// Installed programs.
     pub tools: Tools,
-    /// Starts programs.
+    /// Launcher of all programs of the run.
     pub launcher: Launcher,
-    /// Files that load generators read.
+    /// Files that the load generators read.
     pub material: Material,
     proxy_core: usize,
     load_core: usize,
@@ -48,33 +48,33 @@ pub struct Bench {
     started: Cell<u32>,
 }
 
-/// What differs between the proxies of the scenarios; the rest of a [`Plan`] is filled in.
+/// Scenario-specific part of a [`Plan`]; [`Bench::start`] fills in the rest.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// Path prefixes that go to the upstream.
     pub prefixes: Vec<String>,
     /// Prefixes per VirtualService.
     pub prefixes_per_object: usize,
-    /// What passes.
+    /// Protocol that the proxy forwards.
     pub work: Work,
     /// Whether downstream is HTTP/2.
     pub http2: bool,
     /// Whether downstream is TLS.
     pub tls: bool,
-    /// Routes that no request takes.
+    /// Additional routes that no request matches.
     pub others: Others,
-    /// Endpoints of the upstream.
+    /// Number of upstream endpoints.
     pub endpoints: u16,
-    /// What every request takes.
+    /// Feature of the route that every request matches.
     pub feature: Option<Feature>,
-    /// Downstream connections at most.
+    /// Maximum number of downstream connections.
     pub connections_max: u32,
-    /// The path that must be answered, whole, before the proxy counts as up.
+    /// Path that must return its full response before the proxy counts as started.
     pub probe: String,
 }
 
 impl Shape {
-    /// One route that takes everything, over HTTP/1.1.
+    /// Returns a shape with one catch-all route over HTTP/1.1.
     pub fn catch_all(connections_max: u32) -> Self {
         Self {
             prefixes: vec!["/".to_owned()],
@@ -91,23 +91,23 @@ impl Shape {
     }
 }
 
-/// A proxy that is up and answers.
+/// Running proxy that has answered its first request.
 #[derive(Debug)]
 pub struct Running {
-    /// Which one.
+    /// Proxy under comparison.
     pub proxy: Proxy,
-    /// What it does.
+    /// Configuration plan.
     pub plan: Plan,
-    /// Where its files are.
+    /// Directory of its files.
     pub directory: PathBuf,
-    /// Its process.
+    /// Process of the proxy.
     pub process: Process,
-    /// From the start of the process to the first answer.
+    /// Time from the start of the process to the first response.
     pub load_time: Duration,
 }
 
 impl Bench {
-    /// Picks the cores and starts the upstream. What is not ideal goes into the notes of the report.
+    /// Picks the cores and starts the upstream. Problems of the setup go into the notes of the report.
     ///
     /// # Errors
     /// When there are not two cores, or the upstream does not start.
@@ -150,7 +150,7 @@ impl Bench {
         })
     }
 
-    /// The port of the upstream, for a row without a proxy.
+    /// Returns the port of the upstream, for a row without a proxy.
     pub fn upstream_port(&self, work: Work) -> u16 {
         match work {
             Work::Http => self.upstream_ports.http,
@@ -159,15 +159,15 @@ impl Bench {
         }
     }
 
-    /// The process of the upstream.
+    /// Returns the process ID of the upstream.
     pub fn upstream_pid(&self) -> u32 {
         self.upstream.pid()
     }
 
-    /// Starts a proxy and waits until it answers. `None` if it is not installed.
+    /// Starts a proxy and waits until it answers. Returns `None` if it is not installed.
     ///
     /// # Errors
-    /// When it ends, or does not answer in time.
+    /// When the proxy ends, or does not answer in time.
     pub fn start(&self, proxy: Proxy, shape: &Shape) -> Result<Option<Running>, Failure> {
         let Some(program) = self.tools.get(proxy.tool()) else {
             return Ok(None);
@@ -210,7 +210,7 @@ impl Bench {
         Ok(Some(running))
     }
 
-    /// Starts a program on the core of the proxies. `name` must be new in this run.
+    /// Starts a program on the core of the proxies. `name` must be unique in the run.
     ///
     /// # Errors
     /// When it does not start.
@@ -218,7 +218,7 @@ impl Bench {
         self.launcher.start(name, self.proxy_core, line)
     }
 
-    /// Runs a program beside the upstream, and returns what it printed.
+    /// Runs a program on the core of the upstream, and returns its output.
     ///
     /// # Errors
     /// When it does not start, or takes longer than `limit`.
@@ -232,10 +232,10 @@ impl Bench {
             .run(&self.unique(name), self.load_core, line, limit)
     }
 
-    /// Resident memory in KiB once it no longer changes.
+    /// Waits until resident memory no longer changes, and returns it in KiB.
     ///
     /// # Errors
-    /// When the proxy ends, or the run was asked to stop.
+    /// When the proxy ends, or the run was cancelled.
     pub fn settled_kib(&self, running: &mut Running) -> Result<u64, Failure> {
         let (mut last, mut steady) = (0, 0);
         for _ in 0..LOOKS_MAX {
@@ -276,7 +276,7 @@ impl Bench {
         })
     }
 
-    /// A name for log files that this run has not had yet.
+    /// Returns a log file name that is unique in this run.
     fn unique(&self, name: &str) -> String {
         let number = self.started.get() + 1;
         self.started.set(number);
@@ -284,7 +284,7 @@ impl Bench {
     }
 }
 
-/// Starts this program once more, as the upstream; it tells its ports as its first line.
+/// Starts this program again as the upstream; the first line of its output holds the ports.
 fn start_upstream(
     launcher: &Launcher,
     core: usize,

@@ -11,24 +11,24 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use crate::compare::failure::{Failure, context};
 use crate::compare::tls;
 
-/// How long a single response may take.
+/// Timeout of a single response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Longest response that is read.
+/// Maximum response size, in bytes.
 const RESPONSE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// One keep-alive connection to a proxy on this machine.
+/// Keep-alive connection to a proxy on this machine.
 #[derive(Debug)]
 pub struct Connection {
     stream: Stream,
 }
 
-/// What a response was like.
+/// Status and body size of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Its status.
+    /// Status code.
     pub status: u16,
-    /// Bytes in its body; in chunks, if that is how it came.
+    /// Bytes in the body, including chunk framing if the response is chunked.
     pub body_bytes: usize,
 }
 
@@ -51,7 +51,7 @@ impl Connection {
     /// Connects to a port of 127.0.0.1 with TLS, and completes the handshake.
     ///
     /// # Errors
-    /// When nothing listens there, or the handshake does not end as it must.
+    /// When nothing listens there, or the handshake fails.
     pub fn open_tls(port: u16, config: &Arc<ClientConfig>) -> io::Result<Self> {
         let connection = ClientConnection::new(Arc::clone(config), tls::server_name());
         let mut connection = connection.map_err(io::Error::other)?;
@@ -66,7 +66,7 @@ impl Connection {
         Ok(Self { stream })
     }
 
-    /// Asks for a path, reads the whole response and returns its status.
+    /// Sends a GET request, reads the whole response and returns its status.
     ///
     /// # Errors
     /// When the connection breaks, or the response is not HTTP/1.1 that this client understands.
@@ -74,7 +74,7 @@ impl Connection {
         Ok(self.ask(path)?.status)
     }
 
-    /// Asks for a path, reads the whole response and tells what it was like.
+    /// Sends a GET request, reads the whole response and returns its status and body size.
     ///
     /// # Errors
     /// When the connection breaks, or the response is not HTTP/1.1 that this client understands.
@@ -82,7 +82,7 @@ impl Connection {
         self.ask_with(path, &[])
     }
 
-    /// The same with headers in the request.
+    /// Sends a GET request with additional headers; see [`Connection::ask`].
     ///
     /// # Errors
     /// When the connection breaks, or the response is not HTTP/1.1 that this client understands.
@@ -111,7 +111,7 @@ trait ReadWrite: io::Read + io::Write {}
 
 impl<T: io::Read + io::Write> ReadWrite for T {}
 
-/// A blocking connection on which nothing waits forever.
+/// Connects to a port of 127.0.0.1, with a timeout on every blocking operation.
 ///
 /// # Errors
 /// When nothing listens there.
@@ -123,7 +123,7 @@ pub fn connect(port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The head of a request for a path; there is no body.
+/// Returns the head of a GET request without a body.
 pub fn request(path: &str) -> Vec<u8> {
     request_with(path, &[])
 }
@@ -137,7 +137,7 @@ fn request_with(path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// A port of 127.0.0.1 that is free now.
+/// Returns a free port of 127.0.0.1.
 ///
 /// # Errors
 /// When the system has none.
@@ -149,10 +149,10 @@ pub fn free_port() -> Result<u16, Failure> {
         .port())
 }
 
-/// What a response is like, once all of it is there.
+/// Parses a response. Returns `None` while it is incomplete.
 ///
 /// # Errors
-/// When it is not HTTP/1.1 that this client understands.
+/// When the bytes are not a supported HTTP/1.1 response.
 pub fn parse_response(bytes: &[u8]) -> io::Result<Option<Answer>> {
     let Some(head_end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! Equivalent configurations for each proxy, from one plan.
+//! Equivalent configurations of all proxies, from one plan.
 //!
-//! Pure text: what is written where, and the command that starts the proxy with it. All proxies get one worker, no
-//! access log, their usual metrics, keep-alive to both sides, and time-outs that no scenario reaches.
+//! Only text: the configuration files, and the command that starts the proxy with them. All proxies have one worker, no
+//! access log, their usual metrics, keep-alive on both sides, and timeouts that no scenario reaches.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub mod strait;
 pub use feature::Feature;
 pub use plan::{ConfigFile, Others, Plan, Proxy, Work, address, prefix, request_headers};
 
-/// The files for a proxy that will run in `directory`.
+/// Returns the files of a proxy that will run in `directory`.
 pub fn files(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> Vec<ConfigFile> {
     match proxy {
         Proxy::Strait | Proxy::Before => strait::files(plan),
@@ -29,7 +29,7 @@ pub fn files(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> Ve
     }
 }
 
-/// The command that starts a proxy in the foreground on its files in `directory`.
+/// Returns the command that starts a proxy in the foreground with its files in `directory`.
 pub fn command(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> CommandLine {
     let arguments: Vec<OsString> = match proxy {
         Proxy::Strait | Proxy::Before => strait::arguments(plan, directory),

@@ -1,4 +1,4 @@
-//! What a reader must know about the machine to judge the figures.
+//! Description of the machine and the programs, which a reader needs to judge the figures.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::thread;
 use crate::compare::arguments::Arguments;
 use crate::compare::tool::{Tool, Tools};
 
-/// Names and values for the head of the report.
+/// Returns names and values for the head of the report.
 pub(super) fn describe(arguments: &Arguments, tools: &Tools) -> Vec<(String, String)> {
     let cpu = fs::read_to_string("/proc/cpuinfo")
         .ok()

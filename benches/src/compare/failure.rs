@@ -1,18 +1,18 @@
-//! Why a measurement, or the whole run, could not go on.
+//! Errors that stop a measurement or the whole run.
 
 use std::fmt;
 
-/// What stopped a step.
+/// Error that stopped a step.
 #[derive(Debug)]
 pub enum Failure {
-    /// The person who started the run asked it to stop.
+    /// Cancellation by the user who started the run.
     Cancelled,
-    /// Anything else, told in a sentence.
+    /// Any other error, described in a sentence.
     Other(String),
 }
 
 impl Failure {
-    /// A failure with this message.
+    /// Creates a failure with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self::Other(message.into())
     }
@@ -29,7 +29,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Says what was being done when an error came, for use with `map_err`.
+/// Adds the failed operation to an error, for use with `map_err`.
 pub fn context<E: fmt::Display>(doing: impl fmt::Display) -> impl FnOnce(E) -> Failure {
     move |error| Failure::Other(format!("{doing}: {error}"))
 }

@@ -1,17 +1,17 @@
-//! Quantities that are measured, and how they are written.
+//! Measured quantities, and their formatting.
 
 use std::collections::BTreeMap;
 
 use crate::compare::configure::Proxy;
 
-/// A quantity that is compared between proxies, or with a target.
+/// Quantity that is compared between proxies, or with a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
     /// Time until a changed route is in effect, in ms; the route is in one of many VirtualServices.
     ChangeMillis,
-    /// The same, with all routes in one VirtualService.
+    /// Time until a changed route is in effect, in ms, with all routes in one VirtualService.
     ChangeOneObjectMillis,
-    /// CPU time per call of gRPC, in us.
+    /// CPU time per gRPC call, in us.
     CpuGrpc,
     /// CPU time per small request over HTTP/2 with TLS, in us.
     CpuH2,
@@ -25,17 +25,17 @@ pub enum Figure {
     CpuManyRoutes,
     /// CPU time per small request with a single route, in us.
     CpuOneRoute,
-    /// CPU time per small request of a plain route that is alone, in us.
+    /// CPU time per small request of a plain route that is the only route, in us.
     CpuPlainAlone,
-    /// The same after many other plain routes.
+    /// CPU time per small request of a plain route after many other plain routes, in us.
     CpuPlainBesidePlain,
-    /// The same after as many routes with features.
+    /// CPU time per small request of a plain route after as many routes with features, in us.
     CpuPlainBesideFeatures,
     /// CPU time per small request, in us.
     CpuSmall,
-    /// CPU time of a client's and a service's sidecar with mutual TLS between them, per request, in us.
+    /// CPU time per request of a client's and a service's sidecar with mutual TLS between them, in us.
     CpuPair,
-    /// The same at a low steady rate.
+    /// CPU time per request of such a pair at a low steady rate, in us.
     CpuPairSteady,
     /// CPU time per GB of TCP, in ms.
     CpuTcp,
@@ -49,29 +49,29 @@ pub enum Figure {
     IdleKib,
     /// Memory with 5,000 routes, in KiB.
     LoadedKib,
-    /// What such a pair adds to the latency of 99 in 100 requests, in us.
+    /// Latency that such a pair adds at the 99th percentile, in us.
     PairAddedMicros,
-    /// Memory of the larger one of the pair, in KiB.
+    /// Memory of the larger process of the pair, in KiB.
     PairKib,
 }
 
-/// The figures of a run.
+/// Figures of a run.
 pub type Figures = BTreeMap<(Figure, Proxy), f64>;
 
-/// One table with a heading.
+/// Table with a heading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Section {
     /// Heading.
     pub title: String,
-    /// What was done, in a sentence or two.
+    /// Description of the measurement, in a sentence or two.
     pub text: String,
     /// Names of the columns; the first one names the row.
     pub columns: Vec<String>,
-    /// The rows, as wide as `columns`.
+    /// Rows, with as many cells as `columns`.
     pub rows: Vec<Vec<String>>,
 }
 
-/// A figure with as many decimals as it can bear.
+/// Formats a figure with fewer decimals the larger it is.
 pub fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
@@ -80,7 +80,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// `value / base` as a factor, or a dash where one is missing.
+/// Formats `value / base` as a factor, or as a dash if either is missing.
 pub fn ratio(value: Option<f64>, base: Option<f64>) -> String {
     match (value, base) {
         (Some(value), Some(base)) if base > 0.0 => format!("{:.2}x", value / base),

@@ -1,6 +1,6 @@
-//! This program's own load generator: what wrk and h2load cannot do, or not under control.
+//! Own load generator, for loads that wrk and h2load cannot make, or not with enough control.
 //!
-//! Like them it runs as a process of its own, and prints what it counted at the end.
+//! Like them it runs as a separate process, and prints its counts at the end.
 
 use std::future::Future;
 use std::io::Write as _;
@@ -20,10 +20,10 @@ mod tally;
 use tally::{FAILURES_MAX, PATIENCE, at_once};
 pub use tally::{Span, Tally};
 
-/// Puts the load on, and prints the tally.
+/// Runs the load, and prints the tally.
 ///
 /// # Errors
-/// When the certificate cannot be read or no thread can be started. What fails in the load is in the tally.
+/// When the certificate cannot be read or no thread can be started. Failures in the load are counted in the tally.
 pub fn generate(wanted: &Generate) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -56,9 +56,9 @@ async fn all(wanted: &Generate) -> Result<Tally, Failure> {
     })
 }
 
-/// Does the same thing again and again until the deadline. What was begun is finished.
+/// Repeats `work` until the deadline, and finishes work that has started.
 ///
-/// `Ok(false)` is something that had to be done and is not what is counted.
+/// `Ok(false)` is preparatory work that does not count.
 async fn again<F>(deadline: Instant, work: impl Fn() -> F) -> Tally
 where
     F: Future<Output = Result<bool, String>>,

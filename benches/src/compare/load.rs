@@ -1,4 +1,4 @@
-//! The load generators: how they are called, and what they report.
+//! Load generators: their command lines and their reports.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::compare::tls::{self, Credentials};
 use crate::compare::tool::{Tool, Tools};
 use crate::compare::upstream::{bulk, grpc};
 
-/// One kind of load.
+/// Kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// HTTP/1.1 by wrk, over this many keep-alive connections.
@@ -27,7 +27,7 @@ pub enum Load {
         /// Requests in flight on each of them.
         streams: u32,
     },
-    /// Unary calls of gRPC by h2load.
+    /// Unary gRPC calls by h2load.
     Grpc {
         /// Connections open at once.
         connections: u32,
@@ -55,36 +55,36 @@ pub enum Load {
     },
 }
 
-/// What a load is aimed at.
+/// Server that a load is sent to.
 #[derive(Clone, Copy, Debug)]
 pub struct Aim<'a> {
     /// Port of 127.0.0.1.
     pub port: u16,
-    /// What is asked for.
+    /// Request path.
     pub path: &'a str,
     /// Whether the port speaks TLS.
     pub tls: bool,
-    /// Whether it is an upstream that speaks HTTP/1.1 only.
+    /// Whether the server is an upstream that speaks HTTP/1.1 only.
     pub http1_only: bool,
-    /// Headers of the requests, of HTTP/1.1 by wrk.
+    /// Request headers; only for HTTP/1.1 by wrk.
     pub headers: &'a [(&'a str, &'a str)],
-    /// The process that listens there.
+    /// Process ID of the server.
     pub pid: u32,
 }
 
 /// Files that load generators read.
 #[derive(Clone, Debug)]
 pub struct Material {
-    /// The certificate that proxies show.
+    /// Certificate that proxies present.
     pub credentials: Credentials,
-    /// A message of gRPC with its prefix.
+    /// gRPC message with its length prefix.
     message: PathBuf,
-    /// Tells OpenSSL what to offer.
+    /// OpenSSL configuration that restricts what clients offer.
     openssl: PathBuf,
 }
 
 impl Material {
-    /// The names of the files below a directory.
+    /// Returns the paths of the files below a directory.
     fn below(directory: &Path) -> Self {
         Self {
             credentials: Credentials::below(directory),
@@ -108,25 +108,25 @@ impl Material {
     }
 }
 
-/// What a load generator counted.
+/// Counts from the report of a load generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Responses received, or connections that did all that they were to do.
+    /// Responses received, or connections that completed their work.
     pub requests: u64,
     /// Responses other than 2xx and 3xx.
     pub bad_statuses: u64,
     /// Connections or requests that failed or timed out.
     pub failures: u64,
-    /// Bytes that were read, at least those of the bodies.
+    /// Bytes that were read, including at least the bodies.
     pub bytes: u64,
-    /// What the first failure was, if the load generator tells.
+    /// Reason of the first failure, if the load generator reports it.
     pub reason: Option<String>,
-    /// The part of the load that counts, if that is not all of it.
+    /// Part of the load that counts, if that is not all of it.
     pub span: Option<Span>,
 }
 
 impl Load {
-    /// The program that makes this load; `None` if it is this one.
+    /// Returns the program that makes this load; `None` if it is this program.
     pub fn tool(self) -> Option<Tool> {
         match self {
             Self::Http1 { .. } => Some(Tool::Wrk),
@@ -135,7 +135,7 @@ impl Load {
         }
     }
 
-    /// How to call the program, if it is there.
+    /// Returns the command line of the load generator.
     ///
     /// # Errors
     /// When the program is not installed.
@@ -202,7 +202,7 @@ impl Load {
         Ok(CommandLine::new(Path::new("env"), words))
     }
 
-    /// Reads what the program printed; `None` if that is not a report.
+    /// Parses the output of the program; `None` if it is not a report.
     pub fn parse(self, output: &str) -> Option<Counts> {
         match self {
             Self::Http1 { .. } => parse_wrk(output),
@@ -221,7 +221,7 @@ impl Load {
         }
     }
 
-    /// Bytes that the load generator must have read at least for each that it counts, if bodies have this many.
+    /// Returns the minimum number of bytes read per counted request, if bodies have `body_bytes`.
     pub fn bytes_each(self, body_bytes: usize) -> u64 {
         let bytes = match self {
             Self::Http1 { .. } | Self::Http2 { .. } => body_bytes,
@@ -246,7 +246,7 @@ impl Aim<'_> {
     }
 }
 
-/// With TLS, nothing but HTTP/2 is offered, so that a proxy that does not speak it fails.
+/// Returns the command line of h2load. With TLS, ALPN offers only HTTP/2, so that a proxy without HTTP/2 fails.
 fn h2load(
     aim: &Aim<'_>,
     connections: u32,
@@ -281,7 +281,7 @@ fn words<const N: usize>(words: [&str; N]) -> impl Iterator<Item = OsString> + u
     words.map(OsString::from).into_iter()
 }
 
-/// Reads the report of wrk.
+/// Parses the report of wrk.
 fn parse_wrk(output: &str) -> Option<Counts> {
     let mut counts = Counts::default();
     let mut complete = false;
@@ -299,7 +299,7 @@ fn parse_wrk(output: &str) -> Option<Counts> {
     complete.then_some(counts)
 }
 
-/// A size as wrk prints it, such as `8.55MB`; rounded up, since it was rounded.
+/// Parses a size as wrk prints it, such as `8.55MB`; rounds up, since wrk has rounded it.
 fn bytes(size: &str) -> Option<u64> {
     let digits = size.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit = match &size[digits.len()..] {
@@ -312,7 +312,7 @@ fn bytes(size: &str) -> Option<u64> {
     Some(((digits.parse::<f64>().ok()? + 0.005) * unit) as u64)
 }
 
-/// Reads the report of h2load.
+/// Parses the report of h2load.
 fn parse_h2load(output: &str) -> Option<Counts> {
     let line = |label: &str| output.lines().find_map(|line| line.strip_prefix(label));
     // total, started, done, succeeded, failed, errored, timeout; those errored are among those failed
@@ -339,7 +339,7 @@ fn parse_h2load(output: &str) -> Option<Counts> {
     })
 }
 
-/// The whole numbers in a list such as `10 total, 8 done, 5 2xx`: the first word of every item.
+/// Returns the leading number of every item in a list such as `10 total, 8 done, 5 2xx`.
 fn numbers(list: &str) -> impl Iterator<Item = u64> {
     list.split(',').filter_map(|item| {
         item.split_ascii_whitespace()

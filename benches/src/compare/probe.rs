@@ -1,4 +1,4 @@
-//! Whether a proxy does what it shall, before anything is measured: so that a broken one cannot win.
+//! Check that a proxy works as configured, made before every measurement, so that a broken proxy cannot win.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown};
@@ -20,24 +20,24 @@ use crate::compare::failure::{Failure, context};
 use crate::compare::tls;
 use crate::compare::upstream::{bulk, grpc, http as plain};
 
-/// How long one question over HTTP/2 may take.
+/// Timeout of one probe over HTTP/2.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes that are sent through a TCP proxy and must come back.
+/// Bytes that are sent through a TCP proxy and must be echoed.
 const ECHO_BYTES: usize = 1024 * 1024;
 
-/// What one question told.
+/// Result of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As it must be.
+    /// Correct response.
     Right,
-    /// Not there yet: nothing listens, or there is no route.
+    /// Proxy not ready yet: nothing listens, or there is no route.
     NotYet(String),
-    /// Answered with something else; waiting would not help.
+    /// Wrong response; waiting would not help.
     Wrong(String),
 }
 
-/// Asks one proxy the question that its scenario asks.
+/// Probe of a proxy, in the protocol of its scenario.
 #[derive(Debug)]
 pub struct Probe {
     port: u16,
@@ -49,7 +49,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// The question for a proxy with this plan.
+    /// Creates the probe for a proxy with this plan.
     ///
     /// # Errors
     /// When the certificate cannot be read.
@@ -70,7 +70,7 @@ impl Probe {
         })
     }
 
-    /// Asks once.
+    /// Probes once.
     ///
     /// # Errors
     /// When this program itself fails.
@@ -194,7 +194,7 @@ impl Probe {
     }
 }
 
-/// A whole response over HTTP/2.
+/// Complete response over HTTP/2.
 #[derive(Debug, Default)]
 struct Whole {
     status: StatusCode,
@@ -216,7 +216,7 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// A status other than 200 may be that of a proxy which is still loading.
+/// Checks a response. A status other than 200 means not ready, since the proxy may still be loading.
 fn judge(answer: Answer, body_bytes: usize) -> Verdict {
     match answer {
         Answer { status, .. } if status != 200 => Verdict::NotYet(format!("status {status}")),
@@ -229,7 +229,7 @@ fn judge(answer: Answer, body_bytes: usize) -> Verdict {
     }
 }
 
-/// The message must be whole, and status 0 must come in the trailers: in the headers it would be another response.
+/// Checks a gRPC response: the message must be complete, and status 0 must be in the trailers, not in the headers.
 fn judge_call(answer: &Whole) -> Verdict {
     let field = |fields: &HeaderMap, name: &str| {
         let value = fields.get(name)?;
@@ -255,7 +255,7 @@ fn judge_call(answer: &Whole) -> Verdict {
     Verdict::Right
 }
 
-/// Sends bytes and ends its side, and returns the bytes received until the other side ends.
+/// Sends bytes, closes the sending side, and returns the bytes received until the peer closes.
 fn echo(port: u16, sent: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut stream = connect(port)?;
     let mut writer = stream.try_clone()?;

@@ -1,7 +1,7 @@
 //! Starting other programs on a given core, and making sure that none of them outlives this one.
 //!
-//! Invariant: every process started here ends when its [`Process`] is dropped, and the kernel ends it when this
-//! program dies without unwinding. Every wait has a deadline and notices a request to stop.
+//! Invariant: every process started here ends when its [`Process`] is dropped, and the kernel ends it when this program
+//! dies without unwinding. Every wait has a deadline and can be cancelled.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::compare::accounting;
 use crate::compare::failure::{Failure, context};
 
-/// How long a process may take to end after it was asked to, before it is killed.
+/// Time from the request to end until a process is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A program and its arguments.
@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub struct CommandLine(pub Vec<OsString>);
 
 impl CommandLine {
-    /// The line that starts `program` with `arguments`.
+    /// Creates the command line that starts `program` with `arguments`.
     pub fn new<A: Into<OsString>>(program: &Path, arguments: impl IntoIterator<Item = A>) -> Self {
         let program = program.as_os_str().to_owned();
         Self(
@@ -34,18 +34,18 @@ impl CommandLine {
     }
 }
 
-/// Set once when the run shall stop; every wait looks at it.
+/// Cancellation flag of the run; every wait checks it.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Asks everything that waits to stop.
+    /// Cancels all waits.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
     /// # Errors
-    /// `Failure::Cancelled` once the run was asked to stop.
+    /// `Failure::Cancelled` once the run was cancelled.
     pub fn check(&self) -> Result<(), Failure> {
         if self.0.load(Ordering::Relaxed) {
             Err(Failure::Cancelled)
@@ -54,10 +54,10 @@ impl Cancel {
         }
     }
 
-    /// Asks `question` every `interval` until it has an answer.
+    /// Calls `question` every `interval` until it returns a value.
     ///
     /// # Errors
-    /// When `limit` has passed, the run was asked to stop, or the question itself fails.
+    /// When `limit` has passed, the run was cancelled, or `question` fails.
     pub fn poll<T>(
         &self,
         (interval, limit): (Duration, Duration),
@@ -78,7 +78,7 @@ impl Cancel {
     }
 }
 
-/// A running program that ends with this value.
+/// Running program, ended on drop.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -86,12 +86,12 @@ pub struct Process {
 }
 
 impl Process {
-    /// The process that was started; what it started itself hangs below it.
+    /// Returns the ID of the process that was started; its own children are its descendants.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has printed so far.
+    /// Returns the output so far.
     pub fn output(&self) -> String {
         fs::read(&self.log)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -99,7 +99,7 @@ impl Process {
     }
 
     /// # Errors
-    /// When the process has ended, with the end of what it printed.
+    /// When the process has ended, with the end of its output.
     pub fn check_alive(&mut self) -> Result<(), Failure> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -113,7 +113,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Asks first, since nginx would leave its worker behind if it were killed.
+    /// Ends the process with a signal before killing it, since a killed nginx would leave its worker behind.
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
@@ -136,7 +136,7 @@ impl Drop for Process {
     }
 }
 
-/// Kills a process and its descendants: a worker would otherwise outlive its master.
+/// Kills a process and its descendants, since a worker would outlive its master.
 fn kill_tree(root: u32) {
     let tree = accounting::tree(root);
     // Fails only for processes that ended meanwhile.
@@ -147,7 +147,7 @@ fn kill_tree(root: u32) {
         .status();
 }
 
-/// Starts programs, all with their output in one directory.
+/// Launcher of programs, with all their output in one directory.
 #[derive(Debug)]
 pub struct Launcher {
     directory: PathBuf,
@@ -155,22 +155,22 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// A launcher that keeps the output of its programs in `directory`.
+    /// Creates a launcher that keeps the output of its programs in `directory`.
     pub fn new(directory: PathBuf, cancel: Cancel) -> Self {
         Self { directory, cancel }
     }
 
-    /// What tells everything that waits to stop.
+    /// Returns the cancellation flag.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// Where the files of this run go.
+    /// Returns the directory for the files of this run.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Starts a program pinned to one core. `name` is for its log file and must be new in this run.
+    /// Starts a program pinned to one core. `name` is the name of its log file and must be unique in the run.
     ///
     /// # Errors
     /// When the program cannot be started.
@@ -199,11 +199,11 @@ impl Launcher {
         Ok(Process { child, log })
     }
 
-    /// Runs a program to its end, and returns what it printed.
+    /// Runs a program until it exits, and returns its output.
     ///
     /// # Errors
-    /// When it cannot be started, takes longer than `limit`, or the run was asked to stop. How the program ended is
-    /// for the caller to read from its output, since load generators report failed requests there.
+    /// When it cannot be started, takes longer than `limit`, or the run was cancelled. An unsuccessful exit is no
+    /// error: load generators report failed requests in their output, which the caller reads.
     pub fn run(
         &self,
         name: &str,
@@ -221,10 +221,10 @@ impl Launcher {
     }
 }
 
-/// Raises this program's limit of open files, which the programs that it starts inherit, as far as it may.
+/// Raises this program's limit of open files towards `wanted`. Programs that it starts inherit the limit.
 ///
 /// # Errors
-/// When even the hard limit is less than `wanted`; the limit is then as high as it gets.
+/// When the hard limit is less than `wanted`; the limit is then raised to the hard limit.
 pub fn raise_open_files(wanted: u64) -> Result<(), Failure> {
     let limits = fs::read_to_string("/proc/self/limits").map_err(context("/proc/self/limits"))?;
     let (soft, hard) = parse_open_files(&limits)
@@ -250,16 +250,16 @@ pub fn raise_open_files(wanted: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many files this program, and what it starts, may open.
+/// Returns the soft limit of open files of this program and of programs that it starts.
 pub fn open_files() -> u64 {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     parse_open_files(&limits).map_or(0, |(soft, _)| soft)
 }
 
-/// Pins this program, and so what it starts without a core of its own.
+/// Pins this program to a core, and thereby all programs that it starts without a core of their own.
 ///
 /// # Errors
-/// When `taskset` cannot do it, for example because the core does not exist.
+/// When `taskset` fails, for example because the core does not exist.
 pub fn pin_self(core: usize) -> Result<(), Failure> {
     let pid = std::process::id().to_string();
     let output = Command::new("taskset")
@@ -275,7 +275,7 @@ pub fn pin_self(core: usize) -> Result<(), Failure> {
     )))
 }
 
-/// Soft and hard limit from `/proc/PID/limits`.
+/// Parses the soft and hard limit of open files from `/proc/PID/limits`.
 fn parse_open_files(limits: &str) -> Option<(u64, u64)> {
     let line = limits
         .lines()
@@ -288,7 +288,7 @@ fn parse_open_files(limits: &str) -> Option<(u64, u64)> {
     Some((limit()?, limit()?))
 }
 
-/// The last lines of a log, on one line.
+/// Joins the last lines of a log into one line.
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text
         .lines()

@@ -1,22 +1,22 @@
-//! What was measured, and how it is written down as Markdown.
+//! Results of a run, and their Markdown format.
 
 pub use crate::compare::figures::{Figure, Figures, Section, number, ratio};
 use crate::compare::target;
 
-/// The result of a run.
+/// Result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     environment: Vec<(String, String)>,
-    /// What is missing or failed.
+    /// Notes on missing programs and failures.
     pub notes: Vec<String>,
-    /// The tables so far.
+    /// Tables so far.
     pub sections: Vec<Section>,
-    /// The figures so far.
+    /// Figures so far.
     pub figures: Figures,
 }
 
 impl Report {
-    /// A report without results, on this machine.
+    /// Creates a report without results, with the description of this machine.
     pub fn new(environment: Vec<(String, String)>) -> Self {
         Self {
             environment,
@@ -24,7 +24,7 @@ impl Report {
         }
     }
 
-    /// The whole report.
+    /// Formats the whole report.
     pub fn markdown(&self) -> String {
         let mut out = String::from("## Environment\n\n");
         let facts = self
@@ -51,7 +51,7 @@ impl Report {
     }
 }
 
-/// Columns are padded, so that the text reads as well as what a browser makes of it.
+/// Writes a table. Columns are padded, so that the text is readable without rendering.
 fn table(out: &mut String, columns: &[String], rows: &[Vec<String>]) {
     let lines: Vec<Vec<String>> = std::iter::once(columns)
         .chain(rows.iter().map(Vec::as_slice))

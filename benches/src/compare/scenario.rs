@@ -1,4 +1,4 @@
-//! The measurements, by name.
+//! Scenarios, by name.
 
 use crate::compare::bench::Bench;
 use crate::compare::failure::Failure;
@@ -19,10 +19,10 @@ mod throughput;
 pub use name::Scenario;
 
 impl Scenario {
-    /// Measures, and adds the results to the report.
+    /// Runs the scenario, and adds the results to the report.
     ///
     /// # Errors
-    /// When the run was asked to stop. What fails in one proxy becomes a note.
+    /// When the run was cancelled. A failure in one proxy becomes a note.
     pub fn measure(self, bench: &Bench, report: &mut Report) -> Result<(), Failure> {
         let course = match self {
             Self::Small => courses::small(),

@@ -1,7 +1,7 @@
-//! A pair of sidecars, one of a client and one of a service, configured alike for Strait and Envoy.
+//! Pair of sidecars, one of a client and one of a service, with equivalent configuration for Strait and Envoy.
 //!
-//! Pure text, as in `configure`. Nothing is captured: the client connects to a port of its sidecar, which connects to a port
-//! of the service's sidecar, and that to the upstream.
+//! Only text, as in `configure`. No traffic is captured: the client connects to a port of its sidecar, which connects
+//! to a port of the service's sidecar, which connects to the upstream.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,28 +14,28 @@ mod identities;
 
 pub use identities::{Identities, Side};
 
-/// The proxies that a pair can be made of.
+/// Proxies that are measured as sidecars.
 pub const PROXIES: [Proxy; 2] = [Proxy::Strait, Proxy::Envoy];
 
-/// The directory of resources that both Straits watch, and the files of the Envoys.
+/// Path of the resources that both Strait sidecars watch.
 const RESOURCES: &str = "resources/mesh.yaml";
 
-/// What a pair shall do.
+/// Configuration of a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairPlan {
     /// Port of 127.0.0.1 that the client connects to.
     pub outbound: u16,
-    /// Port of 127.0.0.1 between the two.
+    /// Port of 127.0.0.1 between the two sidecars.
     pub inbound: u16,
     /// Port of the upstream on 127.0.0.1.
     pub upstream: u16,
-    /// Ports of the admin pages, the service's first.
+    /// Ports of the admin pages, the service sidecar's first.
     pub admins: [u16; 2],
-    /// Whether the two speak TLS with each other, both with certificates.
+    /// Whether the sidecars use mutual TLS between them.
     pub tls: bool,
 }
 
-/// The files of a pair.
+/// Returns the configuration files of a pair.
 pub fn files(proxy: Proxy, plan: &PairPlan, identities: &Identities) -> Vec<ConfigFile> {
     if proxy == Proxy::Strait {
         let text = filled(include_str!("sidecars/strait.yaml"), plan, identities);
@@ -52,7 +52,7 @@ pub fn files(proxy: Proxy, plan: &PairPlan, identities: &Identities) -> Vec<Conf
     Side::ALL.map(of).to_vec()
 }
 
-/// The command that starts one of the two.
+/// Returns the command that starts one of the sidecars.
 pub fn command(
     (proxy, program): (Proxy, &Path),
     plan: &PairPlan,
@@ -75,7 +75,7 @@ fn admin(plan: &PairPlan, side: Side) -> u16 {
     }
 }
 
-/// Longer words come first, since some begin with others.
+/// Fills in a template. Longer placeholders are replaced first, since some begin with others.
 fn filled(template: &str, plan: &PairPlan, identities: &Identities) -> String {
     let path = |path: std::path::PathBuf| path.display().to_string();
     let (client_tls, server_tls) = match plan.tls {
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// The text of all files.
+    /// Returns the text of all files.
     fn text(proxy: Proxy, tls: bool) -> String {
         let directory = tempfile::tempdir().unwrap();
         let identities = Identities::make(directory.path()).unwrap();

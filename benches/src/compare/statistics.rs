@@ -1,6 +1,6 @@
-//! The little arithmetic that the tables need.
+//! Statistics for the tables.
 
-/// The middle value, or the mean of the two middle ones; `None` of nothing.
+/// Median: the middle value, or the mean of the two middle ones; `None` without values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
@@ -12,7 +12,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     }
 }
 
-/// The smallest and the largest value; `None` of nothing.
+/// Minimum and maximum; `None` without values.
 pub fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values.into_iter().fold(None, |range, value| match range {
         None => Some((value, value)),

@@ -1,4 +1,4 @@
-//! Load at a fixed rate by this program's own generator, and the latency that it measured.
+//! Load at a fixed rate by this program's own generator, and the measured latency.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -10,41 +10,41 @@ use crate::compare::failure::{Failure, context};
 use crate::compare::process::CommandLine;
 use crate::compare::tls::HOST;
 
-/// A load at a fixed rate.
+/// Load at a fixed rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steady {
     /// Requests per second.
     pub rate: u32,
     /// Connections open at once.
     pub connections: u32,
-    /// Requests in flight on each connection of HTTP/2; HTTP/1.1 if there are none.
+    /// Requests in flight per HTTP/2 connection; `None` for HTTP/1.1.
     pub streams: Option<u32>,
 }
 
-/// What the generator saw. Times are in us.
+/// Result of a load at a fixed rate. Times are in us.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latency {
     /// Requests that were due.
     pub requests: u64,
-    /// Those among them that failed.
+    /// Failed requests.
     pub failures: u64,
-    /// Half of the requests took at most this long.
+    /// Median latency.
     pub p50: f64,
-    /// 99 of 100.
+    /// 99th percentile of latency.
     pub p99: f64,
-    /// 999 of 1000.
+    /// 99.9th percentile of latency.
     pub p999: f64,
-    /// 99 of 100 requests were sent at most this late by the generator.
+    /// 99th percentile of the generator's own delay before sending.
     pub own_p99: f64,
-    /// What the generator says of the figures.
+    /// Notes of the generator on the figures.
     pub notes: Vec<String>,
 }
 
 impl Steady {
-    /// Puts the load on a port for this long.
+    /// Sends the load to a port for `length`.
     ///
     /// # Errors
-    /// When the generator cannot run, or nothing was answered.
+    /// When the generator cannot run, or no request was answered.
     pub fn put_on(self, bench: &Bench, port: u16, length: Duration) -> Result<Latency, Failure> {
         let own = std::env::current_exe().map_err(context("cannot find this program"))?;
         let line = CommandLine::new(&own, self.arguments(port, length));
@@ -77,7 +77,7 @@ impl Steady {
     }
 }
 
-/// Reads the result of the generator.
+/// Parses the result of the generator.
 fn parse(output: &str) -> Option<Latency> {
     let result: Value = serde_json::from_str(output).ok()?;
     let micros = |times: &str, name: &str| Some(result[times][name].as_f64()? * 1000.0);

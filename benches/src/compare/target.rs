@@ -1,10 +1,10 @@
-//! What Strait is held to, and whether a run met it.
+//! Performance targets of Strait, and whether a run met them.
 
 use crate::compare::configure::Proxy;
 use crate::compare::figures::{Figure, Figures, Section, number};
 use crate::compare::statistics::range;
 
-/// One promise: a figure of Strait, at most this much, in its unit or relative to another figure.
+/// Performance target: maximum of a figure of Strait, in its unit or relative to another figure.
 struct Target {
     what: &'static str,
     figure: Figure,
@@ -12,17 +12,17 @@ struct Target {
     base: Base,
 }
 
-/// What a limit is counted in.
+/// Unit or baseline of a limit.
 enum Base {
-    /// A unit; the figure is divided by the factor to get there.
+    /// Absolute limit in this unit; the figure is divided by the factor.
     Unit(&'static str, f64),
-    /// Another figure, of this proxy.
+    /// Limit relative to this figure of this proxy.
     Of(Figure, Proxy),
-    /// The lowest that another proxy has.
+    /// Limit relative to the lowest figure of any other proxy.
     BestPeer,
 }
 
-/// What is asked of a figure that every proxy has.
+/// Creates a target relative to the best of the other proxies.
 const fn best_peer(what: &'static str, figure: Figure, limit: f64) -> Target {
     Target {
         what,
@@ -32,7 +32,7 @@ const fn best_peer(what: &'static str, figure: Figure, limit: f64) -> Target {
     }
 }
 
-/// The same in relation to Envoy, which has most of what Strait has.
+/// Creates a target relative to Envoy, whose features are closest to Strait's.
 const fn envoy(what: &'static str, figure: Figure) -> Target {
     Target {
         what,
@@ -173,7 +173,7 @@ const TARGETS: [Target; 30] = [
     },
 ];
 
-/// The table of targets, as far as this run measured them; `None` if it measured none.
+/// Returns the table of the targets that this run measured; `None` if it measured none.
 pub(super) fn section(figures: &Figures) -> Option<Section> {
     let rows: Vec<_> = TARGETS
         .iter()

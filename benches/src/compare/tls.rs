@@ -1,7 +1,7 @@
-//! The certificate of a run, and TLS clients that accept nothing else.
+//! Certificate of a run, and TLS clients that accept no other certificate.
 //!
-//! All clients offer TLS 1.3 with one cipher suite and one group for the key exchange, so that every proxy does the
-//! same work whatever it would prefer.
+//! All clients offer only TLS 1.3 with one cipher suite and one key exchange group, so that every proxy does the same
+//! work whatever its preferences.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,28 +20,28 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use crate::compare::failure::{Failure, context};
 
-/// The host that every request names, and the certificate is for.
+/// Host of every request, which is also the host of the certificate.
 pub const HOST: &str = "bench.example";
 
-/// The one cipher suite that is offered, as OpenSSL and the RFC call it.
+/// Only offered cipher suite, by its name in OpenSSL and in the RFC.
 pub const CIPHER_SUITE: &str = "TLS_AES_128_GCM_SHA256";
 
-/// The one group that is offered for the key exchange, as OpenSSL calls it.
+/// Only offered key exchange group, by its name in OpenSSL.
 pub const GROUP: &str = "X25519";
 
-/// Where the files of one certificate are: ECDSA with P-256, made for this run.
+/// Paths of a certificate and its ECDSA P-256 key, created for this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// The certificate, as PEM.
+    /// Certificate, as PEM.
     pub certificate: PathBuf,
-    /// Its private key, as PEM.
+    /// Private key, as PEM.
     pub key: PathBuf,
-    /// Both in one file, as HAProxy wants them.
+    /// Certificate and key in one PEM file, as HAProxy requires.
     pub both: PathBuf,
 }
 
 impl Credentials {
-    /// The names of the files below a directory.
+    /// Returns the paths of the files below a directory.
     pub fn below(directory: &Path) -> Self {
         Self {
             certificate: directory.join("certificate.pem"),
@@ -50,7 +50,7 @@ impl Credentials {
         }
     }
 
-    /// Makes a new key and a certificate for [`HOST`], and writes the files.
+    /// Creates a new key and a certificate for [`HOST`], and writes the files.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -73,20 +73,20 @@ impl Credentials {
 /// Reads a certificate from a PEM file.
 ///
 /// # Errors
-/// When the file cannot be read or holds none.
+/// When the file cannot be read or holds no certificate.
 pub fn read_certificate(path: &Path) -> Result<CertificateDer<'static>, Failure> {
     CertificateDer::from_pem_file(path).map_err(context(path.display()))
 }
 
-/// The name that clients ask for.
+/// Returns the server name that clients request.
 pub fn server_name() -> ServerName<'static> {
     ServerName::try_from(HOST).expect("the constant above is a DNS name")
 }
 
-/// A client that verifies the certificate and its signature in full, and speaks one protocol.
+/// Creates a client that fully verifies the certificate and its signature, and offers one protocol.
 ///
 /// # Errors
-/// When the certificate is not one.
+/// When the certificate is invalid.
 pub fn strict_client(
     certificate: CertificateDer<'static>,
     protocol: &str,
@@ -103,11 +103,11 @@ pub fn strict_client(
     Ok(Arc::new(config))
 }
 
-/// A client that only compares the certificate with the expected one, so that it has less to do than the proxy.
-/// One that resumes keeps the tickets that it is given, and uses each once.
+/// Creates a client that only compares the certificate with the expected one, so that it does less work than the proxy.
+/// A client that resumes keeps the session tickets that it receives, and uses each once.
 ///
 /// # Errors
-/// When the crypto library does not know what is offered.
+/// When the crypto library does not support an offered algorithm.
 pub fn pinned_client(
     certificate: CertificateDer<'static>,
     resumes: bool,
@@ -128,7 +128,7 @@ pub fn pinned_client(
     Ok(Arc::new(config))
 }
 
-/// What is wrong with a handshake that was to negotiate what is offered; `None` if nothing is.
+/// Returns what a completed handshake negotiated other than the offer; `None` if it matches.
 pub fn complaint(connection: &rustls::CommonState) -> Option<String> {
     let suite = connection
         .negotiated_cipher_suite()
@@ -142,7 +142,7 @@ pub fn complaint(connection: &rustls::CommonState) -> Option<String> {
     None
 }
 
-/// Settings that make a program that uses OpenSSL offer the same as the clients here.
+/// Returns OpenSSL settings with which a program offers the same as the clients here.
 pub fn openssl_settings() -> String {
     format!(
         "openssl_conf = all
@@ -172,7 +172,7 @@ fn builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier
         .map_err(context("cannot set up TLS"))
 }
 
-/// Accepts one certificate. The signature of the handshake is checked once, by the strict client, not every time.
+/// Verifier that accepts one certificate. The strict client checks the handshake signature once, instead of every time.
 #[derive(Debug)]
 struct Pinned {
     certificate: CertificateDer<'static>,

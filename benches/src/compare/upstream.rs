@@ -1,12 +1,12 @@
-//! The upstream of every comparison: one thread that answers on three ports, and does as little as it can.
+//! Upstream of every comparison: a single-threaded server on three ports that does as little work as possible.
 //!
-//! | module | who connects | what it answers |
+//! | module | protocol | response |
 //! |---|---|---|
-//! | `http` | HTTP/1.1 | any request head with a fixed body |
-//! | `grpc` | HTTP/2 without TLS | any unary call with a fixed message and status 0 |
-//! | `bulk` | TCP | as many bytes as it is sent |
+//! | `http` | HTTP/1.1 | a fixed body for any request head |
+//! | `grpc` | HTTP/2 without TLS | a fixed message and status 0 for any unary call |
+//! | `bulk` | TCP | as many bytes as it receives |
 //!
-//! It runs as a process of its own, so that its CPU time is never counted as somebody else's.
+//! The upstream is a separate process, so that its CPU time is not counted as that of another program.
 
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -21,19 +21,19 @@ pub mod bulk;
 pub mod grpc;
 pub mod http;
 
-/// The ports of the upstream on 127.0.0.1.
+/// Ports of the upstream on 127.0.0.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// Speaks HTTP/1.1.
+    /// Port for HTTP/1.1.
     pub http: u16,
-    /// Speaks gRPC over HTTP/2 without TLS.
+    /// Port for gRPC over HTTP/2 without TLS.
     pub grpc: u16,
-    /// Speaks the protocol of [`bulk`].
+    /// Port for the protocol of [`bulk`].
     pub bulk: u16,
 }
 
 impl Ports {
-    /// Reads what the upstream prints once it listens; `None` while that is not there.
+    /// Parses the first output of the upstream; `None` while it is incomplete.
     pub fn parse(output: &str) -> Option<Self> {
         let line = output.strip_suffix('\n')?;
         let ports: Vec<u16> = line
@@ -47,13 +47,13 @@ impl Ports {
     }
 }
 
-/// How often another port is taken, since this one is in use on the address of an endpoint.
+/// Maximum number of ports to try, since a port may be in use on the address of an endpoint.
 const ATTEMPTS_MAX: u32 = 20;
 
 /// Prints the ports on standard output, then serves until the process is ended.
 ///
-/// HTTP/1.1 is spoken on this many loopback addresses, a listener each: a single one for all of them would have to
-/// listen on every address of the machine.
+/// HTTP/1.1 is served on this many loopback addresses, with a listener each: a single listener for all of them would
+/// have to listen on every address of the machine.
 ///
 /// # Errors
 /// When no socket can be opened.
@@ -95,7 +95,7 @@ async fn accept(addresses: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns with the first listener that fails.
+/// Waits for the first listener that fails, and returns its error.
 async fn first_to_end(mut listeners: JoinSet<io::Result<()>>) -> io::Result<()> {
     listeners
         .join_next()
@@ -138,7 +138,7 @@ async fn listen() -> io::Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-/// Gives each connection a task of its own.
+/// Serves each connection in a task of its own.
 async fn each<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F) -> io::Result<()>
 where
     F: Future<Output = ()> + 'static,

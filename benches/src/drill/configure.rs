@@ -1,24 +1,24 @@
-//! The same rules for Strait and for Envoy, as Istio would translate them.
+//! Equivalent rules for Strait and for Envoy, as Istio would translate them.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Where everything listens.
+/// Ports and endpoint addresses of a variant.
 #[derive(Clone, Debug)]
 pub(super) struct Ports {
     pub(super) listen: u16,
     pub(super) admin: u16,
-    /// Endpoints by zone, that of the proxy first; or gateways by cluster.
+    /// Endpoints by zone, starting with the zone of the proxy; or gateways by cluster.
     pub(super) zones: Vec<Vec<SocketAddr>>,
 }
 
-/// How clusters share the requests.
+/// Load distribution between the clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// 50, 30 and 20 of 100.
+    /// 50, 30 and 20 percent.
     ActiveActive,
-    /// The first, then the second, then the third.
+    /// Failover: all traffic goes to the first available cluster.
     FailOver,
 }
 
@@ -31,14 +31,14 @@ impl Policy {
     }
 }
 
-/// What the route says about failed requests.
+/// Retry policy of the route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retries {
-    /// Nothing: Istio's two retries.
+    /// Istio's default of two retries; the route sets no policy.
     Default,
-    /// `attempts: 0`.
+    /// No retries: `attempts: 0`.
     None,
-    /// Two retries also of what answers 5xx, each try of 50 ms at most.
+    /// Two retries, also of 5xx responses, with 50 ms per attempt.
     ShortTries,
 }
 
@@ -52,7 +52,7 @@ impl Retries {
     }
 }
 
-/// Mesh resources.
+/// Returns the mesh resources for Strait.
 pub(super) fn strait(ports: &Ports, retries: Retries) -> String {
     let mut endpoints = String::new();
     for (zone, addresses) in ["a", "b"].iter().zip(&ports.zones) {
@@ -78,7 +78,7 @@ spec:
     )
 }
 
-/// Resources of a proxy at the edge of three clusters, whose gateways serve one service.
+/// Returns the resources of a proxy at the edge of three clusters, whose gateways serve one service.
 pub(super) fn clusters(ports: &Ports, policy: Policy, retries: Retries) -> String {
     let key = |number: usize| format!("default/default/default/c{}", number + 1);
     let mut gateways = String::new();
@@ -121,7 +121,7 @@ spec:
     )
 }
 
-/// Gateway, route and policy for a host.
+/// Returns Gateway, route and policy for a host.
 fn rules(ports: &Ports, retries: Retries, host: &str) -> String {
     let retries = match retries {
         Retries::Default => "",
@@ -164,7 +164,7 @@ spec:
     )
 }
 
-/// How Strait is started: with two workers, in the first zone, which is the edge of all clusters.
+/// Returns the command line arguments of Strait: two workers, in the first zone, in the cluster `edge`.
 pub(super) fn strait_arguments(file: &Path, ports: &Ports) -> Vec<OsString> {
     let admin = format!("127.0.0.1:{}", ports.admin);
     let mut arguments: Vec<OsString> = vec!["run".into(), "--config".into(), file.into()];
@@ -184,7 +184,7 @@ pub(super) fn strait_arguments(file: &Path, ports: &Ports) -> Vec<OsString> {
     arguments
 }
 
-/// A static bootstrap with a priority for each zone.
+/// Returns a static bootstrap for Envoy with one priority per zone.
 pub(super) fn envoy(ports: &Ports, retries: Retries) -> String {
     let mut endpoints = String::new();
     for (priority, addresses) in ports.zones.iter().enumerate() {
@@ -253,7 +253,7 @@ enforcing_success_rate: 0 }}
 
 const EXTENSIONS: &str = "type.googleapis.com/envoy.extensions";
 
-/// Without hot restart, several Envoys can run beside each other.
+/// Returns the command line arguments of Envoy. Hot restart is off, so that several Envoys can run side by side.
 pub(super) fn envoy_arguments(file: &Path) -> Vec<OsString> {
     let arguments = [
         "--concurrency",

@@ -1,4 +1,4 @@
-//! Steady load at random moments, and what the responses say.
+//! Steady load with random send times, and the parsing of responses.
 
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,22 +23,22 @@ use crate::load::queue::Order;
 use crate::load::request::{Common, Requests};
 use crate::load::schedule::{Arrivals, Part, Schedule};
 
-/// No proxy lets a request wait as long.
+/// Client timeout; no proxy delays a request as long.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// More requests are never in flight: the rate times [`ANSWER_LIMIT`], and some for chance.
+/// Maximum number of requests in flight: the rate times [`ANSWER_LIMIT`], and a margin for random peaks.
 pub(super) const CONNECTIONS: usize = 2_500;
 
-/// What became of one request.
+/// Result of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// When it was due, from the begin of the load.
+    /// Time at which the request was due, from the start of the load.
     pub(super) sent: Duration,
-    /// 0 where no response came.
+    /// Status code; 0 if no response came.
     pub(super) status: u16,
-    /// The zone that answered, if one did.
+    /// Zone that answered, if any.
     pub(super) zone: Option<u8>,
-    /// How often the proxy had sent it by then.
+    /// Number of attempts that the proxy had made, including the answered one.
     pub(super) attempt: u32,
 }
 
@@ -65,8 +65,7 @@ impl Answer {
     }
 }
 
-/// Sends requests from `start` on for as long as said, `rate` per second, and returns all answers in the order of
-/// sending.
+/// Sends `rate` requests per second from `start` on, and returns all results in the order of sending.
 pub(super) async fn run(
     port: u16,
     start: Instant,
@@ -100,7 +99,7 @@ pub(super) async fn run(
     Ok(answers)
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a connection of its own.
 pub(super) async fn once(port: u16) -> Result<Answer, Failure> {
     let (mut connection, requests) = (Http1::default(), requests()?);
     let dialer = dialer(port);

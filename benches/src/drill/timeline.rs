@@ -1,29 +1,29 @@
-//! What the answers of a run say.
+//! Summary of the results of a run.
 
 use std::time::Duration;
 
 use super::load::Answer;
 
-/// So long must all requests go well at the first attempt until traffic counts as moved.
+/// Time for which all requests must succeed at the first attempt until traffic counts as moved.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// What one variant came to.
+/// Summary of one variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     requests: usize,
     /// Failed requests until traffic had moved.
     failed_first: usize,
-    /// Failed requests after that: the zone is tried again while it is still dead.
+    /// Failed requests after traffic had moved, because the proxy sends new attempts to the failed zone.
     failed_later: usize,
-    /// Requests that went well, but not at the first attempt.
+    /// Requests that succeeded after a retry.
     retried: usize,
-    /// From the death of the zone until all traffic goes to the other one.
+    /// Time from the failure of the zone until all traffic goes to the other zone.
     moved: Duration,
-    /// From its recovery until it gets all traffic; none where that was not seen.
+    /// Time from the recovery of the zone until it gets all traffic again; `None` if that was not observed.
     back: Option<Duration>,
 }
 
-/// Sums up answers, which are in the order of sending. The first zone dies and recovers at these times.
+/// Summarizes results, which are in the order of sending. The first zone fails at `dies` and recovers at `recovers`.
 pub(super) fn summarize(answers: &[Answer], dies: Duration, recovers: Duration) -> Summary {
     let disturbed = |answer: &&Answer| answer.failed() || answer.attempt > 1;
     let mut moved_at = dies;
@@ -57,7 +57,7 @@ pub(super) fn summarize(answers: &[Answer], dies: Duration, recovers: Duration) 
     }
 }
 
-/// Sums up answers of clusters that share requests: the first one is back with its first answer.
+/// Summarizes results of clusters that share requests: the first cluster is back with its first response.
 pub(super) fn summarize_clusters(
     answers: &[Answer],
     dies: Duration,
@@ -72,19 +72,19 @@ pub(super) fn summarize_clusters(
 }
 
 impl Summary {
-    /// The head of the table of clusters.
+    /// Head of the table of clusters.
     pub(super) const CLUSTERS_HEAD: &str = "\
 | c1 | policy | retries | requests | failed until moved | failed later | saved by another try | ms until moved | ms until back |
 | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 ";
 
-    /// The head of the table.
+    /// Head of the table of zones.
     pub(super) const HEAD: &str = "\
 | zone | retries | requests | failed until moved | failed later | saved by retries | ms until moved | ms until back |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 ";
 
-    /// One line of the table.
+    /// Formats one line of the table.
     pub(super) fn row(&self, zone: &str, retries: &str) -> String {
         let back = self
             .back

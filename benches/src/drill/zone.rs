@@ -1,4 +1,4 @@
-//! A zone: endpoints that answer, or do one of the things that dead endpoints do.
+//! Zone whose endpoints answer, or fail in one of several ways.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,24 +10,24 @@ use tokio::sync::watch;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
-/// How all endpoints of a zone are.
+/// Failure mode of all endpoints of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// They answer.
+    /// Requests are answered.
     Well,
-    /// Connections are closed, new ones refused.
+    /// Connections are closed, and new ones refused.
     Refuse,
-    /// Connections and requests are taken, nothing is answered.
+    /// Connections and requests are accepted, but not answered.
     Hang,
-    /// All answers are 500.
+    /// All responses are 500.
     Broken,
-    /// Answers take [`SLOW`].
+    /// Responses are delayed by [`SLOW`].
     Slow,
-    /// All answers are 503.
+    /// All responses are 503.
     Unavailable,
 }
 
-/// How long the answers of a slow zone take.
+/// Response delay of a slow zone.
 const SLOW: Duration = Duration::from_millis(100);
 
 impl Mode {
@@ -43,7 +43,7 @@ impl Mode {
     }
 }
 
-/// Some endpoints on a loopback address of their own, so that no connection of the proxy takes their ports meanwhile.
+/// Endpoints on a loopback address of their own, so that their ports stay free while an endpoint refuses connections.
 #[derive(Debug)]
 pub(super) struct Zone {
     addresses: Vec<SocketAddr>,
@@ -51,7 +51,7 @@ pub(super) struct Zone {
 }
 
 impl Zone {
-    /// Zones, each on 127.0.0.`host`; the first one answers that it is zone 0.
+    /// Opens one zone on each 127.0.0.`host`. Responses of the first one name zone 0.
     pub(super) async fn open(hosts: &[u8], endpoints: usize) -> io::Result<Vec<Zone>> {
         let mut zones = Vec::new();
         for (number, host) in (0..).zip(hosts) {
@@ -75,13 +75,13 @@ impl Zone {
         self.addresses.clone()
     }
 
-    /// Makes all endpoints so, at once.
+    /// Switches all endpoints to a mode, at once.
     pub(super) fn set(&self, mode: Mode) {
         self.mode.send_replace(mode);
     }
 }
 
-/// Listens as long as connections are not to be refused, and again afterwards. Ends when the zone is dropped.
+/// Runs an endpoint, which listens except while connections are to be refused. Ends when the zone is dropped.
 async fn endpoint(
     listener: TcpListener,
     zone: u8,
@@ -112,7 +112,7 @@ async fn endpoint(
     }
 }
 
-/// Answers one connection until it ends, or must not go on.
+/// Serves one connection until it ends, or until the mode requires closing it.
 async fn connection(stream: TcpStream, zone: u8, mut mode: watch::Receiver<Mode>) {
     let mut watched = mode.clone();
     tokio::select! {
@@ -122,7 +122,7 @@ async fn connection(stream: TcpStream, zone: u8, mut mode: watch::Receiver<Mode>
     }
 }
 
-/// Requests have no bodies, and come one after another.
+/// Answers requests, which have no bodies and arrive one after another.
 async fn answer(
     mut stream: TcpStream,
     zone: u8,
@@ -160,7 +160,7 @@ async fn answer(
     Ok(())
 }
 
-/// The value of a header in a head.
+/// Returns the value of a header in a head.
 fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
     let text = std::str::from_utf8(head).ok()?;
     text.lines().find_map(|line| {

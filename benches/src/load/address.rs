@@ -1,4 +1,4 @@
-//! The URL that is measured.
+//! URL under test.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
@@ -6,29 +6,29 @@ use http::Uri;
 
 use super::error::Error;
 
-/// The address of a proxy beside a workload, which is used when no URL is given.
+/// Default URL: a proxy next to a workload.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:15001/";
 
-/// A URL in its parts.
+/// Parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Whether it is `https`.
+    /// Whether the scheme is `https`.
     pub tls: bool,
-    /// Name or IP address.
+    /// Host name or IP address.
     pub host: String,
-    /// The port, by default that of the scheme.
+    /// Port; by default that of the scheme.
     pub port: u16,
-    /// As it stands in a request.
+    /// Authority as sent in requests.
     pub authority: String,
     /// Path and query.
     pub path: String,
 }
 
 impl Address {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// When it is not an absolute `http` or `https` URL, or has credentials in it.
+    /// When it is not an absolute `http` or `https` URL, or contains credentials.
     pub fn parse(url: &str) -> Result<Self, Error> {
         let wrong = |what: &str| {
             Error::Usage(format!(
@@ -61,10 +61,10 @@ impl Address {
         })
     }
 
-    /// The first address of the host.
+    /// Resolves the host, and returns its first address.
     ///
     /// # Errors
-    /// When the name has none.
+    /// When the name has no address.
     pub fn resolve(&self) -> Result<SocketAddr, Error> {
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         let mut found = found.map_err(|error| {
@@ -77,7 +77,7 @@ impl Address {
         found.next().ok_or_else(none)
     }
 
-    /// As it was given.
+    /// Formats the URL as it was given.
     pub fn url(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         format!("{scheme}://{}{}", self.authority, self.path)

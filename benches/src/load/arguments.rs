@@ -1,4 +1,4 @@
-//! The command line of `load`.
+//! Command line of `load`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -10,22 +10,22 @@ use http::{HeaderName, Method, StatusCode};
 use super::protocol::Protocol;
 use super::quantity::{FailureLimit, duration};
 
-/// Requests per second at most.
+/// Maximum number of requests per second.
 pub const RATE_MAX: u32 = 500_000;
 
-/// Length of a run at most, warm-up included.
+/// Maximum length of a run, including warm-up.
 pub const LENGTH_MAX: Duration = Duration::from_secs(3600);
 
-/// Connections at most.
+/// Maximum number of connections.
 pub const CONNECTIONS_MAX: u32 = 10_000;
 
-/// Requests that all connections carry at once, at most.
+/// Maximum number of requests in flight on all connections.
 pub const SLOTS_MAX: u64 = 100_000;
 
-/// Time for one request at most.
+/// Maximum timeout of a request.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
-/// Bytes of a request body at most.
+/// Maximum size of a request body, in bytes.
 pub const BODY_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Sends requests at a constant rate, and measures how long the responses take.
@@ -41,7 +41,7 @@ pub const BODY_BYTES_MAX: u64 = 16 * 1024 * 1024;
                   2 the usage is wrong or the run could not begin, 130 stopped by a signal."
 )]
 pub struct Arguments {
-    /// What to measure: http or https, host, port and path. Default: http://127.0.0.1:15001/
+    /// URL to measure: http or https, host, port and path. Default: http://127.0.0.1:15001/
     #[arg(value_name = "URL")]
     pub url: Option<String>,
 
@@ -49,11 +49,11 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(RATE_MAX)))]
     pub rate: u32,
 
-    /// For how long requests are sent, such as 30s or 2m; at most 1h.
+    /// Duration of the measurement, such as 30s or 2m; at most 1h.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,
 
-    /// For how long requests are sent before they count.
+    /// Duration of a warm-up, whose requests do not count.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
     pub warm_up: Duration,
 
@@ -73,11 +73,11 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = Protocol::Http1, hide_possible_values = false)]
     pub protocol: Protocol,
 
-    /// How requests are spread: at equal distances, or at random moments as from many clients (Poisson).
+    /// Arrival times of requests: constant intervals, or random as from many clients (Poisson).
     #[arg(long, value_enum, default_value_t = Spread::Constant)]
     pub arrivals: Spread,
 
-    /// Makes random arrivals repeatable.
+    /// Seed of random arrival times.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
@@ -152,17 +152,17 @@ pub struct Arguments {
     pub quiet: bool,
 }
 
-/// How requests are spread over a second.
+/// Distribution of the arrival times of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Spread {
-    /// The same time between any two.
+    /// Constant intervals.
     Constant,
-    /// At random moments.
+    /// Random times.
     Random,
 }
 
 impl Arguments {
-    /// The rate, which the parser has checked.
+    /// Returns the rate, which the parser has checked.
     pub fn rate(&self) -> NonZeroU32 {
         NonZeroU32::new(self.rate).unwrap_or(NonZeroU32::MIN)
     }

@@ -1,4 +1,4 @@
-//! Opening connections.
+//! Connections to the server under test.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,26 +15,26 @@ use tokio_rustls::client::TlsStream;
 
 use super::outcome::{FailureClass, Fault};
 
-/// How connections are secured.
+/// TLS settings of connections.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    /// What is offered and trusted.
+    /// Client configuration: offered protocols and trusted certificates.
     pub config: Arc<ClientConfig>,
-    /// The name that the server must prove.
+    /// Name that the server's certificate must have.
     pub name: ServerName<'static>,
 }
 
-/// Where connections lead.
+/// Destination of connections.
 #[derive(Clone)]
 pub enum Dialer {
-    /// To an address of the network.
+    /// Network address.
     Network {
-        /// The address.
+        /// Address and port.
         address: SocketAddr,
-        /// Whether and how with TLS.
+        /// TLS settings; `None` for plain text.
         tls: Option<Tls>,
     },
-    /// To a server in the same test.
+    /// Server in the same test.
     #[cfg(test)]
     Memory(std::rc::Rc<dyn Fn() -> Option<tokio::io::DuplexStream>>),
 }
@@ -43,7 +43,7 @@ impl Dialer {
     /// Opens a connection.
     ///
     /// # Errors
-    /// When nothing accepts it, or the handshake fails.
+    /// When the connection is not accepted, or the handshake fails.
     pub async fn dial(&self) -> Result<Stream, Fault> {
         let (address, tls) = match self {
             Self::Network { address, tls } => (*address, tls),
@@ -74,14 +74,14 @@ impl Dialer {
     }
 }
 
-/// A connection, secured or not.
+/// Connection with or without TLS.
 #[derive(Debug)]
 pub enum Stream {
     /// TCP.
     Plain(TcpStream),
     /// TLS over TCP.
     Tls(Box<TlsStream<TcpStream>>),
-    /// A pipe.
+    /// In-memory pipe.
     #[cfg(test)]
     Memory(tokio::io::DuplexStream),
 }

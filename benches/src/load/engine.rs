@@ -1,8 +1,8 @@
-//! The load of one thread: a dispatcher that notices what is due, and slots that send it.
+//! Load of one thread: a dispatcher that detects due requests, and slots that send them.
 //!
-//! Invariant: every request that was due before the end is one sample, unless the run was stopped early. Its latency
-//! counts from its due time, whenever a slot became free for it, so that a server that stalls is charged for all the
-//! requests that came due meanwhile (no coordinated omission).
+//! Invariant: every request that was due before the end yields one sample, unless the run was stopped early. Its
+//! latency counts from its due time, even if a slot became free only later, so that a server that stalls is charged for
+//! all the requests that came due meanwhile (no coordinated omission).
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -24,55 +24,55 @@ use super::queue::{Job, Order, Queue};
 use super::request::Requests;
 use super::schedule::Schedule;
 
-/// Connections that are opened at once before the run.
+/// Maximum number of connections that are opened concurrently before the run.
 const OPENED_AT_ONCE: usize = 128;
 
-/// Samples are given to this, one after the other.
+/// Callback that receives the samples, one after the other.
 pub type Sink = Rc<dyn Fn(&Sample)>;
 
-/// What is sent where.
+/// Settings of the load of one thread.
 pub struct Plan {
-    /// Opens connections.
+    /// Opener of connections.
     pub dialer: Dialer,
-    /// What is spoken.
+    /// Protocol.
     pub protocol: Protocol,
-    /// Connections of this thread.
+    /// Number of connections of this thread.
     pub connections: usize,
-    /// Requests that a connection of HTTP/2 carries at once.
+    /// Maximum number of concurrent requests per HTTP/2 connection.
     pub streams: usize,
-    /// A request fails that has no complete response this long after its due time.
+    /// Timeout of a request, from its due time to its complete response.
     pub timeout: Duration,
-    /// The requests.
+    /// Requests to send, in turn.
     pub requests: Requests,
-    /// What responses must be.
+    /// Conditions that a response must meet.
     pub expected: Expected,
-    /// Which free connection is used.
+    /// Order in which free connections are used.
     pub order: Order,
 }
 
-/// Connections of a thread, maybe open.
+/// Connections of a thread, not necessarily open.
 pub struct Engine {
     plan: Rc<Plan>,
     channels: Vec<Channel>,
 }
 
-/// What a slot sends on.
+/// Connection that a slot sends on.
 enum Channel {
     Http1(Box<Http1>),
     Http2(Rc<Http2>),
 }
 
-/// How a run ended.
+/// State at the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Requests that were due and have no sample, since the run was stopped.
+    /// Number of requests that were due but have no sample, because the run was stopped.
     pub abandoned: u64,
-    /// Whether it was stopped before its time.
+    /// Whether the run was stopped early.
     pub stopped: bool,
 }
 
 impl Engine {
-    /// An engine without open connections; they are opened when they are needed.
+    /// Creates an engine without open connections; they are opened when needed.
     pub fn new(plan: Plan) -> Self {
         let plan = Rc::new(plan);
         let channels = if plan.protocol.is_http2() {
@@ -94,7 +94,7 @@ impl Engine {
         Self { plan, channels }
     }
 
-    /// Opens all connections. Returns how many could not be opened, and why the first one.
+    /// Opens all connections. Returns the number of failures, and the first failure.
     pub async fn open(&mut self) -> (usize, Option<Fault>) {
         let deadline = Instant::now() + self.plan.timeout;
         let (mut failed, mut reason) = (0, None);
@@ -124,7 +124,7 @@ impl Engine {
         (failed, reason)
     }
 
-    /// Sends all requests of the schedule from `start` on. Returns once each has a sample, or at once when stopped.
+    /// Sends all requests of the schedule from `start` on. Returns when each has a sample, or immediately when stopped.
     ///
     /// Must run on a `LocalSet`.
     ///
@@ -180,21 +180,21 @@ impl Engine {
     }
 }
 
-/// Waits until the run is to be stopped; forever if no one can stop it any more.
+/// Waits until the run is stopped; forever if the sender of the stop signal is gone.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// What the dispatcher and the slots of a run have in common.
+/// State that the dispatcher and the slots of a run share.
 #[derive(Clone)]
 struct Shared {
     plan: Rc<Plan>,
     queue: Rc<Queue>,
     start: Instant,
     sink: Sink,
-    /// Requests that were due and have no sample yet.
+    /// Number of requests that were due and have no sample yet.
     open: Rc<Cell<u64>>,
 }
 
@@ -228,7 +228,8 @@ impl Shared {
     }
 }
 
-/// A request that no slot was free for until its time was up, or while too many others waited.
+/// Returns the sample of a request that was never sent: no slot was free before its timeout, or too many requests
+/// waited.
 fn unsent(job: &Job, start: Instant, now: Instant) -> Sample {
     Sample {
         due: job.due - start,
@@ -243,7 +244,7 @@ fn unsent(job: &Job, start: Instant, now: Instant) -> Sample {
     }
 }
 
-/// Sends one request at a time.
+/// Slot, which sends one request at a time.
 struct Slot {
     index: usize,
     channel: Channel,
@@ -251,7 +252,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Returns once no more requests come.
+    /// Sends requests until there are no more.
     async fn run(mut self) {
         while let Some(job) = self.next().await {
             let sample = self.send(&job).await;
@@ -260,7 +261,7 @@ impl Slot {
         }
     }
 
-    /// The next request. A connection that is closed meanwhile is opened again.
+    /// Returns the next request. Reopens a connection that is closed meanwhile.
     async fn next(&mut self) -> Option<Job> {
         loop {
             let queue = &self.shared.queue;
@@ -278,7 +279,7 @@ impl Slot {
         }
     }
 
-    /// Opens the connection while no request waits for it, if connections are kept open.
+    /// Opens the connection before a request needs it, if connections are kept open.
     async fn reopen(&mut self) {
         let plan = &self.shared.plan;
         if plan.order == Order::Fair {

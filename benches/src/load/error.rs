@@ -1,13 +1,13 @@
-//! Why a run could not begin.
+//! Errors that prevent a run from starting.
 
 use std::fmt;
 
-/// What is wrong, where, and how to fix it.
+/// Error message: the problem, its location, and the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The command line, or a file that it names.
+    /// Invalid command line, or invalid content of a file that it names.
     Usage(String),
-    /// The address that is measured, or the system.
+    /// Unreachable address, or an error of the operating system.
     Start(String),
 }
 

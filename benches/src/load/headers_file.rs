@@ -1,20 +1,20 @@
-//! The file of `--headers`: what differs between requests.
+//! File of `--headers`: headers that differ between requests.
 //!
 //! Blocks of `name: value` lines, separated by empty lines; requests take the blocks in turn. `:method` and `:path`
 //! replace method and path, `host` names the host. Lines that begin with `#` are comments.
 
 use http::{HeaderName, HeaderValue, Method};
 
-/// Bytes of the file at most.
+/// Maximum size of the file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Blocks of the file at most.
+/// Maximum number of blocks of the file.
 pub const BLOCKS_MAX: usize = 100_000;
 
-/// Headers of one request at most.
+/// Maximum number of headers of one request.
 pub const HEADERS_MAX: usize = 100;
 
-/// Headers that describe the connection or the body: the generator writes them.
+/// Connection and body headers, which the generator writes itself.
 const OWN: [&str; 6] = [
     "content-length",
     "keep-alive",
@@ -24,16 +24,16 @@ const OWN: [&str; 6] = [
     "upgrade",
 ];
 
-/// What one block says.
+/// Values of one block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// `:method`.
+    /// Value of `:method`.
     pub method: Option<Method>,
-    /// `:path`.
+    /// Value of `:path`.
     pub path: Option<String>,
-    /// `host`.
+    /// Value of `host`.
     pub host: Option<String>,
-    /// The other headers, in their order.
+    /// Other headers, in the order of the file.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -41,7 +41,7 @@ impl Block {
     /// Adds a line `name: value`.
     ///
     /// # Errors
-    /// When it is not a header, or one that the generator writes itself.
+    /// When the line is not a header, or names a header that the generator writes itself.
     pub fn add(&mut self, line: &str) -> Result<(), String> {
         let pseudo = usize::from(line.starts_with(':'));
         let Some((name, value)) = line[pseudo..].split_once(':') else {
@@ -101,7 +101,7 @@ impl Block {
     }
 }
 
-/// Reads the text of a file.
+/// Parses the text of a file.
 ///
 /// # Errors
 /// With the name of the file and the number of the line.

@@ -1,4 +1,4 @@
-//! One connection of HTTP/1.1, polled by the slot that uses it.
+//! HTTP/1.1 connection, polled by the slot that uses it.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use super::dial::{Dialer, Stream};
 use super::outcome::{FailureClass, Fault, Reply};
 
-/// A keep-alive connection, opened when it is needed and again after it was closed.
+/// Keep-alive connection, opened when needed, and reopened after it was closed.
 #[derive(Default)]
 pub struct Http1 {
     open: Option<Open>,
@@ -22,7 +22,7 @@ pub struct Http1 {
 
 struct Open {
     sender: http1::SendRequest<Full<Bytes>>,
-    /// Dropped when it has ended: what waits for it only then learns that.
+    /// Connection task of hyper. It is dropped when it has ended, since pending requests fail only then.
     connection: Option<Connection>,
 }
 
@@ -32,7 +32,7 @@ impl Http1 {
     /// Opens the connection if it is not open.
     ///
     /// # Errors
-    /// When that fails.
+    /// When the connection cannot be opened.
     pub async fn open(&mut self, dialer: &Dialer) -> Result<(), Fault> {
         if self.open.is_none() {
             let stream = dialer.dial().await?;
@@ -44,11 +44,11 @@ impl Http1 {
         Ok(())
     }
 
-    /// Sends a request and reads the response to its end. A connection that the server closed before the request was
+    /// Sends a request and reads the complete response. A connection that the server closed before the request was
     /// written is replaced once.
     ///
     /// # Errors
-    /// When there is no complete response.
+    /// When no complete response was received.
     pub async fn exchange(
         &mut self,
         dialer: &Dialer,
@@ -90,7 +90,7 @@ impl Http1 {
         }
     }
 
-    /// Watches a connection that no request uses; ready once it was closed.
+    /// Polls a connection that no request uses; ready once it is closed.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(open) = &mut self.open else {
             return Poll::Pending;
@@ -104,14 +104,14 @@ impl Http1 {
 }
 
 impl Open {
-    /// Waits until a request can be sent; `false` if the connection is closed.
+    /// Waits until a request can be sent; returns `false` if the connection is closed.
     async fn ready(&mut self) -> bool {
         let ready = poll_fn(|cx| self.sender.poll_ready(cx));
         drive(&mut self.connection, ready).await.is_ok()
     }
 }
 
-/// Runs the connection until the future is ready, which depends on it.
+/// Polls the connection until the future, which depends on it, is ready.
 async fn drive<F: Future>(connection: &mut Option<Connection>, future: F) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|cx| {
@@ -125,7 +125,7 @@ async fn drive<F: Future>(connection: &mut Option<Connection>, future: F) -> F::
     .await
 }
 
-/// Ready once the connection has ended.
+/// Polls the connection; ready once it has ended.
 fn poll(connection: &mut Option<Connection>, cx: &mut Context<'_>) -> Poll<()> {
     let Some(open) = connection else {
         return Poll::Ready(());

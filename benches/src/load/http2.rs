@@ -1,4 +1,4 @@
-//! One connection of HTTP/2, shared by the slots that are its streams.
+//! HTTP/2 connection, shared by the slots that are its streams.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,13 +13,13 @@ use tokio::task::spawn_local;
 use super::dial::Dialer;
 use super::outcome::{FailureClass, Fault, Reply};
 
-/// Bytes of one response that are taken before the server has to wait.
+/// Initial flow-control window of a stream, in bytes.
 const STREAM_WINDOW: u32 = 1024 * 1024;
 
-/// The same of all responses of a connection.
+/// Initial flow-control window of a connection, in bytes.
 const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
 
-/// A connection, opened when it is needed and again after it was closed.
+/// HTTP/2 connection, opened when needed, and reopened after it was closed.
 #[derive(Default)]
 pub struct Http2 {
     open: Mutex<Option<Open>>,
@@ -35,7 +35,7 @@ impl Http2 {
     /// Opens the connection if it is not open.
     ///
     /// # Errors
-    /// When that fails.
+    /// When the connection cannot be opened.
     pub async fn open(&self, dialer: &Dialer) -> Result<(), Fault> {
         self.opened(dialer).await.map(|_| ())
     }
@@ -67,11 +67,11 @@ impl Http2 {
         Ok(open)
     }
 
-    /// Sends a request and reads the response to its end. A request that the server says it did not process is sent
-    /// once more.
+    /// Sends a request and reads the complete response. A request that the server reports as not processed is sent once
+    /// more.
     ///
     /// # Errors
-    /// When there is no complete response.
+    /// When no complete response was received.
     pub async fn exchange(
         &self,
         dialer: &Dialer,
@@ -132,7 +132,7 @@ async fn read(body: &mut RecvStream, reply: &mut Reply) -> Result<(), h2::Error>
     Ok(())
 }
 
-/// Whether the server has not processed the request: it left, or refused the stream.
+/// Whether the server has not processed the request: it sent GOAWAY, or refused the stream.
 fn is_unprocessed(error: &h2::Error) -> bool {
     let reason = error.reason();
     (error.is_go_away() && error.is_remote() && reason == Some(Reason::NO_ERROR))

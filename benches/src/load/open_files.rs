@@ -1,16 +1,16 @@
-//! The limit of open files, which connections count against.
+//! Limit of open files, which must allow for all connections.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::error::Error;
 
-/// Files that the process has open apart from connections.
+/// Number of files that the process opens in addition to connections.
 const OTHERS: u64 = 64;
 
-/// Makes room for this many connections, as far as the system lets this user.
+/// Raises the limit of open files for this many connections, as far as the hard limit allows.
 ///
 /// # Errors
-/// When the hard limit is lower; it says how to raise it.
+/// When the hard limit is too low; the message states how to raise it.
 pub fn make_room(connections: u64) -> Result<(), Error> {
     let limits = getrlimit(Resource::Nofile);
     let Some(current) = raised(&limits, connections + OTHERS)? else {
@@ -25,7 +25,7 @@ pub fn make_room(connections: u64) -> Result<(), Error> {
     setrlimit(Resource::Nofile, limit).map_err(failed)
 }
 
-/// The soft limit that is needed, if it is not that high.
+/// Returns the required soft limit, if the current one is lower.
 fn raised(limits: &Rlimit, wanted: u64) -> Result<Option<u64>, Error> {
     if limits.current.is_none_or(|current| current >= wanted) {
         return Ok(None);

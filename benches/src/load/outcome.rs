@@ -1,38 +1,38 @@
-//! What became of a request.
+//! Outcome of a request.
 
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-/// Why a request failed.
+/// Class of a failed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureClass {
-    /// The body of the response ended early or does not have the expected length.
+    /// Response body that ended early or does not have the expected length.
     Body,
-    /// No connection could be opened.
+    /// Failure to open a connection.
     Connect,
-    /// The call of gRPC ended with a status other than 0, or with none.
+    /// gRPC call that ended with a status other than 0, or without a status.
     GrpcStatus,
-    /// No connection was free in time, or too many requests waited for one, so that it was never sent.
+    /// Request that was never sent, because no connection was free in time or too many requests waited for one.
     NotSent,
-    /// The response is not valid.
+    /// Invalid response.
     Protocol,
-    /// The connection or the stream was closed before the response was complete.
+    /// Connection or stream that was closed before the response was complete.
     Reset,
-    /// A status from 400 to 499.
+    /// Status from 400 to 499.
     Status4xx,
-    /// A status from 500 to 599.
+    /// Status from 500 to 599.
     Status5xx,
-    /// Another status than expected.
+    /// Other unexpected status.
     StatusOther,
-    /// The response was not complete in time.
+    /// Response that was not complete in time.
     Timeout,
-    /// The TLS handshake failed, or ALPN chose another protocol.
+    /// Failed TLS handshake, or another protocol chosen by ALPN.
     Tls,
 }
 
 impl FailureClass {
-    /// All of them, in the order of reports.
+    /// All classes, in the order of reports.
     pub const ALL: [Self; 11] = [
         Self::Body,
         Self::Connect,
@@ -47,7 +47,7 @@ impl FailureClass {
         Self::Tls,
     ];
 
-    /// Its name in reports.
+    /// Returns the name of the class in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Body => "body",
@@ -65,17 +65,17 @@ impl FailureClass {
     }
 }
 
-/// A failure, with the reason in words where there is more to say than its class.
+/// Failure with its class, and a reason in words if there is more to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What kind.
+    /// Class of the failure.
     pub class: FailureClass,
-    /// Such as the error of the system.
+    /// Details, such as the error of the operating system; empty if there are none.
     pub reason: String,
 }
 
 impl Fault {
-    /// A failure for this reason.
+    /// Creates a failure with this class and reason.
     pub fn new(class: FailureClass, reason: impl ToString) -> Self {
         Self {
             class,
@@ -84,54 +84,54 @@ impl Fault {
     }
 }
 
-/// A complete response.
+/// Complete response.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// Its status.
+    /// Status code.
     pub status: StatusCode,
-    /// Its headers.
+    /// Headers.
     pub headers: HeaderMap,
-    /// Its trailers, if it has any.
+    /// Trailers, if any.
     pub trailers: Option<HeaderMap>,
-    /// Length of its body.
+    /// Length of the body, in bytes.
     pub body_bytes: u64,
-    /// How its body begins, as far as it is looked at.
+    /// First bytes of the body, which hold the prefix of a gRPC message.
     pub prefix: [u8; 5],
 }
 
-/// What is known of a request at its end.
+/// Result of one request.
 #[derive(Debug)]
 pub struct Sample {
-    /// From the start of the run to its due time.
+    /// Time from the start of the run to the due time.
     pub due: Duration,
-    /// How much later than due this program was ready to send it.
+    /// Delay of the generator itself: time from the due time until it was ready to send the request.
     pub late: Duration,
-    /// How long it then waited for a free connection.
+    /// Time that the request then waited for a free connection.
     pub waited: Duration,
-    /// From its due time to the end of the response.
+    /// Time from the due time to the end of the response.
     pub latency: Duration,
-    /// The response, if a complete one came.
+    /// Response, if a complete one was received.
     pub reply: Option<Reply>,
-    /// Why it counts as failed, if it does.
+    /// Failure, if the request failed.
     pub fault: Option<Fault>,
 }
 
-/// What a response must be.
+/// Conditions that a response must meet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// Statuses that are right; without any, those from 200 to 399.
+    /// Expected statuses; if empty, 200 to 399.
     pub statuses: Vec<StatusCode>,
-    /// Length of the body.
+    /// Expected length of the body, in bytes.
     pub body_bytes: Option<u64>,
-    /// Whether it ends a call of gRPC.
+    /// Whether the response must end a gRPC call.
     pub grpc: bool,
 }
 
-/// Bytes before a message of gRPC.
+/// Bytes of the prefix of a gRPC message.
 const GRPC_PREFIX_BYTES: u64 = 5;
 
 impl Expected {
-    /// What is wrong with a response.
+    /// Returns the failure of a response that does not meet the conditions.
     pub fn fault(&self, reply: &Reply) -> Option<Fault> {
         let status = reply.status;
         let is_right = if self.statuses.is_empty() {

@@ -1,6 +1,6 @@
-//! Waiting for the next due time, exactly.
+//! Precise timer for due times.
 //!
-//! The timers of tokio have a resolution of 1 ms, ten requests at a rate of 10,000; the kernel's have some 50 us.
+//! Tokio's timers have a resolution of 1 ms, which is ten requests at a rate of 10,000; the kernel's have about 50 us.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,17 +14,17 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
 
-/// A timer.
+/// Timer.
 #[derive(Debug)]
 pub enum Pacer {
-    /// A timer of the kernel.
+    /// Kernel timer.
     Kernel(AsyncFd<OwnedFd>),
-    /// The timers of the runtime, which may be paused.
+    /// Timer of the runtime, whose time may be paused.
     Runtime,
 }
 
 impl Pacer {
-    /// A timer of the kernel, for use on this runtime.
+    /// Creates a kernel timer for use on this runtime.
     ///
     /// # Errors
     /// When the process has no file descriptors left.
@@ -39,7 +39,7 @@ impl Pacer {
         Ok(Self::Kernel(timer))
     }
 
-    /// Returns at this time or shortly after. May be dropped and called again.
+    /// Waits until this time, and returns shortly after it. May be dropped and called again.
     ///
     /// # Errors
     /// When the kernel refuses the timer.

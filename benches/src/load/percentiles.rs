@@ -1,27 +1,27 @@
-//! Percentiles as text, in the format of HdrHistogram that its plotters read.
+//! Percentiles as text, in the format of HdrHistogram's plotting tools.
 
 use std::fmt::Write as _;
 
 use hdrhistogram::Histogram;
 
-/// Lines for each halving of the distance to 100 %.
+/// Number of lines per halving of the distance to 100 %.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
 
-/// Values are in us, and written in ms.
+/// Conversion factor: values are in us, and written in ms.
 const MICROS_PER_MILLI: f64 = 1000.0;
 
-/// One line of the distribution.
+/// Line of the distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// In ms.
+    /// Value, in ms.
     pub value: f64,
-    /// From 0 to 1.
+    /// Quantile, from 0 to 1.
     pub quantile: f64,
-    /// How many values are not above.
+    /// Number of values up to this one.
     pub total: u64,
 }
 
-/// The distribution, from the lowest value to the highest.
+/// Returns the distribution, from the lowest value to the highest.
 pub fn points(histogram: &Histogram<u64>) -> Vec<Point> {
     let mut total = 0;
     let mut points = Vec::new();
@@ -36,12 +36,12 @@ pub fn points(histogram: &Histogram<u64>) -> Vec<Point> {
     points
 }
 
-/// A time in ms.
+/// Converts a time from us to ms.
 pub fn millis(micros: u64) -> f64 {
     micros as f64 / MICROS_PER_MILLI
 }
 
-/// The whole text; values are in ms.
+/// Formats the distribution, with values in ms.
 pub fn text(histogram: &Histogram<u64>) -> String {
     let mut text = format!(
         "{:>12} {:>14} {:>10} {:>14}\n\n",
@@ -79,7 +79,7 @@ pub fn text(histogram: &Histogram<u64>) -> String {
     text
 }
 
-/// The power of two that has room for the significant digits at a resolution of one unit.
+/// Returns the number of sub-buckets: the power of two that holds the significant digits at a resolution of one unit.
 fn sub_buckets(histogram: &Histogram<u64>) -> u64 {
     (2 * 10_u64.pow(u32::from(histogram.sigfig()))).next_power_of_two()
 }
@@ -95,7 +95,7 @@ mod tests {
         histogram
     }
 
-    /// As hdr-plot.py and the plotter of HdrHistogram read it: four columns, or three in the last line.
+    /// Parses the text like hdr-plot.py and HdrHistogram's plotter: four columns, or three in the last line.
     fn parse(text: &str) -> Vec<(f64, f64, u64, Option<f64>)> {
         let lines = text
             .lines()

@@ -1,4 +1,4 @@
-//! The distribution of latency as an SVG image.
+//! Latency distribution as an SVG image.
 
 use std::fmt::Write as _;
 
@@ -13,10 +13,10 @@ const RIGHT: f64 = 30.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 
-/// Lines across the image.
+/// Number of grid lines.
 const STEPS: u32 = 5;
 
-/// An image of latency by percentile; the scale of percentiles is logarithmic, as that of HdrHistogram's plotter.
+/// Draws latency by percentile; the scale of percentiles is logarithmic, like that of HdrHistogram's plotter.
 pub fn svg(histogram: &Histogram<u64>, title: &str) -> String {
     let points = points(histogram);
     // Each nine of the percentile takes the same width.
@@ -72,7 +72,7 @@ pub fn svg(histogram: &Histogram<u64>, title: &str) -> String {
     svg
 }
 
-/// How many nines the percentile of a point has; none at 100 %, which has no end of them.
+/// Returns the position of a point on the logarithmic scale: 1 at 90 %, 2 at 99 %; `None` at 100 %, which is infinite.
 fn nines(point: &Point) -> Option<f64> {
     (point.quantile < 1.0).then(|| -(1.0 - point.quantile).log10())
 }
@@ -92,7 +92,7 @@ fn percentile(decade: i32) -> String {
     }
 }
 
-/// The next of 1, 2, 5, 10, 20, 50, ... that is not below.
+/// Rounds up to the next of 1, 2, 5, 10, 20, 50, ...
 fn ceiling(value: f64) -> f64 {
     if value <= 0.0 {
         return 1.0;

@@ -1,4 +1,4 @@
-//! How far a run has come.
+//! Progress lines of a run.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::time::Duration;
@@ -9,14 +9,14 @@ use super::outcome::Sample;
 use super::percentiles::millis;
 use super::record::{has_latency, histogram};
 
-/// The requests that ended since the last line.
+/// Counts of the requests that ended since the last line.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// Requests with an outcome.
+    /// Number of completed requests, including failed ones.
     pub requests: u64,
-    /// Failed requests.
+    /// Number of failed requests.
     pub failed: u64,
-    /// Their latency.
+    /// Latency of the requests, in us.
     pub latency: Histogram<u64>,
 }
 
@@ -41,7 +41,7 @@ impl Interval {
         }
     }
 
-    /// Adds what another thread counted.
+    /// Adds the counts of another thread.
     pub fn merge(&mut self, other: &Self) {
         self.requests += other.requests;
         self.failed += other.failed;
@@ -50,13 +50,13 @@ impl Interval {
             .expect("all histograms have the same bounds");
     }
 
-    /// Forgets everything.
+    /// Resets all counts.
     pub fn clear(&mut self) {
         (self.requests, self.failed) = (0, 0);
         self.latency.reset();
     }
 
-    /// The line of this interval, which ended so long after the start of the run.
+    /// Formats the line of this interval, which has this length and ended at `at` after the start of the run.
     pub fn line(&self, at: Duration, length: Duration, took: Duration) -> String {
         let rate = self.requests as f64 / took.as_secs_f64().max(1e-3);
         let quantile = |quantile| millis(self.latency.value_at_quantile(quantile));
@@ -72,7 +72,7 @@ impl Interval {
     }
 }
 
-/// Shows lines on standard error; on a terminal each replaces the one before.
+/// Display of progress lines on standard error; on a terminal each line replaces the previous one.
 #[derive(Debug)]
 pub struct Display {
     quiet: bool,
@@ -80,7 +80,7 @@ pub struct Display {
 }
 
 impl Display {
-    /// A display that may be told to show nothing.
+    /// Creates a display; a quiet one shows nothing.
     pub fn new(quiet: bool) -> Self {
         Self {
             quiet,
@@ -101,7 +101,7 @@ impl Display {
         };
     }
 
-    /// Leaves the last line as it is.
+    /// Ends the last line on a terminal, so that it stays visible.
     pub fn end(&self) {
         if !self.quiet && self.overwrites {
             let _ = writeln!(stderr());

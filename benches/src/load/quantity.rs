@@ -1,4 +1,4 @@
-//! Durations and limits as flags have them.
+//! Durations and limits in the format of flags.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,12 +22,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(value * unit).map_err(|_| wrong())
 }
 
-/// How many requests may fail.
+/// Maximum number of failed requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FailureLimit {
-    /// This many.
+    /// Absolute number.
     Count(u64),
-    /// This part of all that were due, from 0 to 1.
+    /// Fraction of all requests that were due, from 0 to 1.
     Share(f64),
 }
 
@@ -53,7 +53,7 @@ impl FailureLimit {
         }
     }
 
-    /// Whether this many failures of all requests are within the limit.
+    /// Whether this number of failed requests is within the limit.
     pub fn allows(self, failed: u64, requests: u64) -> bool {
         match self {
             Self::Count(limit) => failed <= limit,

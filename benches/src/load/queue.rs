@@ -1,7 +1,7 @@
-//! Requests that are due, and slots that wait for one.
+//! Queue of due requests, and of slots that wait for one.
 //!
-//! One thread has one queue. A slot sends one request at a time: a connection of HTTP/1.1 has one, a connection of
-//! HTTP/2 has several.
+//! There is one queue per thread. A slot sends one request at a time: an HTTP/1.1 connection has one slot, an HTTP/2
+//! connection has several.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,32 +10,32 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
-/// Requests that wait for a slot at most; one more fails at once. 48 bytes each.
+/// Maximum number of requests that wait for a slot; a further one fails immediately. Each takes 48 bytes.
 pub const WAITING_MAX: usize = 1_000_000;
 
-/// Which of the free slots gets the next request.
+/// Order in which free slots get requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The one that was used longest ago, so that all get the same number.
+    /// Least recently used slot first, so that all slots get the same number of requests.
     Fair,
-    /// The one that was used last, so that no more connections are opened than are needed.
+    /// Most recently used slot first, so that no more connections are opened than needed.
     Recent,
 }
 
-/// A request whose time has come.
+/// Request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its number in the run.
+    /// Number of the request in the run.
     pub number: u64,
-    /// When it was to be sent.
+    /// Time at which the request is due.
     pub due: Instant,
-    /// When this program noticed.
+    /// Time at which the generator detected that the request was due.
     pub noticed: Instant,
-    /// Whether no slot was free then.
+    /// Whether no slot was free at that time.
     pub waited: bool,
 }
 
-/// The queue of one thread.
+/// Queue of one thread.
 #[derive(Debug)]
 pub struct Queue {
     state: RefCell<State>,
@@ -44,7 +44,7 @@ pub struct Queue {
 #[derive(Debug)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Slots that wait, each at most once.
+    /// Waiting slots, each at most once.
     free: VecDeque<usize>,
     slots: Vec<Slot>,
     order: Order,
@@ -54,12 +54,12 @@ struct State {
 #[derive(Clone, Debug, Default)]
 struct Slot {
     waker: Option<Waker>,
-    /// Whether it is in `free`, maybe without a waker.
+    /// Whether the slot is in `free`, possibly without a waker.
     listed: bool,
 }
 
 impl Queue {
-    /// A queue for this many slots.
+    /// Creates a queue for this many slots.
     pub fn new(slots: usize, order: Order) -> Self {
         let state = State {
             jobs: VecDeque::new(),
@@ -73,10 +73,10 @@ impl Queue {
         }
     }
 
-    /// Adds a request, and wakes a slot if one is free. Gives it back if too many wait.
+    /// Adds a request, and wakes a slot if one is free.
     ///
     /// # Errors
-    /// With the request when [`WAITING_MAX`] others wait.
+    /// Returns the request if [`WAITING_MAX`] requests wait already.
     pub fn push(&self, mut job: Job) -> Result<(), Job> {
         let mut state = self.state.borrow_mut();
         if state.jobs.len() >= WAITING_MAX {
@@ -92,12 +92,12 @@ impl Queue {
         Ok(())
     }
 
-    /// The next request for this slot; `None` once the queue is closed and empty.
+    /// Returns the next request for this slot; `None` once the queue is closed and empty.
     pub async fn next(&self, slot: usize) -> Option<Job> {
         poll_fn(|cx| self.poll_next(slot, cx)).await
     }
 
-    /// As [`Queue::next`], for a slot that waits for something else as well.
+    /// Polls like [`Queue::next`], for a slot that waits for another event as well.
     pub fn poll_next(&self, slot: usize, cx: &mut Context<'_>) -> Poll<Option<Job>> {
         let mut state = self.state.borrow_mut();
         if let Some(job) = state.jobs.pop_front() {
@@ -115,12 +115,12 @@ impl Queue {
         Poll::Pending
     }
 
-    /// The slot does not wait any more; it asks again later.
+    /// Removes a slot from the waiting slots; it asks again later.
     pub fn leave(&self, slot: usize) {
         self.state.borrow_mut().slots[slot].waker = None;
     }
 
-    /// No more requests come. Waiting requests are still sent.
+    /// Closes the queue: no requests can be added. Waiting requests are still sent.
     pub fn close(&self) {
         let mut state = self.state.borrow_mut();
         state.closed = true;
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// A queue with slots that can be asked and that count how often they are woken.
+    /// Queue with slots that count how often they are woken.
     struct Slots(Queue, Vec<Arc<Count>>);
 
     impl Slots {

@@ -1,4 +1,4 @@
-//! What is counted during a run.
+//! Counts and latency histograms of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use http::HeaderName;
 
 use super::outcome::{FailureClass, Sample};
 
-/// Values of the counted header that have a count of their own.
+/// Maximum number of distinct values of the counted header.
 pub const DESTINATIONS_MAX: usize = 1_000;
 
-/// Bytes of such a value that are kept.
+/// Maximum length of such a value, in bytes; longer ones are cut.
 const DESTINATION_BYTES_MAX: usize = 200;
 
-/// Where responses without the header are counted.
+/// Key for responses without the counted header.
 pub const NO_DESTINATION: &str = "(none)";
 
-/// Where responses are counted after [`DESTINATIONS_MAX`] values.
+/// Key for responses with further values after [`DESTINATIONS_MAX`] of them.
 pub const OTHER_DESTINATIONS: &str = "(others)";
 
-/// The longest time that is told from longer ones, in us.
+/// Maximum of the histograms, in us; longer times are counted as this one.
 const MICROS_MAX: u64 = 3_600_000_000;
 
-/// Times with three significant digits, in us.
+/// Creates a histogram of times in us, with three significant digits.
 pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, MICROS_MAX, 3).expect("the bounds are in order")
 }
@@ -32,33 +32,33 @@ fn add(histogram: &mut Histogram<u64>, time: Duration) {
     histogram.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
 }
 
-/// Everything that was counted.
+/// Counts and histograms of a run.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Requests with an outcome.
+    /// Number of completed requests, including failed ones.
     pub requests: u64,
-    /// Failures by class.
+    /// Number of failures by class.
     pub failures: BTreeMap<FailureClass, u64>,
-    /// For each class the first reason that was seen.
+    /// First reason by failure class.
     pub reasons: BTreeMap<FailureClass, String>,
-    /// Complete responses by status.
+    /// Number of complete responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Responses by the value of the counted header.
+    /// Number of responses by value of the counted header.
     pub destinations: BTreeMap<String, u64>,
-    /// Bytes of complete bodies.
+    /// Bytes of all complete bodies.
     pub body_bytes: u64,
-    /// From the due time to the end of the response. Requests that timed out are in it with the time that they
-    /// waited; other failures are not, since a quick error would make the figures look better.
+    /// Latency in us, from the due time to the end of the response. Requests that timed out are included with the time
+    /// that they waited; other failures are not, since a quick error would improve the figures.
     pub latency: Histogram<u64>,
-    /// How late this program was by itself.
+    /// Delays of the generator itself before sending, in us.
     pub late: Histogram<u64>,
-    /// How long requests waited for a free connection.
+    /// Times that requests waited for a free connection, in us.
     pub waited: Histogram<u64>,
     counted: Option<HeaderName>,
 }
 
 impl Record {
-    /// An empty record. Responses are counted by the value of a header, if one is named.
+    /// Creates an empty record. Responses are counted by the value of a header, if one is named.
     pub fn new(counted: Option<HeaderName>) -> Self {
         Self {
             requests: 0,
@@ -97,7 +97,7 @@ impl Record {
         }
     }
 
-    /// Adds what another thread counted.
+    /// Adds the counts of another thread.
     pub fn merge(&mut self, other: &Self) {
         self.requests += other.requests;
         self.body_bytes += other.body_bytes;
@@ -123,23 +123,23 @@ impl Record {
         }
     }
 
-    /// Requests that failed.
+    /// Returns the number of failed requests.
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
     }
 
-    /// Requests with the response that was expected.
+    /// Returns the number of requests with the expected response.
     pub fn succeeded(&self) -> u64 {
         self.requests - self.failed()
     }
 
-    /// The header by whose value responses are counted.
+    /// Returns the header by whose value responses are counted.
     pub fn counted(&self) -> Option<&HeaderName> {
         self.counted.as_ref()
     }
 }
 
-/// Whether the latency of a request counts: it succeeded, or it waited without a response.
+/// Whether the latency of a request counts: it succeeded, or it timed out.
 pub fn has_latency(sample: &Sample) -> bool {
     let class = sample.fault.as_ref().map(|fault| fault.class);
     matches!(
@@ -168,7 +168,7 @@ pub(super) mod tests {
     use crate::load::outcome::{Fault, Reply};
     use http::{HeaderMap, StatusCode};
 
-    /// A request that was answered after this many us, by this zone.
+    /// Creates the sample of a request that `zone` answered after this many us.
     pub(crate) fn answered(micros: u64, zone: &str) -> Sample {
         let mut headers = HeaderMap::new();
         headers.insert("x-zone", zone.parse().unwrap());
@@ -188,7 +188,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A request that failed after this many us.
+    /// Creates the sample of a request that failed after this many us.
     pub(crate) fn failed(micros: u64, class: FailureClass, reason: &str) -> Sample {
         Sample {
             reply: None,

@@ -1,4 +1,4 @@
-//! The result as text and as JSON.
+//! Report of a run, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use super::settings::Settings;
 use super::threads::Outcome;
 use super::verdict::{Check, lateness};
 
-/// The version of the JSON; it changes when a key is removed or changes its meaning.
+/// Schema version of the JSON; it changes when a key is removed or changes its meaning.
 pub const SCHEMA: u32 = 1;
 
-/// The quantiles that are reported, with their names.
+/// Reported quantiles, with their names.
 pub const QUANTILES: [(&str, f64); 5] = [
     ("p50", 0.5),
     ("p90", 0.9),
@@ -23,19 +23,19 @@ pub const QUANTILES: [(&str, f64); 5] = [
     ("p99_99", 0.9999),
 ];
 
-/// A run, its result, and the limits that it was held to.
+/// Settings and results of a run, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// What was to be done.
+    /// Settings of the run.
     pub settings: &'a Settings,
-    /// What was counted.
+    /// Results of the run.
     pub outcome: &'a Outcome,
-    /// The limits.
+    /// Results of comparing the run with its limits.
     pub checks: &'a [Check],
 }
 
 impl Report<'_> {
-    /// What was done, in a line.
+    /// Returns a summary of the settings in one line.
     pub fn title(&self) -> String {
         let settings = self.settings;
         let protocol = settings.protocol.name(settings.address.tls);
@@ -55,13 +55,13 @@ impl Report<'_> {
         )
     }
 
-    /// Complete responses per second.
+    /// Returns the number of complete responses per second.
     fn achieved(&self) -> f64 {
         let responses: u64 = self.outcome.record.statuses.values().sum();
         responses as f64 / self.outcome.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// The text for people.
+    /// Formats the report as text.
     pub fn text(&self) -> String {
         let record = &self.outcome.record;
         let mut text = format!("{}\n\n", self.title());
@@ -107,7 +107,7 @@ impl Report<'_> {
         text
     }
 
-    /// What a reader must know to judge the figures.
+    /// Returns the notes that a reader needs to judge the figures.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.outcome.stopped {
@@ -126,7 +126,7 @@ impl Report<'_> {
         notes
     }
 
-    /// The result for programs.
+    /// Formats the report as JSON.
     pub fn json(&self) -> Value {
         let (settings, record) = (self.settings, &self.outcome.record);
         let failures = FailureClass::ALL.map(|class| {
@@ -201,7 +201,7 @@ fn milliseconds(histogram: &Histogram<u64>) -> Value {
     Value::Object(object)
 }
 
-/// Names with their counts, and the part that each is of all requests.
+/// Formats counts by name, each with its fraction of all requests.
 fn counts<'a, N: ToString + 'a>(
     counts: impl Iterator<Item = (&'a N, &'a u64)>,
     all: u64,

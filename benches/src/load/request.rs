@@ -1,4 +1,4 @@
-//! The requests of a run, ready to be sent.
+//! Prepared requests of a run.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, HOST, TE};
@@ -9,18 +9,18 @@ use super::error::Error;
 use super::headers_file::Block;
 use super::protocol::Protocol;
 
-/// What all requests have in common.
+/// Parts that all requests share.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// Without it, GET, or POST where there is a body.
+    /// Method; if `None`, GET, or POST with a body.
     pub method: Option<Method>,
     /// Headers of every request.
     pub headers: Block,
-    /// The body, or the message of a call of gRPC.
+    /// Body, or the message of a gRPC call.
     pub body: Bytes,
 }
 
-/// Ready-made requests, which are sent in turn.
+/// Prepared requests, which are sent in turn.
 #[derive(Clone, Debug)]
 pub struct Requests {
     heads: Vec<Request<()>>,
@@ -28,7 +28,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// One request for each block; one in all if there are none.
+    /// Prepares one request per block; a single one if there are no blocks.
     ///
     /// # Errors
     /// When a block does not fit the protocol.
@@ -53,13 +53,13 @@ impl Requests {
         })
     }
 
-    /// The request with this number; without its body.
+    /// Returns the request with this number, without its body.
     pub fn head(&self, number: u64) -> Request<()> {
         let count = self.heads.len() as u64;
         self.heads[(number % count) as usize].clone()
     }
 
-    /// The body of every request.
+    /// Returns the body of every request.
     pub fn body(&self) -> Bytes {
         self.body.clone()
     }
@@ -136,7 +136,7 @@ fn check(protocol: Protocol, path: &str, method: &Method) -> Result<(), Error> {
     Ok(())
 }
 
-/// A message of gRPC with its prefix: not compressed, and the length.
+/// Returns a gRPC message with its prefix: not compressed, and the length.
 fn framed(message: &Bytes) -> Bytes {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
     let mut framed = BytesMut::with_capacity(5 + message.len());

@@ -1,4 +1,4 @@
-//! When requests are due: decided before the run, whatever the responses do.
+//! Due times of requests, fixed before the run and independent of the responses.
 
 use std::time::Duration;
 
@@ -7,52 +7,52 @@ use rand::{RngExt as _, SeedableRng as _};
 
 const NANOS: u64 = 1_000_000_000;
 
-/// How requests are spread over a second.
+/// Distribution of the arrival times of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// The same time between any two.
+    /// Constant intervals.
     Constant,
-    /// At random moments, as of many clients that do not know of each other. The number makes a run repeatable.
+    /// Random times, as of many independent clients. The number is the seed.
     Random(u64),
 }
 
-/// Which part of a schedule a thread has: every `of`-th request, beginning with `index`.
+/// Part of a schedule for one thread: every `of`-th request, starting with `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// From 0.
+    /// Index of the part, from 0.
     pub index: u64,
     /// Number of parts.
     pub of: u64,
 }
 
 impl Part {
-    /// All of it.
+    /// Whole schedule.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 }
 
-/// One request of a schedule.
+/// Request of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Its number in the run, over all threads.
+    /// Number of the request in the run, over all threads.
     pub number: u64,
-    /// From the start of the run.
+    /// Due time, from the start of the run.
     pub at: Duration,
 }
 
-/// The requests of one thread, in the order in which they are due.
+/// Requests of one thread, in the order of their due times.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     rate: u64,
     length: Duration,
     part: Part,
     random: Option<SmallRng>,
-    /// How many were taken.
+    /// Number of requests taken.
     taken: u64,
     next: Option<Due>,
 }
 
 impl Schedule {
-    /// `rate` requests per second, which must not be 0, for this long.
+    /// Creates a schedule of `rate` requests per second, which must not be 0, for this long.
     pub fn new(rate: u32, length: Duration, arrivals: Arrivals, part: Part) -> Self {
         let random = match arrivals {
             Arrivals::Constant => None,
@@ -70,12 +70,12 @@ impl Schedule {
         schedule
     }
 
-    /// The next request that is due; `None` after the last one.
+    /// Returns the next request; `None` after the last one.
     pub fn next_due(&self) -> Option<Due> {
         self.next
     }
 
-    /// Takes the next request if it is due by then.
+    /// Takes the next request if it is due at `now`.
     pub fn take(&mut self, now: Duration) -> Option<Due> {
         let due = self.next.filter(|due| due.at <= now)?;
         self.taken += 1;

@@ -1,4 +1,4 @@
-//! A checked run: what the command line and the files that it names come to.
+//! Validated settings of a run, from the command line and the files that it names.
 
 use std::fs;
 use std::io::Read as _;
@@ -20,46 +20,46 @@ use super::request::{Common, Requests};
 use super::schedule::Arrivals;
 use super::tls::{self, Trust};
 
-/// Everything that is known before the run.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The URL.
+    /// URL under test.
     pub address: Address,
-    /// Where its host is.
+    /// Resolved address of its host.
     pub resolved: SocketAddr,
-    /// What is spoken.
+    /// Protocol.
     pub protocol: Protocol,
-    /// Whether and how with TLS.
+    /// TLS settings; `None` for plain text.
     pub tls: Option<Tls>,
-    /// The requests.
+    /// Prepared requests.
     pub requests: Requests,
-    /// What responses must be.
+    /// Conditions that a response must meet.
     pub expected: Expected,
     /// Requests per second.
     pub rate: u32,
-    /// How they are spread.
+    /// Distribution of the arrival times.
     pub arrivals: Arrivals,
-    /// For how long they count.
+    /// Duration of the measurement.
     pub duration: Duration,
-    /// For how long they are sent before.
+    /// Duration of the warm-up.
     pub warm_up: Duration,
-    /// Connections of all threads.
+    /// Number of connections of all threads.
     pub connections: u32,
-    /// Requests that a connection carries at once; 1 for HTTP/1.1.
+    /// Maximum number of concurrent requests per connection; 1 for HTTP/1.1.
     pub streams: u32,
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Time for one request.
+    /// Timeout of a request.
     pub timeout: Duration,
-    /// The header by whose value responses are counted.
+    /// Header by whose value responses are counted.
     pub counted: Option<HeaderName>,
 }
 
 impl Settings {
-    /// Checks the command line, and reads the files that it names.
+    /// Validates the command line, and reads the files that it names.
     ///
     /// # Errors
-    /// With what is wrong, where, and how to fix it.
+    /// When an argument or a file is invalid, with its location and a fix.
     pub fn new(arguments: &Arguments) -> Result<Self, Error> {
         let address = Address::parse(arguments.url.as_deref().unwrap_or(DEFAULT_URL))?;
         let protocol = arguments.protocol;
@@ -122,7 +122,7 @@ impl Settings {
         })
     }
 
-    /// From the first request to the last one.
+    /// Returns the time from the first request to the last one, including the warm-up.
     pub fn length(&self) -> Duration {
         self.warm_up + self.duration
     }

@@ -1,4 +1,4 @@
-//! The threads of a run: each with its own event loop, connections, and part of the schedule.
+//! Threads of a run, each with its own event loop, connections, and part of the schedule.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,30 +20,30 @@ use super::record::Record;
 use super::schedule::{Part, Schedule};
 use super::settings::Settings;
 
-/// How often a thread reports to the main thread.
+/// Interval between reports of a thread to the main thread.
 const TELL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How often a line is shown.
+/// Interval between progress lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Messages of threads that wait to be read; more are told together later.
+/// Maximum number of unread messages of threads; counts beyond that are sent with a later message.
 const MESSAGES_MAX: usize = 1024;
 
-/// Tasks that run before sockets and the timer are looked at again; the default of 61 delays due requests.
+/// Number of tasks that run before sockets and the timer are polled again; tokio's default of 61 delays due requests.
 const EVENT_INTERVAL: u32 = 8;
 
-/// What a run gave.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was counted.
+    /// Counts of all threads.
     pub record: Record,
-    /// From the first request that counts to the last response.
+    /// Time from the first counted request to the last response.
     pub elapsed: Duration,
-    /// Requests in flight or waiting when the run was stopped.
+    /// Number of requests in flight or waiting when the run was stopped.
     pub abandoned: u64,
-    /// Whether it was stopped before its time.
+    /// Whether the run was stopped early.
     pub stopped: bool,
-    /// Connections that could not be opened before the run, and why the first one.
+    /// Number of connections that could not be opened before the run, and the first failure.
     pub unopened: Option<(usize, Fault)>,
 }
 
@@ -52,26 +52,26 @@ enum Message {
     Interval(Interval),
 }
 
-/// What a thread gives back.
+/// Result of one thread.
 struct Done {
     record: Record,
     last: Duration,
     end: End,
 }
 
-/// What a thread needs in addition to the settings.
+/// Channels between a thread and the main thread, and the index of the thread.
 struct Link {
     index: u32,
     messages: SyncSender<Message>,
-    /// When the run begins; closed if it does not.
+    /// Start time of the run; closed if the run does not start.
     start: watch::Receiver<Option<Instant>>,
     stop: watch::Receiver<bool>,
 }
 
-/// Opens the connections, sends the requests and waits for the responses. Progress is shown line by line.
+/// Opens the connections, sends the requests and waits for the responses. Prints progress lines.
 ///
 /// # Errors
-/// When no connection can be opened, or the system refuses threads or timers.
+/// When no connection can be opened, or the operating system refuses threads or timers.
 pub fn run(
     settings: &Settings,
     stop: &watch::Receiver<bool>,
@@ -126,7 +126,7 @@ pub fn run(
     })
 }
 
-/// Waits until every thread has opened its connections; that some of them cannot be opened is no error.
+/// Waits until every thread has opened its connections. Failure of some connections is no error.
 fn opened(
     settings: &Settings,
     received: &Receiver<Message>,
@@ -158,7 +158,7 @@ fn opened(
     )))
 }
 
-/// Shows lines until all threads have ended.
+/// Shows progress lines until all threads have ended.
 fn follow(
     received: &Receiver<Message>,
     (begin, length): (Instant, Duration),
@@ -193,7 +193,7 @@ fn one_thread(settings: &Settings, link: Link) -> Result<Done, Error> {
         .map_err(failed)
 }
 
-/// The share of one of several threads in a number of things.
+/// Returns the part of `all` for one of several threads.
 fn share(all: u32, index: u32, threads: u32) -> usize {
     (all / threads + u32::from(index < all % threads)) as usize
 }
@@ -251,11 +251,11 @@ async fn work(settings: &Settings, mut link: Link) -> std::io::Result<Done> {
     })
 }
 
-/// What one thread counts.
+/// Counts of one thread.
 struct Tally {
     record: Record,
     warm_up: Duration,
-    /// When the last outcome came, from the start of the run.
+    /// Time of the last outcome, from the start of the run.
     last: Duration,
     interval: Interval,
     told: Duration,

@@ -1,4 +1,4 @@
-//! What is offered to servers with TLS, and which of them are trusted.
+//! TLS client settings: offered protocols and trusted certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use super::dial::Tls;
 use super::error::Error;
 use super::protocol::Protocol;
 
-/// Whose certificates are accepted.
+/// Trusted certificates.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// All: the certificate is not what is measured.
+    /// Any certificate: authentication is not measured.
     Any,
-    /// Those of the authorities in a PEM file.
+    /// Certificates issued by the authorities in a PEM file.
     File(&'a Path),
-    /// Those of the authorities that Mozilla trusts.
+    /// Certificates issued by the authorities that Mozilla trusts.
     Public,
 }
 
-/// How to connect to a server of this name.
+/// Returns the TLS settings for a server with this name.
 ///
 /// # Errors
-/// When the file of authorities cannot be used, or the name is none.
+/// When the file of authorities cannot be used, or the name is invalid.
 pub fn client(protocol: Protocol, trust: Trust<'_>, name: &str) -> Result<Tls, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -74,7 +74,7 @@ fn authorities(path: &Path) -> Result<RootCertStore, Error> {
     Ok(roots)
 }
 
-/// Accepts every certificate, and verifies only that the server has its key.
+/// Verifier that accepts every certificate, and checks only that the server has its key.
 #[derive(Debug)]
 struct AcceptAny(Arc<CryptoProvider>);
 

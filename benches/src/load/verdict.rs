@@ -1,4 +1,4 @@
-//! What a run is held to, and whether its figures can be trusted.
+//! Limits of a run, and whether its figures can be trusted.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use super::percentiles::millis;
 use super::quantity::FailureLimit;
 use super::record::Record;
 
-/// The generator's own lateness matters from this on, in us.
+/// Minimum delay of the generator itself that is reported, in us.
 const LATE_MICROS_MIN: u64 = 100;
 
-/// It matters if it is at least this part of the latency that was measured: one in so many.
+/// Minimum delay that is reported, as a fraction of the measured latency: one in this many.
 const LATE_PART: u64 = 4;
 
-/// A limit, and what was measured.
+/// Limit with its measured value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// The flag that set it, without dashes.
+    /// Name of the flag that set it, without dashes.
     pub name: &'static str,
-    /// As it was set.
+    /// Limit, as text.
     pub limit: String,
-    /// As it was measured.
+    /// Measured value, as text.
     pub measured: String,
-    /// Whether it holds.
+    /// Whether the limit is met.
     pub met: bool,
 }
 
@@ -55,7 +55,7 @@ pub fn checks(
     p99.into_iter().chain(failures).collect()
 }
 
-/// Says so if a good part of the latency is that of this program; the proxy must not be blamed for it.
+/// Returns a warning if much of the latency is the generator's own delay, which must not be blamed on the proxy.
 pub fn lateness(record: &Record) -> Option<String> {
     let late = record.late.value_at_quantile(0.99);
     let latency = record.latency.value_at_quantile(0.99);

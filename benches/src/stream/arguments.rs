@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of `stream`.
 
 use std::path::PathBuf;
 
@@ -11,23 +11,23 @@ use clap::{Parser, ValueEnum};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "stream", version)]
 pub struct Arguments {
-    /// Services, each with a VirtualService and ten endpoints.
+    /// Number of services, each with a VirtualService and ten endpoints.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub services: u32,
 
-    /// Watches of other clients in the second series of changes.
+    /// Number of other clients' watches in the second series of changes.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub watchers: u32,
 
-    /// Timed changes in each series, half of routes and half of endpoints.
+    /// Number of timed changes in each series: half to routes, half to endpoints.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub changes: u32,
 
-    /// How the proxy follows the server.
+    /// Protocol by which the proxy follows the server.
     #[arg(long, value_enum, default_value_t = Protocol::Kubernetes)]
     pub protocol: Protocol,
 
-    /// Seconds of the storm, which take turns with as many quiet ones.
+    /// Total length of the storm, in seconds. Storm and quiet periods of the same length alternate.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=3_600))]
     pub storm: u32,
 
@@ -35,7 +35,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub storm_rate: u32,
 
-    /// Requests per second in the storm and in the quiet beside it.
+    /// Requests per second in the storm and in the quiet periods.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub rate: u32,
 
@@ -44,11 +44,11 @@ pub struct Arguments {
     pub strait: Option<PathBuf>,
 }
 
-/// A control stream's protocol.
+/// Protocol of a control stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Protocol {
-    /// The list and watch of a Kubernetes API.
+    /// List and watch of a Kubernetes API.
     Kubernetes,
-    /// Aggregated discovery, incremental.
+    /// Incremental xDS over an aggregated stream (delta ADS).
     Xds,
 }

@@ -1,4 +1,4 @@
-//! One change after the other: from the write to the first response that shows it.
+//! Changes one after the other, each measured from the write to the first response that shows it.
 
 use http::Method;
 use tokio::time::{Instant, sleep};
@@ -10,10 +10,10 @@ use super::server::Server;
 use super::watchers::Watchers;
 use crate::compare::failure::{Failure, context};
 
-/// Services between two that are changed one after the other, so that changes are all over the mesh.
+/// Distance between two services that are changed one after the other, so that changes are spread over the mesh.
 const STRIDE: u32 = 7;
 
-/// Times in seconds.
+/// Measured times, in seconds.
 #[derive(Debug, Default)]
 struct Times(Vec<f64>);
 
@@ -23,7 +23,7 @@ impl Times {
         self.0.push(time.as_secs_f64());
     }
 
-    /// Median, 99th percentile and maximum, in milliseconds.
+    /// Formats median, 99th percentile and maximum, in milliseconds.
     fn summary(&mut self) -> String {
         self.0.sort_by(f64::total_cmp);
         let at = |percent: usize| {
@@ -39,7 +39,7 @@ impl Times {
     }
 }
 
-/// How changes are made and observed.
+/// Series of changes.
 #[derive(Debug)]
 pub(super) struct Series<'a> {
     count: u32,
@@ -52,7 +52,7 @@ impl<'a> Series<'a> {
         Series { count, mesh, proxy }
     }
 
-    /// Makes all changes, and prints how long they took.
+    /// Makes all changes, and prints the times that they took.
     pub(super) async fn run(
         &self,
         server: &Server,
@@ -116,7 +116,7 @@ impl<'a> Series<'a> {
         ))
     }
 
-    /// When the first response showed a change. Requests begin before the write.
+    /// Returns the time of the first response that showed a change. Requests start before the write.
     async fn followed(&self, change: &Change) -> Result<Instant, Failure> {
         let begin = Instant::now();
         let mut client = Client::open(self.proxy.port).await;

@@ -1,4 +1,4 @@
-//! The objects: services with ten endpoints each, a route for each service, and a gateway.
+//! Objects of the mesh: services with ten endpoints each, a route for each service, and a gateway.
 
 use std::net::Ipv4Addr;
 
@@ -10,13 +10,13 @@ use super::server::{Api, ROUTES};
 use crate::compare::client::free_port;
 use crate::compare::failure::Failure;
 
-/// Writes in flight while the server is filled.
+/// Maximum number of concurrent writes while the server is filled.
 const WRITES: usize = 200;
 
-/// Endpoints of a service.
+/// Number of endpoints of a service.
 const ENDPOINTS: u32 = 10;
 
-/// The first address of an endpoint, and the first one that an endpoint gets by a change.
+/// First address of the initial endpoints (`FIRST`), and of endpoints that are set by a change (`CHANGED`).
 const FIRST: u32 = u32::from_be_bytes([127, 1, 0, 0]);
 const CHANGED: u32 = u32::from_be_bytes([127, 128, 0, 0]);
 
@@ -24,24 +24,24 @@ const GATEWAYS: &str = "/apis/networking.istio.io/v1/namespaces/bench/gateways";
 const SERVICES: &str = "/api/v1/namespaces/bench/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/bench/endpointslices";
 
-/// What the server is filled with.
+/// Mesh that the server is filled with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mesh {
     services: u32,
-    /// Where the proxy listens.
+    /// Port that the proxy listens on.
     pub(super) gateway: u16,
-    /// The port of all endpoints.
+    /// Port of all endpoints.
     upstream: u16,
 }
 
-/// A change, as a merge patch, and how a response shows that it is in effect.
+/// Change as a merge patch, and the response header that shows it is in effect.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) path: String,
     pub(super) patch: Value,
-    /// The host whose requests show it.
+    /// Host whose responses show the change.
     pub(super) host: String,
-    /// The header and its new value.
+    /// Response header and its new value.
     pub(super) shown: (&'static str, String),
 }
 
@@ -54,12 +54,12 @@ impl Mesh {
         })
     }
 
-    /// How many objects it is.
+    /// Returns the number of objects.
     pub(super) fn objects(self) -> u32 {
         self.services * 3 + 1
     }
 
-    /// The host of a service behind the gateway.
+    /// Returns the host of a service behind the gateway.
     pub(super) fn host(self, number: u32) -> String {
         format!("service-{}.example", number % self.services)
     }
@@ -83,7 +83,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// Gives the route of a service another response header.
+    /// Returns a change of the response header of a service's route.
     pub(super) fn route_change(self, number: u32, value: u32) -> Change {
         let set = json!({"x-change": value.to_string()});
         let rule = self.rule(number, &set);
@@ -95,7 +95,7 @@ impl Mesh {
         }
     }
 
-    /// Gives a service one endpoint, at an address of its own.
+    /// Returns a change that leaves a service one endpoint, at a new address.
     pub(super) fn endpoint_change(self, number: u32, value: u32) -> Change {
         let address = Ipv4Addr::from(CHANGED + value).to_string();
         Change {

@@ -1,6 +1,7 @@
-//! Requests come first: what sends and answers them runs at normal priority, all else on the same core below it.
+//! Scheduling priority: threads that send and answer requests run at normal priority, all others on the same core below
+//! it.
 //!
-//! Otherwise their latency would be how long they wait for that core, which the server and its clients fill.
+//! Otherwise the measured latency would include the wait for that core, which the server and its clients keep busy.
 
 use std::io;
 use std::sync::mpsc;
@@ -10,20 +11,20 @@ use tokio::sync::oneshot;
 
 use crate::compare::failure::{Failure, context};
 
-/// What the rest of the program, and all that it starts, adds to its niceness.
+/// Increase of niceness for the rest of the program, and for all programs that it starts.
 const LOWER: i32 = 10;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Starts threads at normal priority, after its own thread has been lowered.
+/// Starter of threads at normal priority, even though its caller has been lowered.
 #[derive(Clone, Debug)]
 pub(super) struct Normal {
     jobs: mpsc::Sender<Job>,
 }
 
 impl Normal {
-    /// Lowers the thread of the caller, and with it the threads and programs that it starts from now on: a thread begins
-    /// with the priority of the one that starts it.
+    /// Lowers the priority of the calling thread, and thereby of the threads and programs that it starts from now on,
+    /// which inherit it.
     pub(super) fn above_the_rest() -> Result<Normal, Failure> {
         let (jobs, waiting) = mpsc::channel::<Job>();
         thread::spawn(move || {
@@ -36,13 +37,13 @@ impl Normal {
         Ok(Normal { jobs })
     }
 
-    /// Runs something in a thread of its own at normal priority.
+    /// Runs a job in a thread of its own at normal priority.
     pub(super) fn start(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
         let sent = self.jobs.send(Box::new(job));
         sent.map_err(context("no more threads"))
     }
 
-    /// The same for something that has a result.
+    /// Runs a job with a result in a thread of its own at normal priority.
     pub(super) fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,

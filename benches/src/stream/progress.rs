@@ -1,11 +1,11 @@
-//! What is printed during a run, and how long a step may take.
+//! Progress output of a run, and the timeout of its steps.
 
 use std::io::Write as _;
 use std::time::Duration;
 
 use crate::compare::failure::{Failure, context};
 
-/// How long anything may take that is waited for.
+/// Maximum time to wait for any step.
 pub(super) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Prints a line.

@@ -1,4 +1,4 @@
-//! `strait run` as a process, and requests through it.
+//! `strait run` process, and requests through it.
 
 use std::ffi::OsString;
 use std::io;
@@ -19,19 +19,19 @@ use crate::compare::client::free_port;
 use crate::compare::failure::{Failure, context};
 use crate::compare::process::{CommandLine, Launcher, Process};
 
-/// Time between two looks at whether the proxy is ready, and between two requests that wait for a change.
+/// Interval between readiness checks, and between requests that wait for a change.
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
-/// How long a response may take.
+/// Timeout of a response.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// A running proxy that follows a server.
+/// Running proxy that follows a server.
 #[derive(Debug)]
 pub(super) struct StreamProxy {
     process: Process,
-    /// Where it serves the mesh.
+    /// Port that serves the mesh.
     pub(super) port: u16,
-    /// From its start until it was ready and answered a request for the last service.
+    /// Time from its start until it was ready and answered a request for the last service.
     pub(super) ready_after: Duration,
 }
 
@@ -114,21 +114,21 @@ fn arguments(server: &Server, protocol: Protocol, admin: u16) -> Result<Vec<OsSt
     Ok(run.chain(source).chain(rest).collect())
 }
 
-/// The status of one request on a connection of its own.
+/// Sends one request on a connection of its own and returns the status.
 async fn status(port: u16, host: &str, path: &str) -> Option<u16> {
     let mut client = Client::open(port).await.ok()?;
     let answer = client.ask(host, path).await.ok()?;
     Some(answer.status)
 }
 
-/// A keep-alive connection.
+/// Keep-alive connection.
 #[derive(Debug)]
 pub(super) struct Client {
     stream: TcpStream,
     response: Vec<u8>,
 }
 
-/// A response, as far as it matters here.
+/// Parts of a response that are used here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer<'a> {
     pub(super) status: u16,
@@ -136,7 +136,7 @@ pub(super) struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The value of a header.
+    /// Returns the value of a header.
     pub(super) fn header(&self, name: &str) -> Option<&'a str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -153,7 +153,7 @@ impl Client {
         Ok(Client { stream, response })
     }
 
-    /// Sends a request, and waits for all of its response.
+    /// Sends a request, and reads the whole response.
     pub(super) async fn ask(&mut self, host: &str, path: &str) -> io::Result<Answer<'_>> {
         timeout(ANSWER_LIMIT, self.exchange(host, path)).await??;
         let head = std::str::from_utf8(&self.response).map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! `strait control` as a process, and its API.
+//! `strait control` process, and its API.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ use crate::compare::failure::{Failure, context};
 use crate::compare::process::{CommandLine, Launcher, Process};
 use crate::compare::tls::read_certificate;
 
-/// Where VirtualServices are.
+/// API path of VirtualServices.
 pub(super) const ROUTES: &str = "/apis/networking.istio.io/v1/namespaces/bench/virtualservices";
 
-/// How often a file is looked for that the server writes when it is up.
+/// Interval between checks for a file that the server writes when it has started.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A running server.
+/// Running server.
 #[derive(Debug)]
 pub(super) struct Server {
     process: Process,
@@ -41,7 +41,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one with an empty store.
+    /// Starts a server with an empty store.
     pub(super) async fn start(launcher: &Launcher, strait: &Path) -> Result<Server, Failure> {
         let data = launcher.directory().join("data");
         let line = CommandLine::new(
@@ -79,27 +79,27 @@ impl Server {
         })
     }
 
-    /// `HOST:PORT`.
+    /// Returns the address as `HOST:PORT`.
     pub(super) fn address(&self) -> &str {
         &self.address
     }
 
-    /// A file in its data directory.
+    /// Returns the path of a file in the data directory.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.data.join(name)
     }
 
-    /// Resident memory.
+    /// Returns the resident memory, in MiB.
     pub(super) fn memory_mib(&self) -> u64 {
         resident_kib(self.process.pid()) / 1024
     }
 
-    /// CPU time since the start.
+    /// Returns the CPU time since the start.
     pub(super) fn cpu(&self) -> Duration {
         cpu_time(self.process.pid())
     }
 
-    /// A connection of its own to the API.
+    /// Opens a new connection to the API.
     pub(super) async fn connect(&self) -> Result<Api, Failure> {
         let stream = TcpStream::connect(&self.address).await;
         let stream = stream.map_err(context("no connection to the server"))?;
@@ -131,7 +131,7 @@ fn client_config(data: &Path) -> Result<ClientConfig, Failure> {
     Ok(config)
 }
 
-/// The API of the server, on one connection.
+/// Client of the server's API, on one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Api {
     sender: http2::SendRequest<Full<Bytes>>,
@@ -139,12 +139,12 @@ pub(super) struct Api {
 }
 
 impl Api {
-    /// The body of an answer, which may be one without end.
+    /// Sends a GET request and returns the body of the response, which may be endless.
     pub(super) async fn read(&self, path: &str) -> Result<Incoming, Failure> {
         self.send(Method::GET, path, String::new()).await
     }
 
-    /// The latest revision of the server.
+    /// Returns the latest revision of the server.
     pub(super) async fn revision(&self) -> Result<String, Failure> {
         let answer = self.read(&format!("{ROUTES}?limit=1")).await?;
         let text = answer.collect().await.map_err(context("a list"))?;
@@ -154,7 +154,7 @@ impl Api {
         Ok(revision.to_owned())
     }
 
-    /// Sends a write. Returns when it was acknowledged.
+    /// Sends a write. Returns the time at which it was acknowledged.
     pub(super) async fn write(
         &self,
         method: Method,

@@ -1,4 +1,4 @@
-//! Many changes per second under steady load, which quiet spells alternate with.
+//! Many changes per second under steady load, alternating with quiet periods.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -16,28 +16,28 @@ use super::proxy::{Client, StreamProxy};
 use super::server::{Api, Server};
 use crate::compare::failure::{Failure, context};
 
-/// How long quiet and storm last before they change places.
+/// Length of each storm and each quiet period, in seconds.
 const SPELL: u32 = 5;
 
-/// Connections of the load, each with a thread that sends requests when they are due.
+/// Number of connections of the load, each with a thread that sends requests when they are due.
 const CONNECTIONS: u32 = 16;
 
-/// Hosts that the load asks: connections to their endpoints stay open.
+/// Number of hosts that the load requests; connections to their endpoints stay open.
 const HOSTS: u32 = 500;
 
-/// The most writes in flight. Further ones wait.
+/// Maximum number of writes in flight. Further ones wait.
 const WRITES: usize = 256;
 
-/// Hosts that are asked after the storm whether they have the last change.
+/// Number of hosts that are checked for the last change after the storm.
 const CHECKED: usize = 100;
 
-/// Values that no series of single changes had.
+/// First value of the changes; no series of single changes reaches it.
 const FIRST: u32 = 1_000_000;
 
-/// What became of requests.
+/// Results of requests.
 #[derive(Debug, Default)]
 struct Requests {
-    /// Seconds from the time when each was due.
+    /// Latencies in seconds, from the due time of each request.
     latencies: Vec<f64>,
     failed: u64,
 }
@@ -48,7 +48,7 @@ impl Requests {
         self.failed += other.failed;
     }
 
-    /// A quantile, in milliseconds.
+    /// Returns a quantile, in milliseconds.
     fn quantile(&self, per_mille: usize) -> f64 {
         let index = self.latencies.len() * per_mille / 1000;
         let index = index.min(self.latencies.len().saturating_sub(1));
@@ -68,7 +68,7 @@ impl Requests {
     }
 }
 
-/// Lets quiet and storm take turns, and prints what requests saw of it.
+/// Alternates quiet periods and storms, and prints their request latencies.
 pub(super) async fn run(
     arguments: &Arguments,
     normal: &Normal,
@@ -113,7 +113,7 @@ pub(super) async fn run(
     settled(proxy, mesh, &written).await
 }
 
-/// Steady load for one spell.
+/// Runs steady load for one period.
 async fn load(rate: u32, normal: &Normal, port: u16, mesh: &Mesh) -> Result<Requests, Failure> {
     let begin = Instant::now() + Duration::from_millis(50);
     let mesh = *mesh;
@@ -127,7 +127,8 @@ async fn load(rate: u32, normal: &Normal, port: u16, mesh: &Mesh) -> Result<Requ
     Ok(all)
 }
 
-/// Every sixteenth request. It sleeps in a thread of its own, since timers of tokio tell milliseconds only.
+/// Sends every sixteenth request. Sleeps in a thread of its own, since tokio's timers have a resolution of one
+/// millisecond.
 fn one_connection(
     first: u32,
     rate: u32,
@@ -162,7 +163,7 @@ fn one_connection(
     Ok(requests)
 }
 
-/// Changes at a steady rate for one spell. Returns the last value of each service that was changed, and the next value.
+/// Makes changes at a steady rate for one period. Returns the last value of each changed service, and the next value.
 async fn changes(
     arguments: &Arguments,
     (api, mesh): (&Api, &Mesh),
@@ -195,7 +196,7 @@ async fn changes(
     Ok((written, value))
 }
 
-/// Waits until the proxy serves the last change of the services that were changed.
+/// Waits until the proxy serves the last change of the changed services.
 async fn settled(
     proxy: &StreamProxy,
     mesh: &Mesh,

@@ -1,4 +1,4 @@
-//! Every endpoint of the mesh: a server on all addresses of 127.0.0.0/8 that says which of them was asked.
+//! Endpoints of the mesh: a server on all addresses of 127.0.0.0/8 whose responses name the requested address.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -9,10 +9,10 @@ use tokio::net::{TcpListener, TcpStream};
 use super::priority::Normal;
 use crate::compare::failure::{Failure, context};
 
-/// Longest head of a request.
+/// Maximum size of a request head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Starts it, and returns its port.
+/// Starts the server, and returns its port.
 pub(super) fn start(normal: &Normal) -> Result<u16, Failure> {
     let listener = std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0));
     let listener = listener.map_err(context("cannot listen for the upstream"))?;

@@ -1,4 +1,4 @@
-//! Watches beside the proxy: each only notes when it has seen a change.
+//! Watches in addition to the proxy's; each only records when it has seen a change.
 
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -10,10 +10,10 @@ use super::progress::PATIENCE;
 use super::server::{ROUTES, Server};
 use crate::compare::failure::{Failure, context};
 
-/// Watches that share a connection.
+/// Number of watches that share a connection.
 const PER_CONNECTION: u32 = 10;
 
-/// The number of a change is a label of the changed object.
+/// Label of the changed object that holds the number of the change.
 const LABEL: &[u8] = b"\"bench\":\"";
 
 /// Watches of all VirtualServices.
@@ -24,7 +24,7 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
-    /// Starts them at the server's present revision.
+    /// Starts the watches at the server's current revision.
     pub(super) async fn start(server: &Server, count: u32) -> Result<Watchers, Failure> {
         let since = server.connect().await?.revision().await?;
         let (sender, seen) = mpsc::unbounded_channel();
@@ -43,12 +43,12 @@ impl Watchers {
         })
     }
 
-    /// How many they are.
+    /// Returns the number of watches.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// When the last of them had seen a change.
+    /// Returns the time at which the last watch had seen a change.
     pub(super) async fn all_have(&mut self, change: u32) -> Result<Instant, Failure> {
         let mut last = Instant::now();
         let mut missing = self.count;
@@ -83,7 +83,7 @@ async fn watch(mut body: Incoming, seen: mpsc::UnboundedSender<(u32, Instant)>) 
     }
 }
 
-/// The number of the change that a line of a watch tells.
+/// Returns the number of the change in a line of a watch.
 fn number_of(line: &[u8]) -> Option<u32> {
     let at = line.windows(LABEL.len()).position(|part| part == LABEL)?;
     let digits = line[at + LABEL.len()..].split(|byte| *byte == b'"').next();

@@ -1,4 +1,4 @@
-//! A server on a thread of its own, which ends with this value.
+//! Test server on a thread of its own, stopped on drop.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
-/// What a server speaks.
+/// Protocol of a test server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Http1,
@@ -84,12 +84,12 @@ impl Server {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Requests that arrived.
+    /// Returns the number of requests received.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// A file with the certificate.
+    /// Returns a file with the server's certificate.
     pub fn authority(&self) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &self.certificate).unwrap();

@@ -1,9 +1,9 @@
-//! Timelines of a service that several Kubernetes clusters ("members") serve, played through the code that ships:
-//! resources are compiled, tiers and shares chosen, endpoints picked, ejected and let back.
+//! Simulated failures of a service that several Kubernetes clusters ("members") serve, played through production code:
+//! resources are compiled, tiers and shares chosen, endpoints picked, ejected and unejected.
 //!
-//! Each seed makes a fleet, a policy over it and an exposure, and then outages, recoveries and changes of all of these.
-//! After each step the invariants hold; what they compare with is `oracle`, written from the specification alone. A
-//! failure names its seed: `SEED=n cargo test -p benches --test simulation_clusters`.
+//! Each seed creates a fleet, a policy and an exposure, then outages, recoveries and changes of all of these. The
+//! invariants are checked after each step against `oracle`, which is written from the specification alone. A failure
+//! names its seed: `SEED=n cargo test -p benches --test simulation_clusters`.
 
 mod oracle;
 mod world;
@@ -30,7 +30,7 @@ const SEEDS: u64 = 300;
 const STEPS: usize = 40;
 const REQUESTS: usize = 25;
 
-/// Most picks that are counted to compare shares.
+/// Maximum number of picks counted to compare shares.
 const WINDOW_MAX: u64 = 2_000;
 
 /// Counts of events, so that a test can assert that the simulation covered them.
@@ -73,7 +73,7 @@ impl Play {
         play
     }
 
-    /// Compiles the world as it is, as the proxy does when files have changed.
+    /// Compiles the current resources, as the proxy does when files have changed.
     fn publish(&mut self) {
         let text = self.world.text();
         let mut snapshot = self.fleet.compile(&text, &self.snapshot, self.now);
@@ -89,13 +89,14 @@ impl Play {
         self.snapshot = Arc::new(snapshot);
     }
 
-    /// The cluster that requests go to; `None` where no viewer may use its host.
+    /// Returns the cluster that requests go to; `None` if the proxy may not use the host.
     fn web(&self) -> Option<Arc<Cluster>> {
         let name = format!("outbound|80||{}", self.world.host());
         named(&self.snapshot, &name).cloned()
     }
 
-    /// What a request asks for: the pool, if there are several, and the endpoint.
+    /// Picks an endpoint for a request. Returns the index of the chosen member (if there are several), its cluster, and
+    /// the endpoint.
     fn choose(&mut self, web: &Cluster) -> Option<(Option<usize>, Arc<Cluster>, u32)> {
         let snapshot = Arc::clone(&self.snapshot);
         let Some(federation) = &web.federation else {
@@ -116,7 +117,7 @@ impl Play {
         (Some(choice.at), Arc::clone(pool), choice.endpoint.0)
     }
 
-    /// Endpoints of the service that may be used now, by place.
+    /// Returns all endpoints of the service, by address, and whether each is usable now.
     fn usable(&self) -> BTreeMap<EndpointSite, bool> {
         let mut all = BTreeMap::new();
         let Some(web) = self.web() else {
@@ -133,7 +134,7 @@ impl Play {
         all
     }
 
-    /// One request: picks an endpoint, checks that it is allowed, and records the outcome.
+    /// Runs one request: picks an endpoint, checks that it is allowed, and records the outcome.
     fn request(&mut self, tiers: &Tiers) {
         let usable = self.usable();
         self.told.requests += 1;
@@ -184,7 +185,7 @@ impl Play {
         self.check_exports();
     }
 
-    /// While nothing changes, each member has exactly its weight in any window of one cycle.
+    /// Checks that while nothing changes, each member gets exactly its weight in any window of one cycle.
     fn check_shares(&mut self, tiers: &Tiers) {
         let usable = self.usable();
         let Some(weights) = tiers.in_use(&usable) else {
@@ -209,7 +210,7 @@ impl Play {
         self.told.windows += 1;
     }
 
-    /// A failed request is replayed only in the next tier with an available endpoint.
+    /// Checks that a failed request is replayed only in the next tier with an available endpoint.
     fn check_replays(&mut self, tiers: &Tiers) {
         let Some(web) = self.web() else {
             return;
@@ -248,7 +249,8 @@ impl Play {
         }
     }
 
-    /// What other clusters ask for ends at workloads of this one, so that nothing goes round in circles.
+    /// Checks that requests from other clusters end at workloads of the local cluster, so that there are no request
+    /// loops.
     fn check_exports(&self) {
         let own = self.world.own;
         let path = format!("/{}/web/items", self.world.own());
@@ -267,7 +269,7 @@ impl Play {
         assert_eq!(exported.endpoints().len(), self.world.workloads(own));
     }
 
-    /// The destination of a GET.
+    /// Returns the destination of a GET request.
     fn routed(&self, authority: &str, path: &str) -> Option<String> {
         let (_, listener) = self.snapshot.listeners.first_key_value()?;
         let host = normalize_host(authority);

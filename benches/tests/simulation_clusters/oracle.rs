@@ -1,20 +1,20 @@
-//! Who may serve a request, and in which shares: written from the specification, with nothing of the proxy's code.
+//! Expected members and shares of traffic, written from the specification without any of the proxy's code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::world::{EndpointSite, Kind, Policy, World};
 
-/// Members by weight, in the order in which they are asked.
+/// Members and their weights by tier, in failover order.
 #[derive(Debug)]
 pub(crate) struct Tiers {
     tiers: Vec<BTreeMap<u8, u64>>,
-    /// Endpoints that may serve at all.
+    /// Endpoints that may serve the request.
     candidates: BTreeSet<EndpointSite>,
-    /// Whether members share by weight, or every endpoint alike.
+    /// Whether members share traffic by weight; otherwise every endpoint gets an equal share.
     weighted: bool,
 }
 
-/// Follows sections 3.5 and 3.6 for a proxy and its service.
+/// Computes the tiers by sections 3.5 and 3.6 of the specification.
 pub(crate) fn tiers(world: &World) -> Tiers {
     let candidates: BTreeSet<EndpointSite> = candidates(world);
     let has_pool = |member: &u8| candidates.iter().any(|place| place.member == *member);
@@ -61,7 +61,7 @@ pub(crate) fn tiers(world: &World) -> Tiers {
     }
 }
 
-/// Every endpoint that this proxy may use for the port.
+/// Returns the endpoints that this proxy may use for the port.
 fn candidates(world: &World) -> BTreeSet<EndpointSite> {
     let own = world.own;
     let may_use = |member: u8| {
@@ -97,7 +97,7 @@ impl Tiers {
         own.any(|place| usable.get(place).copied().unwrap_or(false))
     }
 
-    /// The available members of each tier that has one.
+    /// Returns the available members of each tier that has at least one.
     pub(crate) fn usable_tiers(&self, usable: &BTreeMap<EndpointSite, bool>) -> Vec<Vec<u8>> {
         let available = |tier: &BTreeMap<u8, u64>| -> Vec<u8> {
             let members = tier.keys().copied();
@@ -107,12 +107,12 @@ impl Tiers {
         tiers.filter(|tier| !tier.is_empty()).collect()
     }
 
-    /// Members of the tier in use.
+    /// Returns the available members of the tier in use.
     pub(crate) fn first_usable(&self, usable: &BTreeMap<EndpointSite, bool>) -> Option<Vec<u8>> {
         self.usable_tiers(usable).into_iter().next()
     }
 
-    /// The weights of the members that share the traffic now, if members do.
+    /// Returns the weights of the members that share the traffic now, if traffic is shared by member.
     pub(crate) fn in_use(
         &self,
         usable: &BTreeMap<EndpointSite, bool>,

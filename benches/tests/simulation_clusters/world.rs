@@ -1,4 +1,4 @@
-//! A fleet, what its resources say, and how its endpoints behave.
+//! Simulated fleet: its resources, and the behavior of its endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -7,14 +7,14 @@ use benches::fleet::{EDGE, key};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
-/// What an endpoint is.
+/// Kind of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Gateway,
     Workload,
 }
 
-/// An endpoint, as its address tells it: 10.MEMBER.KIND.NUMBER.
+/// Endpoint by its address: 10.MEMBER.KIND.NUMBER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EndpointSite {
     pub(crate) member: u8,
@@ -45,7 +45,7 @@ impl EndpointSite {
     }
 }
 
-/// A GlobalTrafficPolicy.
+/// GlobalTrafficPolicy of the fleet.
 #[derive(Clone, Debug)]
 pub(crate) enum Policy {
     ActiveActive(Vec<(u8, Option<u32>)>),
@@ -56,39 +56,39 @@ pub(crate) enum Policy {
     Locality,
 }
 
-/// A MultiClusterService.
+/// MultiClusterService of the fleet.
 #[derive(Clone, Debug)]
 pub(crate) struct Exposure {
     pub(crate) providers: BTreeSet<u8>,
     pub(crate) consumers: BTreeSet<u8>,
-    /// Whether it is for gateways, which may use every provider: `LoadBalancer` instead of `CrossCluster`.
+    /// Whether the exposure is for gateways, which may use every provider: `LoadBalancer` instead of `CrossCluster`.
     pub(crate) for_gateways: bool,
-    /// Whether it is about the port of the service.
+    /// Whether the exposure lists the port of the service.
     pub(crate) has_port: bool,
 }
 
-/// How an endpoint behaves.
+/// Behavior of an endpoint.
 #[derive(Clone, Copy, Debug)]
 enum Conduct {
     Well,
-    /// Fails this part of its requests with 503.
+    /// Fails this fraction of its requests with 503.
     Poor(f64),
     Gone,
 }
 
 #[derive(Debug)]
 pub(crate) struct World {
-    /// Members are c1, c2, ... up to this one.
+    /// Number of members, named c1, c2, ...
     pub(crate) members: u8,
-    /// The one that the proxy is in.
+    /// Number of the local cluster.
     pub(crate) own: u8,
     pub(crate) policy: Option<Policy>,
     pub(crate) exposure: Option<Exposure>,
-    /// Whether requests are for the host of the cluster set instead of that of the cluster.
+    /// Whether requests use the cluster set's host instead of the local cluster's.
     pub(crate) of_set: bool,
     pub(crate) zero_counts: bool,
     pub(crate) local_always: bool,
-    /// Endpoints of each member: gateways, workloads.
+    /// Number of gateways and workloads of each member.
     sites: BTreeMap<u8, (u8, u8)>,
     conduct: BTreeMap<EndpointSite, Conduct>,
     rule: (u32, u32, u32, u32),
@@ -126,7 +126,7 @@ impl World {
         format!("c{}", self.own)
     }
 
-    /// The host that requests are sent to.
+    /// Returns the host of the requests.
     pub(crate) fn host(&self) -> String {
         let domain = match self.of_set {
             true => "clusterset.local",
@@ -135,14 +135,14 @@ impl World {
         format!("web.ns1.svc.{domain}")
     }
 
-    /// How many workloads of a member are known.
+    /// Returns the number of known workloads of a member.
     pub(crate) fn workloads(&self, member: u8) -> usize {
         self.sites
             .get(&member)
             .map_or(0, |(_, workloads)| usize::from(*workloads))
     }
 
-    /// Whether endpoints that are out may be used when too few are well.
+    /// Whether ejected endpoints may be used when too few are healthy (panic mode).
     pub(crate) fn panics(&self) -> bool {
         self.rule.3 > 0
     }
@@ -161,7 +161,7 @@ impl World {
         places
     }
 
-    /// Whether a request there fails: with a broken connection, or with 503.
+    /// Whether a request to the endpoint fails: `Some(true)` with a broken connection, `Some(false)` with 503.
     pub(crate) fn fails(&self, place: EndpointSite, rng: &mut SmallRng) -> Option<bool> {
         match self.conduct.get(&place).unwrap_or(&Conduct::Well) {
             Conduct::Well => None,
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// Something happens. Whether that is a change of resources.
+    /// Applies one random event. Returns whether it changed resources.
     pub(crate) fn fate(&mut self, rng: &mut SmallRng) -> bool {
         let member = rng.random_range(1..=self.members);
         let all = |world: &Self| -> Vec<EndpointSite> {
@@ -212,7 +212,7 @@ impl World {
             .extend(places.into_iter().map(|place| (place, conduct)));
     }
 
-    /// A member gets other endpoints.
+    /// Replaces the endpoints of a member.
     fn build(&mut self, member: u8, rng: &mut SmallRng) {
         let some = rng.random_range(0..4);
         let sites = match rng.random_range(0..4) {
@@ -273,7 +273,7 @@ impl World {
         });
     }
 
-    /// The resources.
+    /// Returns the resources as YAML.
     pub(crate) fn text(&self) -> String {
         let own = self.own();
         let (errors, base, percent, panic) = self.rule;

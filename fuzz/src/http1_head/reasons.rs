@@ -1,4 +1,4 @@
-//! The list of what only we refuse: for each refusal of the decoder, the inputs that hyper serves and that may be refused.
+//! Listed reasons: for each refusal of the decoder, the inputs that may be refused although hyper accepts them.
 //!
 //! | refusal           | may be refused although hyper serves it                                  | RFC                  |
 //! | ----------------- | ------------------------------------------------------------------------ | -------------------- |
@@ -15,19 +15,19 @@
 //! | `Target`          | a fragment in the request target                                         | 9112, 3.2            |
 //! | `TransferCoding`  | a transfer coding other than `chunked`, or `chunked` twice               | 9112, 6.1            |
 //!
-//! The reader here is lenient, and shares nothing with the decoder.
+//! The parser of this module is lenient, and shares no code with the decoder.
 
 use proxy::codec::http1::decoder::{EXTENSION_BYTES_MAX, Limits};
 use proxy::codec::refusal::Refusal;
 
-/// Where the decoder refused some bytes.
+/// Refusal of the decoder with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Why.
+    /// Reason of the refusal.
     pub refusal: Refusal,
-    /// Where the head begins that was refused, or the body.
+    /// Offset of the refused head or body.
     pub began: usize,
-    /// Where the line of the body begins that was refused; `None` for a head.
+    /// Offset of the refused line of the body; `None` for a head.
     pub line: Option<usize>,
 }
 
@@ -51,14 +51,14 @@ impl Refused {
     }
 }
 
-/// A head, with lines that end in LF.
+/// Head whose lines end in LF.
 #[derive(Debug, Default)]
 struct Head<'a> {
-    /// Bytes from the empty lines before it to the one behind it.
+    /// Number of bytes, including the empty lines before and after the head.
     bytes: usize,
     has_bare_lf: bool,
     request: &'a [u8],
-    /// Names in lower case, and values.
+    /// Field names in lower case, and values.
     fields: Vec<(Vec<u8>, &'a [u8])>,
 }
 
@@ -102,14 +102,14 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Whether these digits are too many, or say a number of more than 63 bits.
+/// Whether a length has too many digits, or exceeds 63 bits.
 fn is_too_long(length: &[u8]) -> bool {
     let number = str::from_utf8(length).ok();
     let number = number.and_then(|text| text.parse::<i64>().ok());
     length.len() > 48 || (length.iter().all(u8::is_ascii_digit) && number.is_none())
 }
 
-/// Whether a body in chunks may be refused by the line at `at`, or one before it.
+/// Whether a chunked body may be refused for the line at `at`, or for an earlier one.
 fn may_refuse_chunk(body: &[u8], at: usize, limits: Limits) -> bool {
     let (mut rest, mut extensions) = (body, 0);
     loop {
@@ -150,7 +150,7 @@ fn may_refuse_chunk(body: &[u8], at: usize, limits: Limits) -> bool {
     false
 }
 
-/// Takes a line with its end.
+/// Splits off the first line, including its line ending.
 fn next_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let (line, after) = rest.split_at(end + 1);
@@ -163,7 +163,7 @@ fn is_bare(line: &[u8]) -> bool {
     line.ends_with(b"\n") && !line.ends_with(b"\r\n")
 }
 
-/// A line without its end.
+/// Returns a line without its line ending.
 fn content(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)

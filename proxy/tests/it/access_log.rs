@@ -1,4 +1,4 @@
-//! What the access log says of connections, times and requests without a response.
+//! Access log entries of connections, times, and requests without a response.
 
 use std::io::Write;
 use std::rc::Rc;
@@ -71,7 +71,7 @@ async fn log_has_the_authority_sent_upstream_and_the_path_of_the_client() {
     }
 }
 
-/// The only line of the log.
+/// Returns the only line of the log.
 fn only_line(proxy: &Proxy) -> Value {
     let mut lines = Vec::new();
     eventually("there is a line", || {
@@ -82,7 +82,7 @@ fn only_line(proxy: &Proxy) -> Value {
     lines.remove(0)
 }
 
-/// Request; status, flags and details; method and path if they could be read.
+/// Refused request; expected status, flags and details; method and path if they could be parsed.
 type Refused<'a> = (
     &'a str,
     u16,
@@ -219,7 +219,7 @@ async fn upstream_service_time_starts_at_the_end_of_the_request() {
     assert!(proxy.logged("/early")["upstream_service_time"].is_null());
 }
 
-/// Answers nothing, and notes what is refused.
+/// Handler that answers nothing and records refused requests.
 struct Noting(Arc<Mutex<Vec<(u16, String, Duration)>>>);
 
 impl proxy::codec::Handler for Noting {

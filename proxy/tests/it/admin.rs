@@ -1,4 +1,4 @@
-//! The admin pages of a running proxy: what they show is what it is doing.
+//! Admin pages of a running proxy, compared with its actual state.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ fn json(proxy: &Proxy, page: &str) -> Value {
     serde_json::from_str(&proxy.page(page)).unwrap()
 }
 
-/// A listener of the page, by the start of its name.
+/// Returns a listener of the page, by a prefix of its name.
 fn listener(proxy: &Proxy, name: &str) -> Value {
     let page = json(proxy, "/listeners?format=json");
     let mut listeners = page.as_array().unwrap().iter();
@@ -210,7 +210,7 @@ fn config_dump_and_explain_show_routes_and_resources_and_no_secret() {
     assert_eq!(routes[1]["redirect"]["status"], 308);
 }
 
-/// Exit code and standard output of `strait explain`.
+/// Returns exit code and standard output of `strait explain`.
 fn explain(from: &[&str], question: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_strait"))
         .arg("explain")
@@ -279,7 +279,7 @@ async fn explain_page_prints_what_the_explain_command_prints() {
     assert!(refused.contains("did you mean a.test?"), "{refused}");
 }
 
-/// Asks the files and the proxy the same questions.
+/// Compares the explanations of the resource files with those of the running proxy.
 fn compare(directory: &Path, admin: &str, url: &dyn Fn(&str) -> String) {
     let directory = directory.to_str().unwrap();
     let offline = ["--config", directory, "--labels", "istio=ingressgateway"];

@@ -1,4 +1,4 @@
-//! The rules of ARCHITECTURE.md and the house rules that a program can check.
+//! Checks of the rules in ARCHITECTURE.md and of the house rules.
 
 mod import_rings;
 mod imports;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-/// Module, row, and the modules of the same row that it may use.
+/// Rows of modules: name, row number, and the modules of the same row that it may import.
 type Rows = &'static [(&'static str, u8, &'static [&'static str])];
 
-/// The rows of each crate that has some; ARCHITECTURE.md describes those of the first three.
+/// Rows of each crate; ARCHITECTURE.md describes those of the first three.
 const CRATES: [(&str, Rows); 4] = [
     ("proxy", PROXY),
     ("config-loader", LOADER),
@@ -21,7 +21,7 @@ const CRATES: [(&str, Rows); 4] = [
 ];
 const CRATES_DESCRIBED: usize = 3;
 
-/// Crates that keep the house rules: those with rows, and the fuzz targets, which import nothing from each other.
+/// Crates that the house rules apply to: those with rows, and the fuzz targets, which have no imports between them.
 const PACKAGES: [&str; 5] = ["proxy", "config-loader", "config-server", "benches", "fuzz"];
 
 const LOADER: Rows = &[
@@ -120,7 +120,7 @@ const BENCHES: Rows = &[
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// A source file without its tests.
+/// Source file without its tests.
 struct Source {
     path: PathBuf,
     /// First segment of its module path.
@@ -145,7 +145,7 @@ fn rust_files(directory: &Path, found: &mut Vec<PathBuf>) {
     found.sort();
 }
 
-/// Files of a crate, tests left out: modules declared below `#[cfg(test)]`, and what follows such a declaration.
+/// Returns the source files of a crate without tests: skips modules below `#[cfg(test)]`, and everything after it.
 fn sources(package: &str) -> Vec<Source> {
     let base = root().join(package).join("src");
     let mut paths = Vec::new();
@@ -185,7 +185,7 @@ fn sources(package: &str) -> Vec<Source> {
     sources.collect()
 }
 
-/// The lines of a text that are code, with their numbers from 1.
+/// Returns the code lines of a text, with their numbers from 1.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate();
     lines
@@ -197,7 +197,7 @@ fn row(rows: Rows, module: &str) -> Option<&'static (&'static str, u8, &'static 
     rows.iter().find(|(name, ..)| *name == module)
 }
 
-/// Whether one module may use another. Macros, types and functions at the root of a crate are in no row.
+/// Whether a module may import another. Macros, types and functions at the root of a crate are in no row.
 fn allows(rows: Rows, user: &str, used: &str) -> bool {
     if user == used {
         return true;
@@ -245,7 +245,7 @@ fn modules_import_only_from_lower_rows() {
     report(violations);
 }
 
-/// Names that come through re-exports count as well, by the file that defines them.
+/// Imports through re-exports count as well, by the file that defines the name.
 #[test]
 fn names_are_defined_in_lower_rows() {
     let mut violations = BTreeSet::new();
@@ -278,7 +278,7 @@ fn every_module_has_a_row() {
     }
 }
 
-/// The modules that may name `config_loader`, as a sentence of ARCHITECTURE.md has them.
+/// Returns the modules that may name `config_loader`, as listed in a sentence of ARCHITECTURE.md.
 fn modules_that_know_the_loader() -> BTreeSet<String> {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let sentence =
@@ -402,7 +402,7 @@ fn every_file_has_docs_and_stays_short() {
     report(violations);
 }
 
-/// Names of the functions of a text, with their lines.
+/// Returns the names of the functions of a text, with their lines.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let begins = Regex::new(
         r#"^(\s*)(?:pub(?:\([\w: ]+\))? )?(?:(?:const|async|unsafe|extern(?: "[^"]*")?) )*fn (\w+)"#,

@@ -1,4 +1,4 @@
-//! `strait backend`: a workload that says who it is, and its client.
+//! `strait backend`: a test workload that answers with its name, and its client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -25,7 +25,7 @@ fn strait() -> Command {
     Command::new(env!("CARGO_BIN_EXE_strait"))
 }
 
-/// Starts it on free ports, and reads from what it prints where it is.
+/// Starts the backend on free ports, and parses the addresses from its output.
 fn backend(version: &str) -> Backend {
     let mut child = strait()
         .args(["backend", "--listen", "127.0.0.1:0", "--tcp", "127.0.0.1:0"])

@@ -1,4 +1,4 @@
-//! Which endpoint a request goes to: keys, zones, and endpoints that fail, on live sockets.
+//! Endpoint selection on live sockets: consistent hashing, zones, and endpoints that fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -11,7 +11,7 @@ use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::{Raw, Reply};
 
-/// An origin that says its name, with a status that a test can change.
+/// Origin that answers with its name and a status that a test can change.
 pub(crate) struct Named {
     pub(crate) origin: Origin,
     status: Arc<AtomicU16>,
@@ -37,7 +37,7 @@ impl Named {
     }
 }
 
-/// Endpoints of `a.test` with their localities, and a policy in flow style.
+/// Returns endpoints of `a.test` with their localities, and a policy in flow style.
 pub(crate) fn mesh(
     edge: std::net::SocketAddr,
     endpoints: &[(std::net::SocketAddr, &str)],
@@ -96,7 +96,7 @@ pub(crate) fn name(reply: &Reply) -> String {
     String::from_utf8(reply.body.clone()).unwrap()
 }
 
-/// Names of the origins that answer this many requests.
+/// Returns the names of the origins that answer this many requests.
 pub(crate) fn names(proxy: &Proxy, headers: &str, count: usize) -> Vec<String> {
     let mut client = Raw::connect(proxy.edge);
     (0..count)
@@ -355,7 +355,7 @@ fn locality_failover_works_when_a_region_has_no_endpoints_left() {
     }
 }
 
-/// Whether the kernel's timer of the established connection to this address is that of keepalive probes (`02`).
+/// Whether the established connection to this address has a keepalive timer in the kernel (`02`).
 pub(crate) fn has_keepalive(to: std::net::SocketAddr) -> bool {
     let std::net::SocketAddr::V4(to) = to else {
         panic!("tests are on IPv4")

@@ -1,4 +1,4 @@
-//! `strait check`, and that `strait run` says the same.
+//! `strait check`, and the same findings from `strait run`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -10,12 +10,12 @@ use crate::support::pki::Authority;
 use crate::support::proxy::Start;
 use crate::support::tls::{self, credential, server};
 
-/// The exit code of `strait check`, and what it writes.
+/// Returns exit code and output of `strait check`.
 fn check(arguments: &[&str]) -> (i32, String) {
     check_input(arguments, "", &[])
 }
 
-/// The same, with a text on standard input and variables of the environment.
+/// Runs `strait check` with a text on standard input and environment variables.
 fn check_input(arguments: &[&str], input: &str, variables: &[(&str, &str)]) -> (i32, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_strait"))
         .arg("check")
@@ -270,7 +270,7 @@ fn empty_standard_input_is_a_warning() {
     }
 }
 
-/// A Service with one port.
+/// Returns a Service with one port.
 fn plain_service(name: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{ports: [{{port: 80}}]}}\n"

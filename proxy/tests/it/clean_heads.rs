@@ -1,5 +1,5 @@
-//! Rules, hash keys, CORS and `explain` read the request that the endpoint gets: without what a client forged, with what
-//! the proxy adds.
+//! Rules, hash keys, CORS and `explain` use the sanitized request that the endpoint receives: without headers that a
+//! client forged, and with headers that the proxy adds.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::Raw;
 use crate::support::tls::{Edge, secret, server};
 
-/// The status of a request that no rule of these matches.
+/// Status of a request that matches none of the match blocks.
 const NOTHING: u16 = 299;
 
-/// A rule for each match block, with statuses from 201 on, and one for the rest.
+/// Starts a proxy with one rule per match block, with statuses from 201 on, and a rule for the rest.
 fn ruled(blocks: &[&str]) -> Proxy {
     Proxy::with(|edge| documents([gateway(&[edge]), routes("all", "['*']", &rules(blocks))]))
 }
@@ -30,7 +30,7 @@ fn rules(blocks: &[&str]) -> String {
     rules + &format!("- directResponse: {{status: {NOTHING}}}\n")
 }
 
-/// The status of a request with these bytes behind its request line.
+/// Sends a request with these header lines, and returns the status.
 fn status(proxy: &Proxy, lines: &str) -> u16 {
     let request = format!("GET / HTTP/1.1\r\n{lines}\r\n\r\n");
     Raw::connect(proxy.edge).send(request).reply().status
@@ -53,7 +53,7 @@ fn expressions_match_bytes_that_are_no_utf8() {
     assert_eq!(status("vé".as_bytes()), 203);
 }
 
-/// The same by HTTP/2, which explanations are compared with as well.
+/// Sends a request over HTTP/2, and returns the status.
 async fn by_http2(proxy: &Proxy, uri: &str, headers: &[(&str, &str)]) -> u16 {
     let mut request = Request::get(uri);
     for (name, value) in headers {
@@ -63,7 +63,7 @@ async fn by_http2(proxy: &Proxy, uri: &str, headers: &[(&str, &str)]) -> u16 {
     client.call(request.body(empty()).unwrap()).await.status
 }
 
-/// The status that `/explain` tells.
+/// Returns the status in the result of `/explain`.
 fn explained(proxy: &Proxy, url: &str, headers: &[(&str, &str)]) -> u16 {
     let mut page = format!("/explain?format=json&url={url}");
     for (name, value) in headers {
@@ -311,7 +311,7 @@ async fn host_as_a_header_name_is_the_authority() {
     }
 }
 
-/// Four origins behind a rule with this content, and a hash key; further documents behind them.
+/// Starts a proxy for four origins with this hash key and rule, and with additional documents.
 fn hashed(origins: &[Named; 4], (key, rule): (&str, &str), more: &str) -> Proxy {
     let start = Start::new();
     let at = origins.each_ref().map(|one| (one.origin.address, ""));
@@ -323,7 +323,7 @@ fn hashed(origins: &[Named; 4], (key, rule): (&str, &str), more: &str) -> Proxy 
     start.file("mesh.yaml", mesh + more).start()
 }
 
-/// The origins that answer requests of which this makes target, host and further lines.
+/// Returns the origins that answer the requests; `request` returns target, host and additional lines by number.
 fn answerers(
     proxy: &Proxy,
     request: impl Fn(usize) -> (String, String, String),

@@ -1,4 +1,4 @@
-//! A config server and a proxy that follows it, with traffic.
+//! Config server, and a proxy that follows it, under traffic.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -8,7 +8,7 @@ use crate::support::mesh::{gateway, routes};
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::{eventually, until};
 
-/// `strait control`, killed when this is dropped.
+/// `strait control` process, killed on drop.
 pub(crate) struct Control {
     child: Child,
     pub(crate) listen: String,
@@ -41,7 +41,7 @@ impl Control {
         control
     }
 
-    /// Ends it without a warning, as a crash does, and starts it again.
+    /// Kills the server without warning, like a crash, and restarts it.
     fn crash(&mut self, data: &Path) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -100,7 +100,7 @@ pub(crate) fn has_kubectl() -> bool {
     kubectl.args(["version", "--client"]).output().is_ok()
 }
 
-/// How a proxy follows the config server: the arguments for it.
+/// Returns the arguments for a proxy that follows the config server by the Kubernetes API.
 pub(crate) fn by_kubernetes(control: &Control, data: &Path) -> Vec<String> {
     let _ = control;
     let kubeconfig = data.join("proxy.kubeconfig");
@@ -110,7 +110,7 @@ pub(crate) fn by_kubernetes(control: &Control, data: &Path) -> Vec<String> {
         .into()
 }
 
-/// The same over xDS, with the token of the same user.
+/// Returns the arguments for a proxy that follows the config server by xDS, with the token of the same user.
 pub(crate) fn by_xds(control: &Control, data: &Path) -> Vec<String> {
     let kubeconfig = std::fs::read_to_string(data.join("proxy.kubeconfig")).unwrap();
     let mut lines = kubeconfig.lines();
@@ -173,7 +173,7 @@ async fn follows_through_a_crash(way: fn(&Control, &Path) -> Vec<String>) {
     until_says(&proxy, "").await;
 }
 
-/// Shells and systemd start programs with a soft limit of 1,024, which a thousand proxies would exhaust.
+/// A soft limit of 1,024 open files, the default of shells and systemd, would be too low for a thousand proxies.
 #[test]
 fn config_server_raises_the_limit_of_open_files() {
     let directory = tempfile::tempdir().unwrap();
@@ -203,7 +203,7 @@ fn config_server_raises_the_limit_of_open_files() {
     assert_eq!(words.next(), words.next(), "{limits}");
 }
 
-/// The only file in a directory, if it has this text.
+/// Whether the only file of a directory has this text.
 fn has_saved(directory: &Path, text: &str) -> bool {
     let files = std::fs::read_dir(directory).into_iter().flatten();
     let names = files.map(|file| file.unwrap().path());

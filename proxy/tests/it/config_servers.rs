@@ -1,4 +1,4 @@
-//! Two config servers at once, each that of a Kubernetes cluster, and a proxy that follows both.
+//! Two config servers, one per Kubernetes cluster, and a proxy that follows both.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::support::mesh::{gateway, routes};
 use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start, free_address};
 
-/// How long endpoints of a cluster stay whose server is away.
+/// Time for which the endpoints of a cluster are kept while its server is unreachable.
 const TTL: Duration = Duration::from_secs(3);
 
-/// How long it may take until the proxy finds that a server is away, and its time over.
+/// Maximum time until the proxy detects that a server is unreachable and [`TTL`] has expired.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Writes a Service and an EndpointSlice `web` with one endpoint.
@@ -39,7 +39,7 @@ fn named(text: &'static str) -> Origin {
     Origin::start(Back::H1, move |_| async move { Response::new(full(text)) })
 }
 
-/// The kubeconfigs of the proxies in one, with the contexts `east` and `west`.
+/// Returns one kubeconfig with the contexts `east` and `west` of the proxies.
 fn merged(east: &Path, west: &Path) -> String {
     let mut all = json!({"apiVersion": "v1", "kind": "Config", "current-context": "east"});
     for list in ["clusters", "contexts", "users"] {
@@ -75,7 +75,7 @@ async fn answer(proxy: &Proxy) -> (u16, String) {
     (response.status, response.text().to_owned())
 }
 
-/// Waits for a condition for longer than tests do otherwise.
+/// Waits for a condition for up to [`PATIENCE`], longer than other tests.
 fn patiently(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {

@@ -1,4 +1,4 @@
-//! `connectionPool` of DestinationRules: limits that hold over all workers, on live sockets.
+//! Connection limits (`connectionPool` of DestinationRules), which apply over all workers, on live sockets.
 
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
@@ -18,7 +18,7 @@ use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::{GET, Raw, Reply};
 use crate::support::{DEADLINE, eventually};
 
-/// An HTTP/1 origin that answers a request when it is let through, and knows exactly how many connections are open.
+/// HTTP/1 origin that answers a request once the test permits it, and counts its open connections exactly.
 #[derive(Clone)]
 struct Gated {
     address: SocketAddr,
@@ -27,16 +27,16 @@ struct Gated {
 
 #[derive(Default)]
 struct Shared {
-    /// Requests that may be answered.
+    /// Number of permits to answer a request.
     gate: Mutex<usize>,
     opened: Condvar,
-    /// Requests that wait for that.
+    /// Number of requests that wait for a permit.
     held: AtomicUsize,
-    /// Connections that were accepted.
+    /// Number of accepted connections.
     connections: AtomicUsize,
     /// Sockets of the open connections.
     open: Mutex<Vec<TcpStream>>,
-    /// The most that were open at a time.
+    /// Maximum number of connections that were open at the same time.
     most: AtomicUsize,
 }
 
@@ -49,7 +49,7 @@ impl Gated {
         Self { address, shared }
     }
 
-    /// One that lets everything through.
+    /// Starts an origin that answers all requests.
     fn open() -> Self {
         let gated = Self::start();
         gated.let_through(usize::MAX / 2);
@@ -102,7 +102,8 @@ impl Shared {
     }
 }
 
-/// Whether the peer has not closed: on this machine, its end is here before its next connection.
+/// Whether the peer has not closed the connection. On one machine, the close arrives before the next connection of the
+/// peer.
 fn is_open(stream: &TcpStream) -> bool {
     const PEEK_DONT_WAIT: i32 = 0x2 | 0x40;
     let mut byte = [MaybeUninit::uninit()];
@@ -112,7 +113,8 @@ fn is_open(stream: &TcpStream) -> bool {
     }
 }
 
-/// Everything goes to `a.test`, with this connection pool in flow style and more of the policy and of the rule.
+/// Returns a mesh that routes everything to `a.test`, with this connection pool in flow style and additional fields of
+/// the policy and of the rule.
 fn mesh(edge: SocketAddr, at: &[SocketAddr], pool: &str, (policy, rule): (&str, &str)) -> String {
     let at: Vec<_> = at.iter().map(|address| (*address, "v1")).collect();
     documents([
@@ -145,7 +147,7 @@ fn ask(proxy: &Proxy) -> Raw {
     client
 }
 
-/// Reads replies on a thread each, so that they come in any order.
+/// Reads replies on one thread each, so that they may arrive in any order.
 fn replies(clients: Vec<Raw>) -> Vec<JoinHandle<Reply>> {
     let read = |mut client: Raw| std::thread::spawn(move || client.reply());
     clients.into_iter().map(read).collect()
@@ -158,7 +160,7 @@ fn statuses(replies: Vec<JoinHandle<Reply>>) -> Vec<u16> {
     statuses
 }
 
-/// A number of the page of clusters.
+/// Returns a number from the `/clusters` page.
 fn now(proxy: &Proxy, what: &str) -> String {
     let page = proxy.page("/clusters");
     let prefix = format!("outbound|80||a.test::{what}::");
@@ -356,7 +358,7 @@ fn limits_hold_exactly_over_all_workers_and_leak_nothing() {
     assert_eq!(overflows(&proxy, "requests"), 0.0);
 }
 
-/// Many clients at once, each with several requests.
+/// Runs many clients at once, each with several requests.
 fn storm(proxy: &Proxy, clients: usize, requests: usize) {
     std::thread::scope(|scope| {
         for _ in 0..clients {
@@ -488,7 +490,7 @@ fn connection_is_not_used_past_max_connection_duration() {
     });
 }
 
-/// A TCP listener in front of an origin, with this connection pool.
+/// Returns a TCP listener in front of an origin, with this connection pool.
 fn tcp(edge: SocketAddr, at: SocketAddr, pool: &str) -> String {
     let (ip, port) = (edge.ip(), edge.port());
     let (to, to_port) = (at.ip(), at.port());
@@ -509,7 +511,7 @@ fn tcp(edge: SocketAddr, at: SocketAddr, pool: &str) -> String {
     ])
 }
 
-/// Answers every byte with itself.
+/// Echoes every byte.
 fn echo() -> RawOrigin {
     RawOrigin::start(|_, mut stream| {
         let mut byte = [0];

@@ -1,4 +1,4 @@
-//! Cross-origin requests, on live sockets.
+//! CORS, on live sockets.
 
 use hyper::{Method, Request};
 
@@ -7,7 +7,7 @@ use crate::support::mesh::{documents, gateway, routes, service};
 use crate::support::origin::{Back, Origin, empty, full};
 use crate::support::proxy::Proxy;
 
-/// An origin that says something of its own about sharing.
+/// Starts an origin that sends CORS headers of its own.
 fn origin() -> Origin {
     Origin::start(Back::H1, |_| async {
         hyper::Response::builder()

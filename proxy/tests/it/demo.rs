@@ -1,4 +1,4 @@
-//! `strait demo`: three clusters, of which one is stopped and comes back.
+//! `strait demo`: three clusters, one of which is stopped and recovers.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ impl Drop for Demo {
     }
 }
 
-/// Starts it on free ports, with what it sends by itself, and reads from its introduction where it is.
+/// Starts the demo on free ports, including its own requests, and parses the addresses from its introduction.
 fn demo(requests_per_second: u16) -> Demo {
     let files = tempfile::tempdir().unwrap();
     // two processes that listen on one port share its connections, so each test has an IP of its own
@@ -81,7 +81,7 @@ impl Demo {
         text
     }
 
-    /// The demo's own requests so far, by cluster.
+    /// Returns the number of the demo's own requests so far, by cluster.
     fn requests(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         for line in self.call("GET /demo/requests").lines() {
@@ -92,7 +92,7 @@ impl Demo {
         all
     }
 
-    /// Answers to requests of our own on one connection, by cluster; each must be a good one.
+    /// Sends requests on one connection, all of which must succeed, and returns the number of responses by cluster.
     fn served(&self, requests: usize) -> BTreeMap<String, usize> {
         let mut client = Raw::connect(self.edge);
         let mut counts = BTreeMap::new();
@@ -146,7 +146,8 @@ fn demo_fails_no_request_while_a_cluster_stops_and_restarts() {
     assert_eq!(demo.requests()["failed"], 0);
 }
 
-/// A demo among whose temporary files there is nothing else, with these arguments.
+/// Returns a command that runs the demo with these arguments, without its own requests, and with this directory for
+/// temporary files.
 fn demo_in(temporary: &std::path::Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
     command

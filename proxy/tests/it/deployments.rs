@@ -1,4 +1,4 @@
-//! The container image, the Compose file and the manifests in `deploy`, as far as they can be checked without an engine.
+//! Checks of the container image, the Compose file and the manifests in `deploy` that need no container engine.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn read(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// All files below a directory.
+/// Collects all files below a directory.
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -24,14 +24,14 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names in a text that begin with `STRAIT_`.
+/// Returns the names in a text that begin with `STRAIT_`.
 fn variables(text: &str) -> BTreeSet<String> {
     let parts = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let names = parts.filter(|part| part.len() > 7 && part.starts_with("STRAIT_"));
     names.map(str::to_owned).collect()
 }
 
-/// Variables of Compose and of the build, which the binary does not read.
+/// Variables of Compose and of the build that the binary does not read.
 const OF_SCRIPTS: [&str; 6] = [
     "STRAIT_COMPOSE_CONFIG",
     "STRAIT_COMPOSE_PORT",
@@ -108,7 +108,7 @@ fn image_is_built_by_a_compiler_that_is_new_enough() {
     );
 }
 
-/// Directories of `deploy/kubernetes`, each with a kustomization; its namespace, and the kinds that it has.
+/// Directories of `deploy/kubernetes` that have a kustomization, with their namespaces and the kinds that they contain.
 const KUSTOMIZATIONS: [(&str, &str, &[&str]); 13] = [
     ("control", "edge", &["clusterrole"]),
     ("demo", "demo", &["deployment"]),
@@ -162,13 +162,13 @@ const KUSTOMIZATIONS: [(&str, &str, &[&str]); 13] = [
     ),
 ];
 
-/// What an API server that is older than a group calls it.
+/// API groups, and the versions to use with an older API server.
 const OLDER_GROUPS: [(&str, &str); 2] = [
     ("autoscaling/v2", "autoscaling/v2beta2"),
     ("policy/v1", "policy/v1beta1"),
 ];
 
-/// Lines of manifests that use a field of a pod which an older API server does not have, and the field.
+/// Lines of manifests that use a pod field which an older API server does not have, and the field.
 const NEWER_FIELDS: [(&str, &str); 2] = [
     ("restartPolicy: Always", "initContainers.restartPolicy"),
     ("sleep:", "containers.lifecycle.preStop.sleep"),
@@ -270,7 +270,7 @@ fn native_sidecar_is_an_init_container_that_goes_on() {
     }
 }
 
-/// Secrets are granted by namespace.
+/// Secrets must be granted by namespace.
 #[test]
 fn proxies_and_the_writer_of_conditions_may_read_every_kind() {
     let none: [&str; 0] = [];

@@ -1,5 +1,4 @@
-//! Which DestinationRule applies, what subsets and ports inherit, and what requests get without an endpoint, on live
-//! sockets.
+//! Selection and inheritance of DestinationRules, and replies to requests without an endpoint, on live sockets.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -16,15 +15,15 @@ use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
 
-/// What is around the rules: a route to `a.test` with more about its destination, and the fields of the ServiceEntry
-/// beside its host and ports, in the namespace `home`.
+/// Resources around the rules: the rest of the destination of a route to `a.test`, and the rest of a ServiceEntry in
+/// the namespace `home`.
 struct Around {
     destination: &'static str,
     entry: String,
 }
 
 impl Around {
-    /// A route to the whole service.
+    /// Creates a route to the whole service.
     fn endpoints(endpoints: &[String]) -> Self {
         Self {
             destination: "",
@@ -39,7 +38,7 @@ impl Around {
         }
     }
 
-    /// With these DestinationRules, each `NAMESPACE/NAME SPEC`.
+    /// Returns the mesh with these DestinationRules, each `NAMESPACE/NAME SPEC`.
     fn mesh(&self, edge: SocketAddr, rules: &[&str]) -> String {
         let destination = format!("{{host: a.test{}}}", self.destination);
         let mut documents = vec![
@@ -75,7 +74,7 @@ impl Around {
     }
 }
 
-/// An endpoint that serves both ports, with more about it.
+/// Returns an endpoint that serves both ports, with additional fields.
 fn endpoint(at: SocketAddr, more: &str) -> String {
     let (ip, port) = (at.ip(), at.port());
     format!("{{address: {ip}, ports: {{http: {port}, more: {port}}}{more}}}")
@@ -86,7 +85,7 @@ const PORT_81: &str = ", port: {number: 81}";
 
 const KEEPALIVE: &str = "connectionPool: {tcp: {tcpKeepalive: {time: 7200s}}}";
 
-/// Whether connections are made with the keepalive of [`KEEPALIVE`] under these rules.
+/// Whether upstream connections use the keepalive of [`KEEPALIVE`] under these rules.
 fn keeps_alive(destination: &'static str, rules: &[&str], arguments: &[&str]) -> bool {
     let origin = Named::new("one");
     let at = origin.origin.address;
@@ -151,7 +150,7 @@ fn rules_for_one_host_are_merged() {
     ));
 }
 
-/// An origin that answers two requests when both have come.
+/// Starts an origin that answers two requests only once both have arrived.
 fn pairs() -> Origin {
     let barrier = Arc::new(Barrier::new(2));
     Origin::start(Back::H1, move |_| {
@@ -312,7 +311,7 @@ fn ejecting_all_endpoints_gives_503_with_every_balancer_and_retries() {
     }
 }
 
-/// The mesh with its rule for connections in place of requests.
+/// Returns the mesh with TCP routes instead of HTTP routes.
 fn carried(mesh: &str) -> String {
     let text = mesh.replace("protocol: HTTP}, bind", "protocol: TCP}, bind");
     text.replace("  http:\n  - {retries: {attempts: 0}, ", "  tcp:\n  - {")
@@ -429,7 +428,7 @@ fn hash_key_of_the_only_port_applies_to_routes_without_a_port() {
     assert_eq!(log.matches("X291").count(), 1, "{log}");
 }
 
-/// Standard output of `strait COMMAND` about these documents.
+/// Returns the standard output of `strait COMMAND` for these documents.
 fn strait(command: &str, mesh: &str, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("mesh.yaml"), mesh).unwrap();
@@ -445,7 +444,7 @@ fn strait(command: &str, mesh: &str, arguments: &[&str]) -> String {
     text
 }
 
-/// The tables of the specification: which of `10.0.0.1` to `10.0.0.3` a key leads to.
+/// Tables of the specification: the endpoint among `10.0.0.1` to `10.0.0.3` for each hash key.
 #[test]
 fn t100_hash_keys_pick_the_specified_endpoints() {
     let endpoints =

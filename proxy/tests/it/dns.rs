@@ -1,4 +1,4 @@
-//! Endpoints whose addresses a DNS server tells: lifetimes, aliases, families, failures.
+//! Endpoint addresses from DNS: TTLs, aliases, address families, failures.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
@@ -11,7 +11,7 @@ use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::{GET, Raw};
 
-/// An origin that says its name; on `/close` it ends the connection.
+/// Starts an origin that answers with its name; on `/close` it closes the connection.
 fn named(listener: TcpListener, name: &'static str) -> Origin {
     Origin::start_on(listener, Back::H1, move |request| {
         let closes = request.uri().path() == "/close";
@@ -26,7 +26,7 @@ fn named(listener: TcpListener, name: &'static str) -> Origin {
     })
 }
 
-/// Two origins, `one` and `two`, on the same port of two addresses.
+/// Starts two origins, `one` and `two`, on the same port of two addresses.
 fn pair() -> [Origin; 2] {
     loop {
         let first = free_address();
@@ -41,7 +41,7 @@ fn address(origin: &Origin) -> Data {
     Data::Address(origin.address.ip())
 }
 
-/// A ServiceEntry for a name whose servers have this port.
+/// Returns a ServiceEntry for a DNS name with this port.
 fn entry(name: &str, resolution: &str, port: u16) -> String {
     let object = name.replace('.', "-");
     format!(
@@ -63,7 +63,7 @@ fn proxy(dns: &Dns, name: &str, resolution: &str, port: u16) -> Proxy {
     start.file("mesh.yaml", text).start()
 }
 
-/// Status and body of a request.
+/// Sends a request, and returns status and body.
 fn ask(client: &mut Raw) -> (u16, String) {
     let reply = client.send(GET).reply();
     (reply.status, String::from_utf8(reply.body).unwrap())

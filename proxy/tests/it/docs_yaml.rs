@@ -1,8 +1,8 @@
-//! Checks the documents: every YAML block passes `strait check`, every `strait` command prints the lines below it, and every
-//! link has a target.
+//! Checks of the documents: every YAML block passes `strait check`, every `strait` command prints the lines below it,
+//! and every link has a target.
 //!
-//! The word after `yaml` in the first line of a block says what it holds: complete resources (no word), a part that cannot be
-//! checked alone (`fragment`), resources with a finding (`mistake`), a remote clusters file (`clusters`).
+//! The word after `yaml` in the first line of a block states its content: complete resources (no word), a part that
+//! cannot be checked alone (`fragment`), resources with a finding (`mistake`), or a remote clusters file (`clusters`).
 
 use std::collections::HashSet;
 use std::fs;
@@ -20,7 +20,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Every document for users, by its path from the root.
+/// Returns the paths of all user documents from the root.
 fn pages() -> Vec<String> {
     let outside = [
         "ARCHITECTURE.md",
@@ -52,7 +52,7 @@ fn read(page: &str) -> String {
     fs::read_to_string(root().join(page)).unwrap()
 }
 
-/// A fenced block of a page: the words after the fence, and its text.
+/// Fenced block of a page: the words after the fence, and its text.
 struct Block {
     info: String,
     text: String,
@@ -82,7 +82,7 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// Secrets for every `credentialName` of a text, which documents leave to their readers.
+/// Returns a Secret for every `credentialName` of a text, since documents leave Secrets to their readers.
 fn secrets(text: &str) -> String {
     let ca = Authority::new("ca");
     let names = text.split("credentialName: ").skip(1);
@@ -100,7 +100,7 @@ fn secrets(text: &str) -> String {
     }))
 }
 
-/// The files of a page in a directory: its first complete configuration is `mesh.yaml`.
+/// Writes the files of a page into a directory: its first complete configuration is `mesh.yaml`.
 fn files_of(page: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
@@ -118,7 +118,7 @@ fn files_of(page: &str) -> tempfile::TempDir {
     directory
 }
 
-/// A remote clusters file whose certificates are in `directory` instead of `/etc/strait`.
+/// Returns a remote clusters file with certificates in `directory` instead of `/etc/strait`.
 fn with_certificates(text: &str, directory: &tempfile::TempDir) -> String {
     let ca = Authority::new("ca");
     let pair = ca.server(&["c1.example"]);
@@ -181,7 +181,7 @@ fn every_yaml_block_checks_as_its_page_says() {
     assert!(checked >= 8, "only {checked} blocks were found");
 }
 
-/// Commands of `console` blocks, each with the lines that it is said to print.
+/// Returns the commands of `console` blocks with their expected output lines.
 fn commands(page: &str) -> Vec<(String, Vec<String>)> {
     let mut commands: Vec<(String, Vec<String>)> = Vec::new();
     for block in blocks(page) {
@@ -217,7 +217,7 @@ fn every_console_command_prints_what_its_page_says() {
     assert!(run >= 8, "only {run} commands were found");
 }
 
-/// Every flag that a page names is one of the command line, or of the load generator, whose page has its help text.
+/// Every flag on a page belongs to the command line, or to the load generator, whose page has its help text.
 #[test]
 fn every_flag_in_the_documents_exists() {
     let of_load = blocks("docs/measure.md").pop().unwrap().text;
@@ -238,7 +238,7 @@ fn every_flag_in_the_documents_exists() {
     }
 }
 
-/// Every metric name in a text: words that begin as those of the proxy do.
+/// Returns all metric names in a text: words with the prefixes of the proxy's metrics.
 fn metrics(text: &str) -> HashSet<&str> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let words = text.split(|letter| !is_part(letter));
@@ -247,12 +247,12 @@ fn metrics(text: &str) -> HashSet<&str> {
     named.collect()
 }
 
-/// The source that names every metric of the config server.
+/// Returns the source that names every metric of the config server.
 fn metrics_of_config_server() -> String {
     read("config-server/src/metrics.rs")
 }
 
-/// The reference page has exactly the metrics of the proxy, which a test of `telemetry::names` holds it to.
+/// The reference page has exactly the metrics of the proxy; a test of `telemetry::names` compares them.
 #[test]
 fn dashboard_alerts_and_documents_name_metrics_that_exist() {
     let reference = read("docs/metrics.md");
@@ -323,7 +323,7 @@ fn dashboard_and_alerts_can_be_parsed() {
     );
 }
 
-/// Every alert has a line in the page that says what to do.
+/// Every alert has a line on the page that states what to do.
 #[test]
 fn every_alert_is_explained() {
     let page = read("docs/metrics-and-alerts.md");
@@ -336,7 +336,7 @@ fn every_alert_is_explained() {
     }
 }
 
-/// What a heading is linked by, as code hosts make it.
+/// Returns the link anchor of a heading, as code hosts generate it.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter_map(|letter| match letter {
         ' ' => Some('-'),

@@ -1,5 +1,5 @@
-//! Every row of `tests/corpus/downgrade.txt`, sent by HTTP/2 to a proxy whose upstream speaks HTTP/1: nothing that is no field of
-//! HTTP/1 arrives there, and what arrives is the one request that was meant.
+//! Rows of `tests/corpus/downgrade.txt`, sent over HTTP/2 to a proxy with an HTTP/1 upstream. Checks that the upstream
+//! receives exactly one valid HTTP/1 request with the intended contents.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ use crate::support::table::{assert_none, rows, unescape};
 
 const REQUESTS: &str = include_str!("../corpus/downgrade.txt");
 
-/// As many rows as there are at least, so that none is lost by accident.
+/// Minimum number of rows, so that none is lost by accident.
 const ROWS_MIN: usize = 150;
 
 const AFTER: &str = "GET /after HTTP/1.1\r\nHost: a.test\r\n\r\n";
@@ -29,7 +29,7 @@ fn is_added(line: &str) -> bool {
     ADDED.iter().any(|prefix| line.starts_with(prefix))
 }
 
-/// Notes every whole request of a connection, as the table writes it, and answers it.
+/// Logs every complete request of a connection in the notation of the table, and answers it.
 fn serve(stream: TcpStream, log: &Log) {
     let mut writer = stream.try_clone().unwrap();
     let mut reader = BufReader::new(stream);
@@ -42,7 +42,7 @@ fn serve(stream: TcpStream, log: &Log) {
     }
 }
 
-/// A line without its end; nothing when the connection ends before.
+/// Reads a line without its line ending; returns nothing if the connection ends first.
 fn read_line(reader: &mut impl BufRead) -> Option<String> {
     let mut line = Vec::new();
     reader.read_until(b'\n', &mut line).ok()?;
@@ -85,7 +85,7 @@ fn read_request(reader: &mut impl BufRead) -> Option<String> {
     Some(parts.join(" ; "))
 }
 
-/// Adds a chunked body; gives the trailers after it.
+/// Reads a chunked body; returns the trailers after it.
 fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Option<Vec<String>> {
     loop {
         let size = usize::from_str_radix(&read_line(reader)?, 16).ok()?;
@@ -106,7 +106,7 @@ fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Option<Vec<Stri
     }
 }
 
-/// Literal fields without indexing, with names of their own.
+/// Encodes literal fields without indexing, with literal names.
 fn block(fields: &str) -> Vec<u8> {
     let mut block = Vec::new();
     for field in fields.split(" ; ") {
@@ -123,7 +123,7 @@ fn block(fields: &str) -> Vec<u8> {
     block
 }
 
-/// Whether the proxy serves a request on a connection of its own.
+/// Whether the proxy serves a request on a new connection.
 fn is_served(edge: SocketAddr, fields: &str, body: &str, trailers: &str) -> bool {
     let mut client = Frames::connect(edge);
     let flag = |ends: bool| if ends { END_STREAM } else { 0 };

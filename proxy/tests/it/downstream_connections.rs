@@ -1,4 +1,4 @@
-//! Connections over their life: parking, upgrades, HTTP/2 beside HTTP/1.
+//! Life cycle of downstream connections: idle connections, upgrades, HTTP/2 next to HTTP/1.
 
 use std::convert::Infallible;
 use std::io::{Read, Write};
@@ -156,7 +156,7 @@ enum Heard {
     GivenUp,
 }
 
-/// Says when a request is given up.
+/// Guard that reports when a request is abandoned.
 struct Tell(mpsc::Sender<Heard>);
 
 impl Drop for Tell {
@@ -166,8 +166,8 @@ impl Drop for Tell {
     }
 }
 
-/// A server that never answers; the receiver hears of each request that begins and that is given up. Bodies are not read
-/// unless the request says `x-read`.
+/// Starts a server that never answers; the receiver gets an event for each request that begins or is abandoned. Bodies
+/// are read only if the request has `x-read`.
 fn silent() -> (Downstream, mpsc::Receiver<Heard>) {
     let (tell, told) = mpsc::channel();
     let downstream = Downstream::start(&settings(), move || {
@@ -188,7 +188,7 @@ fn silent() -> (Downstream, mpsc::Receiver<Heard>) {
     (downstream, told)
 }
 
-/// Leaves, with the end of its direction or with a reset.
+/// Closes a client connection, by ending its direction or by a reset.
 fn leave(client: Raw, is_reset: bool) {
     if is_reset {
         let linger = Some(Duration::ZERO);
@@ -273,7 +273,7 @@ fn client_that_ends_within_its_body_is_cancelled_even_if_nobody_reads_that() {
     }
 }
 
-/// The body of a response that begins, and never goes on.
+/// Body of a response that begins and never continues.
 struct Begun(
     Option<Bytes>,
     #[expect(dead_code, reason = "dropped with it")] Tell,
@@ -294,7 +294,8 @@ impl Body for Begun {
     }
 }
 
-/// A server whose responses say "hello" and do not go on; the receiver hears of each request that is given up.
+/// Starts a server whose responses begin with "hello" and never continue; the receiver gets an event for each abandoned
+/// request.
 fn begun() -> (Downstream, mpsc::Receiver<Heard>) {
     let (tell, told) = mpsc::channel();
     let downstream = Downstream::start(&settings(), move || {
@@ -311,7 +312,7 @@ fn begun() -> (Downstream, mpsc::Receiver<Heard>) {
     (downstream, told)
 }
 
-/// Reads what there is of such a response.
+/// Reads the available part of such a response.
 fn read_hello(client: &mut Raw) {
     let mut seen = Vec::new();
     while !seen.ends_with(b"hello") {
@@ -350,7 +351,7 @@ fn cancelled_response_that_ends_with_its_connection_is_not_taken_for_whole() {
     assert_eq!(end, Err(std::io::ErrorKind::ConnectionReset));
 }
 
-/// What waits behind a request is bounded, and none of it is lost.
+/// The number of pipelined requests that are buffered is limited, and none of them is lost.
 #[test]
 fn pipelined_requests_are_served_however_many_they_are() {
     const COUNT: usize = 5_000;

@@ -1,4 +1,4 @@
-//! Drain: nothing new, nothing lost, and an end.
+//! Drain of downstream connections: no new requests, no lost requests, and a bounded duration.
 
 use std::net::TcpStream;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use crate::support::downstream::{ANY, Downstream, hello, settings};
 use crate::support::eventually;
 use crate::support::raw::{GET, Raw};
 
-/// Answers `hello` when told to.
+/// Starts a server that answers `hello` when the test permits it.
 fn gated() -> (Downstream, Arc<Semaphore>) {
     let gate = Arc::new(Semaphore::new(0));
     let opened = Arc::clone(&gate);
@@ -265,7 +265,7 @@ fn idle_connections_end_at_once_when_the_workload_is_gone() {
     downstream.join();
 }
 
-/// An HTTP/2 client, and the end of its connection.
+/// HTTP/2 client, and the task of its connection.
 async fn http2(
     address: std::net::SocketAddr,
 ) -> (
@@ -302,7 +302,7 @@ async fn announcement_says_goaway_to_idle_http2_and_serves_the_first_request_of_
         .unwrap();
 }
 
-/// Replies as a sidecar does whose workload takes no connections.
+/// Replies like a sidecar whose workload accepts no connections.
 async fn unreached(_: Rc<Connection>, _: Request<DownstreamBody>) -> Response<Full<bytes::Bytes>> {
     let mut response = Response::new(Full::from("no workload"));
     *response.status_mut() = hyper::StatusCode::SERVICE_UNAVAILABLE;

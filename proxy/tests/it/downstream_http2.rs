@@ -1,4 +1,4 @@
-//! What abusive HTTP/2 meets: bounded work, a closed connection, a counter.
+//! Handling of abusive HTTP/2: bounded work, a closed connection, a counter.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::support::frames::{
 use crate::support::raw;
 use crate::support::until;
 
-/// Never answers; counts what it was asked.
+/// Starts a server that never answers, and counts its requests.
 fn silent(asked: &Arc<AtomicUsize>) -> Downstream {
     let asked = Arc::clone(asked);
     Downstream::start(&settings(), move || {

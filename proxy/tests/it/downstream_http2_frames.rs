@@ -1,4 +1,4 @@
-//! HTTP/2 clients that break rules of the protocol: each violation gets its error, and other clients are not affected.
+//! Protocol violations of HTTP/2 clients: each gets its error code, and other clients are not affected.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ use crate::support::mesh::everything_to_address;
 use crate::support::origin::{Back, RawOrigin, read_head};
 use crate::support::proxy::Proxy;
 
-/// The same as [`GET`], with POST.
+/// Header block of the same request as [`GET`], with POST.
 const POST: &[u8] = &[0x83, 0x86, 0x84, 0x41, 0x01, b'a'];
 
 const BOTH: u8 = END_STREAM | END_HEADERS;
@@ -35,7 +35,7 @@ const FRAME_SIZE_ERROR: u32 = 6;
 const COMPRESSION_ERROR: u32 = 9;
 const ENHANCE_YOUR_CALM: u32 = 11;
 
-/// Sends the length of the request's body back.
+/// Starts a server that answers with the length of the request body.
 fn measuring() -> Downstream {
     Downstream::start(&settings(), || {
         |_: Rc<Connection>, request: Request<DownstreamBody>| async move {
@@ -49,7 +49,7 @@ fn measuring() -> Downstream {
     })
 }
 
-/// The reason of the GOAWAY that the connection ends with.
+/// Returns the error code of the GOAWAY that ends the connection.
 fn goodbye(client: &mut Frames) -> Option<u32> {
     let mut reason = None;
     while let Some(frame) = client.next() {
@@ -60,7 +60,7 @@ fn goodbye(client: &mut Frames) -> Option<u32> {
     reason
 }
 
-/// The body of the response on this stream; the reason if it is reset instead.
+/// Returns the body of the response on this stream, or the error code if the stream is reset.
 fn answer(client: &mut Frames, stream: u32) -> Result<Vec<u8>, u32> {
     let mut body = Vec::new();
     while let Some(frame) = client.next() {
@@ -142,7 +142,7 @@ fn bytes_that_are_not_http2_get_goaway() {
     assert_eq!(answer(&mut client, 1).unwrap(), b"hello");
 }
 
-/// A head, the frames after it (kind, flags, payload), and the reason of the reset.
+/// Head, further frames (kind, flags, payload), and the error code of the reset.
 type Broken = (Vec<u8>, Vec<(u8, u8, Vec<u8>)>, u32);
 
 #[test]

@@ -1,4 +1,4 @@
-//! What malformed, oversized and slow HTTP/1 meets: a clear reply, a closed connection, a counter.
+//! Handling of malformed, oversized and slow HTTP/1: a clear reply, a closed connection, a counter.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +17,8 @@ use crate::support::downstream::{Downstream, hello, settings};
 use crate::support::eventually;
 use crate::support::raw::{GET, Raw};
 
-/// Reads the whole body; 200, or 400 when the body was broken. Counts requests whose body came in whole.
+/// Starts a server that reads the whole body and answers 200, or 400 if the body is broken. Counts requests with a
+/// complete body.
 fn reading(whole: &Arc<AtomicUsize>) -> Downstream {
     let whole = Arc::clone(whole);
     Downstream::start(&settings(), move || {

@@ -1,4 +1,4 @@
-//! Uploads whose response is there before their end, and clients that leave within one.
+//! Uploads that are answered before they end, and clients that disconnect during an upload.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -20,10 +20,10 @@ use crate::support::DEADLINE;
 use crate::support::downstream::{Downstream, settings};
 use crate::support::raw::{GET, Raw};
 
-/// The body of an upload, or nothing if it broke off.
+/// Body of an upload; `None` if it was incomplete.
 type Outcome = Option<Vec<u8>>;
 
-/// Answers at once, and reads the body meanwhile, as with an endpoint that replies early.
+/// Starts a server that answers at once and reads the body afterwards, like an endpoint that replies early.
 fn early() -> (Downstream, Receiver<Outcome>) {
     let (tell, told) = channel();
     let downstream = Downstream::start(&settings(), move || {
@@ -42,7 +42,7 @@ fn early() -> (Downstream, Receiver<Outcome>) {
     (downstream, told)
 }
 
-/// Reads the body, and answers 400 if it breaks off.
+/// Starts a server that reads the body, and answers 400 if it is incomplete.
 fn patient() -> Downstream {
     Downstream::start(&settings(), || {
         |_: Rc<Connection>, request: Request<DownstreamBody>| async move {
@@ -208,7 +208,7 @@ fn tunnel_begins_behind_the_body_of_its_request() {
     assert_eq!(told, (b"abcd".to_vec(), *b"efg"));
 }
 
-/// A request, the body that it carries, and how it is delimited.
+/// Serialized request, and its body.
 struct Upload {
     bytes: Vec<u8>,
     body: Vec<u8>,
@@ -242,7 +242,7 @@ fn upload(rng: &mut SmallRng) -> Upload {
     Upload { bytes, body }
 }
 
-/// Reads a response of either framing behind interim ones, and returns its body.
+/// Reads a response of either framing after interim responses, and returns its body.
 fn read_reply(reader: &mut impl BufRead) -> Vec<u8> {
     let line = |reader: &mut dyn BufRead| {
         let mut line = String::new();

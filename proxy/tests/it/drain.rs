@@ -1,4 +1,4 @@
-//! The end of the process: nothing that was begun is lost.
+//! Shutdown of the process: no request in flight is lost.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -18,7 +18,7 @@ use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::Raw;
 use crate::support::{eventually, until};
 
-/// An origin that answers when it is told to, and the proxy before it.
+/// Starts an origin that answers when the test permits it, and a proxy in front of it.
 fn gated(drain_time: &str) -> (Origin, Arc<Semaphore>, Proxy) {
     let gate = Arc::new(Semaphore::new(0));
     let opened = Arc::clone(&gate);
@@ -41,7 +41,7 @@ struct Load {
     failures: RefCell<Vec<String>>,
 }
 
-/// Asks one request after another until the connection is announced to end.
+/// Sends requests one after another until the proxy announces the end of the connection.
 async fn ask(front: Front, edge: SocketAddr, load: Rc<Load>) {
     let mut client = Client::connect(front, edge).await;
     loop {
@@ -64,7 +64,7 @@ async fn ask(front: Front, edge: SocketAddr, load: Rc<Load>) {
     }
 }
 
-/// Whether a request was never processed because the peer had said that it goes away.
+/// Whether a request was not processed because the peer had sent GOAWAY.
 fn is_after_goaway(error: &hyper::Error) -> bool {
     if error.is_canceled() || error.is_closed() {
         return true;
@@ -234,7 +234,7 @@ fn clients_are_told_by_the_hook_and_served_until_the_pre_drain_is_over() {
     assert_eq!(nobody.status.code(), Some(1), "{nobody:?}");
 }
 
-/// The client has its answer, the endpoint reads no more, and the client goes on sending.
+/// The client has its response, the endpoint no longer reads, and the client continues to send.
 #[test]
 fn unread_upload_after_its_response_does_not_delay_the_drain() {
     let origin = RawOrigin::start(|_, mut stream| {
@@ -267,7 +267,7 @@ fn unread_upload_after_its_response_does_not_delay_the_drain() {
     assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
-/// A stall longer than a turn of the wheel that has the timers of connections.
+/// Stall that is longer than one turn of the timer wheel of connections.
 const STALL: Duration = Duration::from_secs(7);
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The headers that a gateway adds, keeps, replaces and removes, one test for each row of the table in the reference.
+//! Headers that a gateway adds, keeps, replaces and removes; one test per row of the table in the reference.
 
 use hyper::{HeaderMap, Request, Response};
 
@@ -7,12 +7,12 @@ use crate::support::mesh::{documents, everything_to, gateway, routes, service};
 use crate::support::origin::{Back, Origin, Seen, empty, full};
 use crate::support::proxy::{LOOPBACK_IS_INTERNAL, Proxy, Start};
 
-/// Everything to an origin, through a proxy that was started with these arguments.
+/// Starts a proxy with these arguments that routes everything to an origin.
 fn started(origin: &Origin, arguments: &[&str]) -> Proxy {
     Proxy::with_args(arguments, |edge| everything_to(edge, origin))
 }
 
-/// Sends one request with these headers and returns what the origin saw, and the answer.
+/// Sends a request with these headers; returns the request that the origin received, and the response.
 async fn through(origin: &Origin, proxy: &Proxy, headers: &[(&str, &str)]) -> (Seen, Answer) {
     let mut request = Request::get("http://a.test/page");
     for (name, value) in headers {
@@ -26,7 +26,7 @@ async fn through(origin: &Origin, proxy: &Proxy, headers: &[(&str, &str)]) -> (S
     (seen.remove(before), answer)
 }
 
-/// What makes a request of an internal address one of an external client: another hop before the test's own.
+/// Header that makes a request of an internal address count as that of an external client, by an earlier hop.
 const EXTERNAL: (&str, &str) = ("x-forwarded-for", "203.0.113.7");
 
 #[tokio::test]

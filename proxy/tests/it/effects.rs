@@ -55,7 +55,7 @@ fn zone_aware_failover_says_which_region_takes_over() {
     }
 }
 
-/// The `metadata` of something named `web`, and its `spec` in flow style.
+/// Returns a resource named `web` with its `spec` in flow style.
 fn object(kind: &str, spec: &str) -> String {
     let version = match kind {
         "Service" => "v1",
@@ -64,7 +64,7 @@ fn object(kind: &str, spec: &str) -> String {
     format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: web}}\nspec: {{{spec}}}\n")
 }
 
-/// A WorkloadEntry with label `app`, and more in its spec.
+/// Returns a WorkloadEntry with label `app`, and additional fields in its spec.
 fn workload(name: &str, app: &str, at: SocketAddr, more: &str) -> String {
     let spec = format!(
         "address: {}, ports: {{http: {}}}, labels: {{app: {app}}}{more}",
@@ -74,7 +74,7 @@ fn workload(name: &str, app: &str, at: SocketAddr, more: &str) -> String {
     object("WorkloadEntry", &spec).replacen("name: web", &format!("name: {name}"), 1)
 }
 
-/// A gateway that sends everything to `web`, as these documents describe it.
+/// Starts a gateway that routes everything to `web`, which these documents define.
 fn to_web(more: &[String], arguments: &[&str]) -> Proxy {
     let start = Start::new();
     let rule = "- {retries: {attempts: 0}, route: [{destination: {host: web}}]}";
@@ -87,7 +87,7 @@ fn to_web(more: &[String], arguments: &[&str]) -> Proxy {
         .start()
 }
 
-/// How many of 80 requests each origin responds to; the last count is of responses that are not 200.
+/// Returns how many of 80 requests each origin answers; the last count is that of responses other than 200.
 fn counts(proxy: &Proxy, origins: [&str; 2]) -> [usize; 3] {
     let mut client = Raw::connect(proxy.edge);
     let mut counts = [0; 3];
@@ -235,7 +235,7 @@ async fn data_of_a_secret_is_decoded() {
     assert_eq!(visitor.status("a.example").await, 200);
 }
 
-/// A Service, import or Destination `web` of `ns1` in cluster c2, whose port has more fields, and the host for it.
+/// Returns a Service, import or Destination `web` of `ns1` in cluster c2 with additional port fields, and its host.
 fn of_c2(kind: &str, at: SocketAddr, port: &str) -> (&'static str, Vec<String>) {
     let (ip, number) = (at.ip(), at.port());
     let together = "web.ns1.svc.clusterset.local";
@@ -271,7 +271,7 @@ fn of_c2(kind: &str, at: SocketAddr, port: &str) -> (&'static str, Vec<String>) 
     }
 }
 
-/// An EndpointSlice of the import `web`, copied from a cluster.
+/// Returns an EndpointSlice of the import `web`, copied from a cluster.
 fn slice_of(cluster: &str, at: SocketAddr, zone: &str) -> String {
     format!(
         "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: ns1, name: of-{cluster}-{zone}, \
@@ -282,7 +282,7 @@ fn slice_of(cluster: &str, at: SocketAddr, zone: &str) -> String {
     )
 }
 
-/// A gateway of c1 that sends everything to a host.
+/// Starts a gateway of c1 that routes everything to a host.
 fn to_host(host: &str, more: &[String], arguments: &[&str]) -> Proxy {
     let start = Start::new();
     let rule = format!(
@@ -349,7 +349,7 @@ fn traffic_distribution_of_an_import_prefers_the_zone_in_the_region_of_the_clust
     }
 }
 
-/// Service or import `web` of these origins, whose clients stay for so many seconds after their last request.
+/// Returns a Service or import `web` of these origins, with a session affinity timeout in seconds.
 fn sticky(kind: &str, origins: &[SocketAddr], seconds: u8) -> (&'static str, Vec<String>) {
     let together = "web.ns1.svc.clusterset.local";
     let spec = format!(

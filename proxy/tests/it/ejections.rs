@@ -1,4 +1,4 @@
-//! Endpoints that outlier detection takes out, and what takes their place, on live sockets.
+//! Outlier detection: ejected endpoints, and the endpoints that replace them, on live sockets.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn t102_second_ejection_is_twice_as_long() {
     );
 }
 
-/// An origin that gives these statuses one after the other, and then 200.
+/// Starts an origin that answers with these statuses one after the other, then with 200.
 fn scripted(statuses: &'static [u16]) -> Origin {
     let asked = Arc::new(AtomicUsize::new(0));
     Origin::start(Back::H1, move |_| {
@@ -66,7 +66,7 @@ fn scripted(statuses: &'static [u16]) -> Origin {
     })
 }
 
-/// A proxy before a good endpoint and a scripted one, which take turns.
+/// Starts a proxy with round robin between a healthy endpoint and a scripted one.
 fn with_scripted(statuses: &'static [u16], outliers: &str) -> (Proxy, Origin, Named) {
     let (good, scripted) = (Named::new("good"), scripted(statuses));
     let start = Start::new();
@@ -285,7 +285,7 @@ fn t121_new_endpoint_warms_up() {
     warms_up("warmup: {duration: 2s, minimumPercent: 10}");
 }
 
-/// The share of the time that has passed, to the power of 1/aggression, is the share of the weight.
+/// During warm-up the fraction of the weight is the elapsed fraction of the time, to the power of 1/aggression.
 #[test]
 fn aggression_bends_the_warmup() {
     for (aggression, expected) in [("1.0", 1..35), ("1000.0", 45..51)] {

@@ -1,5 +1,5 @@
-//! Endpoints that change while a request is on its way: each attempt picks among the endpoints of now, and a connect that
-//! is pending to one that leaves goes to another.
+//! Endpoint changes while a request is in flight: each attempt picks among the current endpoints, and a pending connect
+//! to a removed endpoint moves to another one.
 
 mod simulation;
 
@@ -18,10 +18,10 @@ use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::{GET, Raw, Reply};
 use crate::support::{DEADLINE, eventually};
 
-/// So long that a test that waits for it fails.
+/// Connect timeout, so long that a test that waits for it fails.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A rule for a service with this traffic policy, beside a connect timeout.
+/// Returns a DestinationRule with this traffic policy in addition to a connect timeout.
 fn rule(name: &str, policy: &str) -> String {
     let time = CONNECT_TIMEOUT.as_secs();
     format!(
@@ -30,7 +30,7 @@ fn rule(name: &str, policy: &str) -> String {
     )
 }
 
-/// A proxy whose route has these settings, in front of `web` with these endpoints.
+/// Starts a proxy with these route settings in front of `web` with these endpoints.
 fn proxy(back: Back, settings: &str, policy: &str, endpoints: &[SocketAddr]) -> Proxy {
     let start = Start::new();
     let route = format!("- {{{settings}route: [{{destination: {{host: web.test}}}}]}}");
@@ -50,7 +50,7 @@ fn web(back: Back, endpoints: &[SocketAddr]) -> String {
     service("web", back, &endpoints)
 }
 
-/// Replaces the endpoints of `web`, and waits until that is in effect.
+/// Replaces the endpoints of `web`, and waits until the change is in effect.
 fn replace(proxy: &Proxy, back: Back, endpoints: &[SocketAddr]) {
     proxy.write("web.yaml", web(back, endpoints));
     let last = endpoints.last().unwrap().to_string();
@@ -59,7 +59,7 @@ fn replace(proxy: &Proxy, back: Back, endpoints: &[SocketAddr]) {
     });
 }
 
-/// Waits until this many requests are active at an endpoint.
+/// Waits until this number of requests is active at an endpoint.
 fn active(proxy: &Proxy, at: SocketAddr, requests: usize) {
     let fact = format!("{at}::rq_active::{requests}\n");
     eventually("requests are at the endpoint", || {
@@ -75,7 +75,7 @@ fn retries(proxy: &Proxy) -> f64 {
     proxy.metric("strait_upstream_retries_total", &[])
 }
 
-/// Asserts that a reply comes from the origin of this name, after one attempt whose connect moved once.
+/// Asserts that a reply is from the origin with this name, after one attempt whose connect moved once.
 fn assert_moved(proxy: &Proxy, reply: &Reply, name: &str) {
     let body = String::from_utf8_lossy(&reply.body);
     assert_eq!((reply.status, &*body), (200, name));
@@ -146,7 +146,7 @@ fn pending_connect_without_another_endpoint_stays() {
     assert_eq!(moved(&proxy), 0.0);
 }
 
-/// Answers 503 when it is told to.
+/// Starts an origin that answers 503 when the test permits it.
 fn failing(gate: &Arc<Notify>) -> Origin {
     let gate = Arc::clone(gate);
     Origin::start(Back::H1, move |_| {
@@ -227,7 +227,7 @@ fn pending_connect_moves_when_its_endpoint_is_ejected() {
     assert_eq!(ejections, 1.0);
 }
 
-/// Answers health checks with a status, on this port of its address.
+/// Answers health checks with a status, on this port of the address.
 fn checked(ip: IpAddr, port: u16, status: &Arc<AtomicU16>) -> Origin {
     let status = Arc::clone(status);
     let listener = TcpListener::bind((ip, port)).unwrap();

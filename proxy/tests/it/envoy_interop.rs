@@ -1,4 +1,4 @@
-//! TLS between workloads with Envoy on the other side, configured as Istio configures a sidecar. Skipped, with the reason, on
+//! Mesh TLS with Envoy on the other side, configured as Istio configures a sidecar. Skipped, with a message, on
 //! machines without Envoy.
 
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ const STRAIT: &str = "spiffe://cluster.local/ns/shop/sa/strait";
 const ENVOY: &str = "spiffe://cluster.local/ns/shop/sa/envoy";
 const STRANGER: &str = "spiffe://cluster.local/ns/bank/sa/envoy";
 
-/// Why Envoy cannot be run here, if so.
+/// Returns the reason why Envoy cannot be run, if any.
 fn missing() -> Option<String> {
     let output = Command::new("envoy")
         .arg("--version")
@@ -29,17 +29,17 @@ fn missing() -> Option<String> {
     }
 }
 
-/// A running Envoy; killed when this is dropped.
+/// Running Envoy, killed on drop.
 struct Envoy {
     child: Child,
-    /// Takes the mesh's TLS and plain text.
+    /// Address that accepts mesh TLS and plain text.
     inbound: SocketAddr,
-    /// Sends requests over the mesh's TLS to the address that it was given.
+    /// Address of the listener that sends requests over mesh TLS to the address given at the start.
     outbound: SocketAddr,
 }
 
 impl Envoy {
-    /// Starts it in a directory with `envoy.pem`, `envoy.key` and `ca.pem`.
+    /// Starts Envoy in a directory with `envoy.pem`, `envoy.key` and `ca.pem`.
     fn start(directory: &Path, strait: SocketAddr) -> Self {
         let [inbound, outbound, admin] = [(); 3].map(|()| free_address());
         let config = config(directory, [inbound, outbound, admin, strait]);
@@ -92,7 +92,7 @@ fn config(directory: &Path, addresses: [SocketAddr; 4]) -> String {
     text
 }
 
-/// The address of an endpoint of the service `a.test`, whose port speaks this.
+/// Returns the service `a.test` with an endpoint, and the protocol of its port.
 fn service(envoy: SocketAddr, protocol: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: a, namespace: shop}}\nspec:\n  \
@@ -110,7 +110,7 @@ fn get(address: SocketAddr, path: &str) -> Reply {
         .reply()
 }
 
-/// Certificates of both sides in one directory.
+/// Certificates of both sides, in one directory.
 struct Pki {
     ca: Authority,
     directory: tempfile::TempDir,
@@ -136,7 +136,7 @@ impl Pki {
         );
     }
 
-    /// Flags of a proxy with the identity of `strait`.
+    /// Returns the flags of a proxy with the identity of `strait`.
     fn flags(&self) -> Vec<String> {
         let file = |name: &str| {
             self.directory

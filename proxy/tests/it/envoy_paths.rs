@@ -1,5 +1,5 @@
-//! Random paths through Strait and through Envoy, configured as Istio configures it: both send the same target to the endpoint.
-//! Skipped, with the reason, on machines without Envoy.
+//! Random paths through Strait and through Envoy as Istio configures it: both send the same target to the endpoint.
+//! Skipped, with a message, on machines without Envoy.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -14,10 +14,10 @@ use crate::support::origin::{Back, RawOrigin};
 use crate::support::proxy::{Proxy, free_address};
 use crate::support::raw::Raw;
 
-/// Random paths that are compared.
+/// Number of random paths to compare.
 const PATHS: usize = 10_000;
 
-/// What random paths are made of.
+/// Fragments of random paths.
 const PIECES: &[&str] = &[
     "%",
     "%%",
@@ -74,7 +74,7 @@ const PIECES: &[&str] = &[
     "?b=%2e%2e/",
 ];
 
-/// A running Envoy; killed when this is dropped.
+/// Running Envoy, killed on drop.
 struct Envoy(Child);
 
 impl Drop for Envoy {
@@ -121,7 +121,7 @@ fn config(edge: SocketAddr, origin: SocketAddr) -> String {
     )
 }
 
-/// Starts Envoy in a directory; `None`, after the reason, where that cannot be done.
+/// Starts Envoy in a directory; prints the reason and returns `None` if that is not possible.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 fn start(directory: &std::path::Path, edge: SocketAddr, origin: SocketAddr) -> Option<Envoy> {
     let file = directory.join("envoy.yaml");
@@ -153,7 +153,7 @@ fn start(directory: &std::path::Path, edge: SocketAddr, origin: SocketAddr) -> O
     }
 }
 
-/// What becomes of targets, on one connection as long as it lasts.
+/// Client of one of the proxies, which reconnects when its connection is closed.
 struct Side {
     address: SocketAddr,
     client: Raw,
@@ -167,7 +167,7 @@ impl Side {
         }
     }
 
-    /// The target that the endpoint gets, or the status.
+    /// Sends a request and returns the target that the endpoint received, or the status.
     fn send(&mut self, target: &str) -> String {
         let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
         let reply = self.client.send(request).reply();
@@ -181,7 +181,7 @@ impl Side {
     }
 }
 
-/// Why the two may differ, if they may: the list of `docs/security.md`.
+/// Returns the reason for which the two results may differ, from the list in `docs/security.md`.
 fn difference(target: &str, ours: &str, theirs: &str) -> Option<&'static str> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let decoded = path

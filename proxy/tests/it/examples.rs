@@ -1,4 +1,4 @@
-//! Every example is valid, runs, and does what its README says.
+//! Every example is valid, runs, and behaves as its README says.
 
 mod sidecar;
 
@@ -18,7 +18,7 @@ use crate::support::proxy::free_address;
 use crate::support::tls::{credential, files, secret};
 use crate::support::until;
 
-/// How often a command is tried until its output is the expected one: a split may answer otherwise.
+/// Maximum number of runs of a command until it prints the expected output, since a traffic split is random.
 const TRIES: usize = 200;
 
 fn examples() -> PathBuf {
@@ -35,14 +35,14 @@ fn names() -> Vec<String> {
     names
 }
 
-/// A command of a README with the lines that it is said to print.
+/// Command of a README with its expected output lines.
 #[derive(Debug)]
 struct Documented {
     command: String,
     lines: Vec<String>,
 }
 
-/// The indented lines of a README that begin with `$`, each with the indented lines that follow.
+/// Returns the commands of a README: indented lines that begin with `$`, each with the indented lines that follow.
 fn documented(name: &str) -> Vec<Documented> {
     let readme = fs::read_to_string(examples().join(name).join("README.md")).unwrap();
     let mut commands: Vec<Documented> = Vec::new();
@@ -77,7 +77,7 @@ fn strait(arguments: &[String]) -> Output {
         .unwrap()
 }
 
-/// Splits a command line into words, with single quotes as a shell has them.
+/// Splits a command line into words, with single quotes as in a shell.
 pub fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -91,10 +91,10 @@ pub fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// `strait demo` of a copy of an example, on ports that are free.
+/// Running `strait demo` of a copy of an example, on free ports.
 struct Demo {
     edge: SocketAddr,
-    /// Where it listens for TLS, if the example does.
+    /// Address of the TLS listener, if the example has one.
     tls: SocketAddr,
     child: Child,
     directory: tempfile::TempDir,
@@ -107,9 +107,9 @@ impl Drop for Demo {
     }
 }
 
-/// A port that is free on every address, outside of the range of ephemeral ports: until the demo listens,
-/// a server of another test could have got it. Processes whose numbers are near have ports of their own,
-/// since two demos that are given one port would share it.
+/// Returns a port that is free on every address, outside of the range of ephemeral ports, since a server of another
+/// test could take an ephemeral port before the demo listens. Each process has a range of its own, since two demos with
+/// the same port would share it.
 fn free_port() -> u16 {
     const FIRST: u32 = 10_000;
     const OF_ONE_PROCESS: u32 = 400;
@@ -173,7 +173,7 @@ async fn demo(name: &str) -> Demo {
     demo
 }
 
-/// What the command that a README starts its example with has after the directory.
+/// Returns the arguments after the directory in the command by which a README starts its example.
 fn more_arguments(name: &str) -> Vec<String> {
     let readme = fs::read_to_string(examples().join(name).join("README.md")).unwrap();
     let start = format!("-- demo --dir examples/{name}");
@@ -182,7 +182,7 @@ fn more_arguments(name: &str) -> Vec<String> {
     rest.split_whitespace().map(str::to_owned).collect()
 }
 
-/// What `make-certificates.sh` of the edge gateway makes.
+/// Creates the certificates that `make-certificates.sh` of the edge gateway creates.
 fn certificates(directory: &Path) {
     let (ca, partners) = (Authority::new("ca"), Authority::new("partners"));
     let [www, shop, api] =
@@ -211,7 +211,7 @@ fn certificates(directory: &Path) {
     fs::write(directory.join("secrets.yaml"), documents(secrets)).unwrap();
 }
 
-/// What the real `curl` prints.
+/// Runs the real `curl` and returns its output.
 fn real_curl(arguments: &[String]) -> String {
     let output = Command::new("curl")
         .arg("--silent")
@@ -221,7 +221,7 @@ fn real_curl(arguments: &[String]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What `curl` would print, for the arguments that the READMEs use.
+/// Emulates the output of `curl` for the arguments that the READMEs use.
 async fn curl(client: &mut Client, arguments: &[String]) -> String {
     let mut request = Request::get("/");
     let mut with_head = false;
@@ -273,7 +273,7 @@ fn fields(headers: &hyper::HeaderMap) -> String {
     headers.iter().map(line).collect()
 }
 
-/// Whether the output has the lines, in their order; without `-i` it has no others.
+/// Whether the output has the lines in their order; `whole` excludes any others.
 pub fn prints(output: &str, lines: &[String], whole: bool) -> bool {
     let mut output = output.lines().map(str::trim_end);
     let found = lines
@@ -455,7 +455,7 @@ async fn tls_passthrough_does_what_its_readme_says() {
     check_readme("tls-passthrough").await;
 }
 
-/// Commands with `curl` in documents whose proxies no example starts, each with what runs it instead.
+/// Documented `curl` commands whose proxies no example starts, with the tests that run them instead.
 const RUN_ELSEWHERE: &[(&str, &str)] = &[
     // the demo's own, run by its test
     ("README.md", "curl http://127.0.0.1:8080/"),
@@ -470,7 +470,7 @@ const RUN_ELSEWHERE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Every `curl` command of a text, from the word to the end of its line or code span.
+/// Returns every `curl` command of a text, up to the end of its line or code span.
 fn curls(text: &str) -> Vec<String> {
     let commands = text.lines().flat_map(|line| {
         line.match_indices("curl ").filter_map(move |(at, _)| {

@@ -1,4 +1,4 @@
-//! What clients, the log and the metrics are told when an origin fails, and what is sent again.
+//! Origin failures: replies to clients, log entries, metrics, and retried requests.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -15,12 +15,12 @@ use crate::support::proxy::{Proxy, free_address};
 use crate::support::raw::Raw;
 use crate::support::{DEADLINE, until};
 
-/// One row of the table of local replies.
+/// Row of the table of local replies.
 struct Row {
     host: &'static str,
     status: u16,
     flag: &'static str,
-    /// How the body ends; empty for none.
+    /// End of the response body; empty for an empty body.
     body: &'static str,
     details: &'static str,
     grpc: &'static str,
@@ -95,7 +95,7 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// A route of its own host to a service of the same name.
+/// Returns a route of one host to a service of the same name.
 fn to_service(name: &str, more: &str) -> String {
     routes(
         name,
@@ -300,8 +300,8 @@ async fn client_disconnect_is_logged_and_cancels_the_upstream_request() {
     assert_eq!(logged["response_flags"], "DC", "{logged}");
 }
 
-/// An origin that answers one request per connection, keeps the connection open, and closes it when the next request
-/// comes. Counts requests by method.
+/// Starts an origin that answers one request per connection, keeps the connection open, and closes it when the next
+/// request arrives. Counts requests by method.
 fn closes_on_reuse() -> (RawOrigin, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let (gets, posts) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (of_get, of_post) = (Arc::clone(&gets), Arc::clone(&posts));
@@ -400,7 +400,8 @@ async fn endpoint_that_restarts_is_used_again() {
     until("it is gone", async || client.get("/").await.status == 503).await;
 }
 
-/// An HTTP/2 origin that answers each stream, by its number, as a closure says; the closure may ask to go away.
+/// Starts an HTTP/2 origin that answers each stream, by its number, as a closure decides; the closure may request a
+/// GOAWAY.
 async fn serve_streams(
     listener: tokio::net::TcpListener,
     answer: impl Fn(usize, &mut h2::server::SendResponse<bytes::Bytes>, &mut bool),

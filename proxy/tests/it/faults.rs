@@ -1,4 +1,4 @@
-//! Faults that rules inject, on live sockets.
+//! Fault injection by rules, on live sockets.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::origin::{Back, Origin, empty};
 use crate::support::proxy::Proxy;
 use crate::support::until;
 
-/// A proxy whose only rule has this fault, and other fields in block style.
+/// Starts a proxy whose only rule has this fault, and other fields in block style.
 fn with_fault(origin: &Origin, fault: &str, more: &str) -> Proxy {
     Proxy::with(|edge| {
         let rule = format!(

@@ -1,4 +1,4 @@
-//! What the headers of a request and of a response look like on the other side.
+//! Headers of requests and responses as seen on the other side of the proxy.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -19,7 +19,7 @@ fn hello(back: Back) -> (Origin, Proxy) {
     (origin, proxy)
 }
 
-/// Sends a request head, given as lines, and returns the status and what the origin saw.
+/// Sends a request head, given as lines, and returns the status.
 fn head_through(origin: &Origin, client: &mut Raw, lines: &[&str]) -> u16 {
     let head = format!("{}\r\n\r\n", lines.join("\r\n"));
     let before = origin.seen().len();

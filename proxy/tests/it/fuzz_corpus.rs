@@ -1,4 +1,4 @@
-//! The fuzz targets, run over their committed corpus without a fuzzer.
+//! Fuzz targets, run on their committed corpus without a fuzzer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ fn every_target_has_a_corpus_and_a_test() {
     }
 }
 
-/// Names the input that failed, since the panic itself does not.
+/// Runs a target on its corpus, and names the failing input, which the panic itself does not.
 fn run_corpus(target: &str, run: fn(&[u8])) {
     let directory = fuzz().join("corpus").join(target);
     let entries = fs::read_dir(&directory).expect("the corpus is committed");

@@ -1,4 +1,4 @@
-//! gRPC with a real client and a real server at the two ends, over HTTP/2 without TLS.
+//! gRPC with a real client and a real server, over HTTP/2 without TLS.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ use crate::support::raw::Raw;
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 use crate::upstream_tls;
 
-/// Both what is asked and what is told.
+/// Request and response message.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Note {
     #[prost(string, tag = "1")]
@@ -43,7 +43,7 @@ type Codec = ProstCodec<Note, Note>;
 type Answer<T> = Pin<Box<dyn Future<Output = Result<Response<T>, Status>> + Send>>;
 type Notes = Pin<Box<dyn Stream<Item = Result<Note, Status>> + Send>>;
 
-/// Answers a note with the same note; fails with the code of its number if its text asks for that, or never answers.
+/// Answers a note with the same note; if the text requests it, fails with its number as status code, or never answers.
 #[derive(Clone, Copy)]
 struct Unary;
 
@@ -69,7 +69,7 @@ impl UnaryService<Note> for Unary {
     }
 }
 
-/// Answers with as many notes as the number says, and then fails if the text asks for that.
+/// Answers with as many notes as the number states, and then fails if the text requests it.
 #[derive(Clone, Copy)]
 struct Many;
 
@@ -87,7 +87,7 @@ impl ServerStreamingService<Note> for Many {
     }
 }
 
-/// Answers every note with its own, as it comes.
+/// Echoes every note as it arrives.
 #[derive(Clone, Copy)]
 struct Chat;
 
@@ -120,7 +120,7 @@ fn server() -> Origin {
     Origin::start(Back::H2, serve)
 }
 
-/// Everything at every host goes to the server, by a rule with these further fields.
+/// Starts a proxy that routes everything to the server, by a rule with these additional fields.
 fn proxy(server: &Origin, fields: &str) -> Proxy {
     Proxy::with(|edge| {
         let rule = format!("- route: [{{destination: {{host: web.test}}}}]\n  {fields}");
@@ -342,7 +342,7 @@ async fn grpc_calls_use_the_tls_of_the_destination_rule() {
     assert_eq!(caller.alpn, ["h2"]);
 }
 
-/// A call from a proxy in c1 to the one workload of ns1/notes, in c2 behind a gateway that has this rewrite.
+/// Calls the only workload of ns1/notes from a proxy in c1; it is in c2 behind a gateway that has this rewrite.
 async fn call_across_clusters(rewrite: &str) -> Result<Note, Status> {
     let server = server();
     let start = Start::new();

@@ -1,4 +1,4 @@
-//! gRPC-Web: ports that declare it translate its requests into gRPC, as Envoy's filter `grpc_web` does.
+//! gRPC-Web: a port that declares it translates requests to gRPC, like Envoy's filter `grpc_web`.
 
 use std::process::Command;
 
@@ -21,7 +21,7 @@ const BINARY: &str = "application/grpc-web+proto";
 const TEXT: &str = "application/grpc-web-text";
 const TEXT_PROTO: &str = "application/grpc-web-text+proto";
 
-/// A message `hello` of gRPC, and the trailers that follow it.
+/// gRPC message `hello`, and the trailers that follow it.
 const HELLO: &[u8] = b"\0\0\0\0\x05hello";
 const HELLO_TEXT: &[u8] = b"AAAAAAVoZWxsbw==";
 const TRAILERS: &[u8] = b"\x80\0\0\0(grpc-status:0\r\ngrpc-message:a b\r\nx-t:1\r\n";
@@ -51,7 +51,7 @@ fn trailers() -> Frame<Bytes> {
     Frame::trailers(trailers)
 }
 
-/// Answers with the request's own body, or as the path says.
+/// Echoes the request body, or answers as the path specifies.
 async fn serve(request: Request<Incoming>) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let received = request.into_body().collect().await;
@@ -86,7 +86,7 @@ fn web(resources: &str) -> String {
     resources.replace("protocol: HTTP}, bind", "protocol: GRPC-WEB}, bind")
 }
 
-/// A gateway of gRPC-Web that sends everything to an origin.
+/// Starts a gRPC-Web gateway that routes everything to an origin.
 fn proxy(origin: &Origin) -> Proxy {
     Proxy::with(|edge| web(&everything_to(edge, origin)))
 }
@@ -458,7 +458,7 @@ async fn cors_exposes_what_the_rule_says() {
     assert_eq!(exposed, Some("grpc-status"));
 }
 
-/// POST of `HELLO` in HTTP/1.1.
+/// POST request with `HELLO` over HTTP/1.1.
 fn raw(host: &str) -> Vec<u8> {
     let head = format!(
         "POST / HTTP/1.1\r\nHost: {host}\r\ncontent-type: {BINARY}\r\ncontent-length: {}\r\n\r\n",

@@ -1,4 +1,4 @@
-//! Header values with `%OPERATORS%`: what origins and clients get of them.
+//! Header values with `%OPERATORS%`, as seen by origins and clients.
 
 use http::HeaderName;
 use http::header::HeaderValue;
@@ -13,7 +13,7 @@ use crate::support::tls::{self, Visitor, secret, server};
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 use crate::support::{raw, tls::files};
 
-/// A rule for `web.test` that edits headers: `request` and `response` are pairs for `set`.
+/// Returns a rule for `web.test` that edits headers: `request` and `response` are pairs for `set`.
 fn edited(request: &[(&str, &str)], response: &[(&str, &str)]) -> String {
     let set = |pairs: &[(&str, &str)]| {
         let lines = pairs
@@ -48,7 +48,7 @@ impl Edited {
         Self { proxy, origin }
     }
 
-    /// What the origin saw of a request with these headers, and what the client got.
+    /// Sends a request with these headers; returns the request that the origin received, and the response.
     async fn ask(&self, headers: &[(&'static str, &'static str)]) -> (Seen, Answer) {
         let mut request = get("/path?q=1");
         for (name, value) in headers {

@@ -1,4 +1,5 @@
-//! Active health checks by annotation: over HTTP, gRPC and TCP, while endpoints fall ill, recover, come and go.
+//! Active health checks by annotation, over HTTP, gRPC and TCP, while endpoints fail, recover, and are added or
+//! removed.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -17,10 +18,10 @@ use crate::support::raw::{GET, Raw};
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 use crate::upstream_tls::Files;
 
-/// What makes an origin hang instead of answering its checks.
+/// Special health status: the origin leaves health checks unanswered.
 const HANGS: u16 = 0;
 
-/// An origin that says its name at every path, and at `/healthz` how it is.
+/// Origin that answers with its name, and at `/healthz` with its health status.
 struct Patient {
     origin: Origin,
     health: Arc<AtomicU16>,
@@ -57,12 +58,12 @@ impl Patient {
     }
 }
 
-/// Checks of `/healthz`, often.
+/// Annotations for frequent checks of `/healthz`.
 const HTTP: &str = "strait.io/health-check: http, strait.io/health-check-path: /healthz, \
     strait.io/health-check-interval: 100ms, strait.io/health-check-timeout: 500ms, \
     strait.io/health-check-unhealthy-threshold: '2'";
 
-/// A service of these endpoints with annotations in flow style.
+/// Returns a service with these endpoints and annotations in flow style.
 fn service(protocol: &str, endpoints: &[SocketAddr], annotations: &str) -> String {
     let endpoints: Vec<String> = endpoints
         .iter()
@@ -76,7 +77,7 @@ fn service(protocol: &str, endpoints: &[SocketAddr], annotations: &str) -> Strin
     )
 }
 
-/// A rule for the service, with annotations in flow style.
+/// Returns a DestinationRule for the service with annotations in flow style.
 fn rule(annotations: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata:\n  name: web\n  annotations: {{{annotations}}}\n\
@@ -92,7 +93,7 @@ fn start(service: String, rule: String) -> Proxy {
     start.file("mesh.yaml", text).start()
 }
 
-/// Names of the origins that answer this many requests.
+/// Returns the names of the origins that answer this many requests.
 fn names(proxy: &Proxy, count: usize) -> Vec<String> {
     let mut client = Raw::connect(proxy.edge);
     (0..count)
@@ -316,7 +317,7 @@ fn tcp_checks_connect_to_the_port() {
     eventually("both are back", || both(&proxy));
 }
 
-/// A gRPC server whose health service says this status, by the name that it is asked for.
+/// Starts a gRPC server whose health service returns this status for a service name.
 pub(crate) fn grpc_origin(name: &'static str, status: &Arc<AtomicU16>) -> Origin {
     let now = Arc::clone(status);
     Origin::start(Back::H2, move |request| {
@@ -392,7 +393,7 @@ fn ejections_and_health_checks_are_independent() {
     eventually("it is back", || both(&proxy));
 }
 
-/// A service of endpoints that take connections and never say anything, with checks that wait long.
+/// Returns a service whose endpoints accept connections and never answer, with long check timeouts.
 fn crowd(silent: &TcpListener, endpoints: u16) -> String {
     let port = silent.local_addr().unwrap().port();
     let endpoints: Vec<String> = (0..endpoints)

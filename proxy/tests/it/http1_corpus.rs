@@ -1,5 +1,5 @@
-//! Every row of `tests/corpus/http1_requests.txt`, sent to a running proxy: what the client gets, what the upstream sees, and
-//! that nothing that follows a refused request is taken for another one.
+//! Rows of `tests/corpus/http1_requests.txt`, sent to a running proxy. Checks the responses, the forwarded requests,
+//! and that the bytes after a refused request are not parsed as another request.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,16 +13,16 @@ use crate::support::table::{assert_none, rows, unescape};
 
 const REQUESTS: &str = include_str!("../corpus/http1_requests.txt");
 
-/// As many rows as there are at least, so that none is lost by accident.
+/// Minimum number of rows, so that none is lost by accident.
 const ROWS_MIN: usize = 350;
 
-/// A request that is sent after each row.
+/// Request that is sent after each row.
 const AFTER: &str = "GET /after HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
 struct Row {
     name: &'static str,
     statuses: Vec<u16>,
-    /// Method, target and body of each request that the upstream sees.
+    /// Method, target and body of each request that the upstream receives.
     forwarded: Vec<String>,
     bytes: Vec<u8>,
 }
@@ -46,11 +46,11 @@ impl Row {
     }
 }
 
-/// What the upstream saw since it was last asked.
+/// Requests that the upstream received since the log was last cleared.
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Reads whole requests from a connection, notes and answers them. What is no whole request of plain framing is noted as
-/// such, but for one that the proxy gave up.
+/// Reads, logs and answers the requests of a connection. Logs incomplete or unusually framed requests as errors, except
+/// one that the proxy abandoned.
 fn serve(stream: TcpStream, log: &Log) {
     let mut writer = stream.try_clone().unwrap();
     let mut reader = BufReader::new(stream);
@@ -68,7 +68,8 @@ fn serve(stream: TcpStream, log: &Log) {
     }
 }
 
-/// A request, as rows describe it. `None` at the end of the connection; an error for what the proxy must never send.
+/// Reads a request in the format of the rows. Returns `None` at the end of the connection, and an error for bytes that
+/// the proxy must never send.
 fn read_request(reader: &mut BufReader<TcpStream>) -> Result<Option<String>, String> {
     let mut lines = Vec::new();
     loop {
@@ -103,7 +104,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Result<Option<String>, Str
     ))
 }
 
-/// The body; `None` if the proxy gave the request up.
+/// Reads the body; returns `None` if the proxy abandoned the request.
 fn read_body(reader: &mut impl BufRead, headers: &[String]) -> Result<Option<String>, String> {
     let values = |wanted: &str| {
         let fields = headers.iter().filter_map(|line| line.split_once(": "));
@@ -152,7 +153,7 @@ fn read_body(reader: &mut impl BufRead, headers: &[String]) -> Result<Option<Str
     Ok(Some(String::from_utf8_lossy(&body).into_owned()))
 }
 
-/// What is wrong with what becomes of a row, if anything is.
+/// Plays a row, and describes the difference from the expected result, if any.
 fn complaint(row: &Row, proxy: SocketAddr, log: &Log) -> Option<String> {
     // what a row before it left behind, if that one failed, is not this one's
     Raw::connect(proxy).send(AFTER).reply();

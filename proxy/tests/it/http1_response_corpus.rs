@@ -1,5 +1,5 @@
-//! Every row of `tests/corpus/http1_responses.txt`, sent by an upstream: what the client gets, and that the connection on which
-//! it came serves no other request unless it is whole.
+//! Rows of `tests/corpus/http1_responses.txt`, sent by an upstream. Checks the response to the client, and that an
+//! upstream connection with an incomplete response is not reused.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -13,12 +13,12 @@ use crate::support::table::{assert_none, rows, unescape};
 
 const RESPONSES: &str = include_str!("../corpus/http1_responses.txt");
 
-/// As many rows as there are at least, so that none is lost by accident.
+/// Minimum number of rows, so that none is lost by accident.
 const ROWS_MIN: usize = 130;
 
 struct Row {
     name: &'static str,
-    /// Status and body that the client gets.
+    /// Status and body that the client receives.
     response: &'static str,
     /// Whether the upstream connection serves the next request.
     is_reused: bool,
@@ -43,13 +43,13 @@ impl Row {
     }
 }
 
-/// What a client gets that knows that the response is not whole.
+/// Result of a response that the client detects as incomplete.
 const CUT: &str = "cut";
 
-/// The upstream connection that served the last request, by its number.
+/// Number of the upstream connection that served the last request.
 type Served = Arc<Mutex<usize>>;
 
-/// Answers `/row/N` as that row says, and everything else well.
+/// Answers `/row/N` with the response of that row, and other requests with a valid response.
 fn serve(rows: &[Row], (number, mut stream): (usize, TcpStream), served: &Served) {
     loop {
         let head = read_head(&mut stream);
@@ -70,7 +70,7 @@ fn serve(rows: &[Row], (number, mut stream): (usize, TcpStream), served: &Served
     }
 }
 
-/// Status and body of a response, `cut` for a body that ends early.
+/// Reads status and body of a response; returns `cut` for a body that ends early.
 pub fn read_response(reader: &mut impl BufRead) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -124,7 +124,7 @@ pub fn read_response(reader: &mut impl BufRead) -> io::Result<String> {
         .to_owned())
 }
 
-/// What is wrong with what becomes of a row, if anything is.
+/// Plays a row, and describes the difference from the expected result, if any.
 fn complaint((number, row): (usize, &Row), edge: SocketAddr, served: &Served) -> Option<String> {
     let client = Raw::connect(edge).stream();
     let mut reader = BufReader::new(client);

@@ -1,4 +1,4 @@
-//! Every row of `tests/corpus/http2_conformance.txt`, over cleartext and over TLS.
+//! Rows of `tests/corpus/http2_conformance.txt`, over cleartext and over TLS.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
@@ -20,19 +20,19 @@ use proxy::http2::Reason;
 
 const CASES: &str = include_str!("../corpus/http2_conformance.txt");
 
-/// As many rows as there are at least, so that none is lost by accident.
+/// Minimum number of rows, so that none is lost by accident.
 const ROWS_MIN: usize = 200;
 
-/// What the last PING of every row carries.
+/// Payload of the last PING of every row.
 const BARRIER: &[u8] = b"barrier!";
 
 const ACK: u8 = 1;
 
-/// What a client has seen so far.
+/// Events that a client has observed.
 #[derive(Default)]
 struct Seen {
     events: Vec<String>,
-    /// Bytes of the body so far, by stream.
+    /// Body bytes received so far, by stream.
     bodies: BTreeMap<u32, usize>,
     settings_acks: usize,
     is_barrier_back: bool,
@@ -68,7 +68,7 @@ impl Seen {
         }
     }
 
-    /// Whether nothing more is to be waited for.
+    /// Whether all expected events have been observed, or the connection is closed.
     fn is_done(&self, wanted: &[&str]) -> bool {
         let has_all = wanted.iter().all(|wanted| self.has(wanted));
         self.is_closed || self.is_barrier_back && has_all
@@ -79,7 +79,7 @@ impl Seen {
     }
 }
 
-/// Reads until a frame fits; `false` when the connection ends before. What does not come in time is an error.
+/// Reads until a frame matches; returns `false` if the connection ends first, and an error at the deadline.
 fn read_until(
     client: &mut Frames,
     seen: &mut Seen,
@@ -100,7 +100,7 @@ fn read_until(
     }
 }
 
-/// Plays a script on a connection that nothing was sent on; gives what the client saw.
+/// Plays a script on a fresh connection, and returns the events that the client observed.
 fn play(client: &mut Frames, steps: &[Step], wanted: &[&str]) -> Result<Vec<String>, String> {
     let mut seen = Seen::default();
     for step in steps {
@@ -133,7 +133,7 @@ fn play(client: &mut Frames, steps: &[Step], wanted: &[&str]) -> Result<Vec<Stri
     Ok(seen.events)
 }
 
-/// What is wrong with one row, if anything is.
+/// Plays a row, and describes the difference from the expected result, if any.
 fn complaint([name, wanted, text]: [&str; 3], scheme: &str, mut client: Frames) -> Option<String> {
     let mut steps = script::parse(text, scheme);
     if !text.starts_with("bytes PRI") {
@@ -158,7 +158,7 @@ struct Edge {
 }
 
 impl Edge {
-    /// One worker with a cleartext and a TLS listener, in front of one origin.
+    /// Starts a worker with a cleartext and a TLS listener, in front of one origin.
     fn start() -> Self {
         let origin = Origin::start(Back::H1, |request| async {
             let body = http_body_util::BodyExt::collect(request.into_body()).await;

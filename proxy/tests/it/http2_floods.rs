@@ -1,4 +1,4 @@
-//! Every row of `tests/corpus/http2_floods.txt`, beside a neighbour on the same worker whose requests go on.
+//! Rows of `tests/corpus/http2_floods.txt`, while another client's requests on the same worker continue.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -24,17 +24,17 @@ use proxy::http2::Reason;
 
 const FLOODS: &str = include_str!("../corpus/http2_floods.txt");
 
-/// As many rows as there are at least, so that none is lost by accident.
+/// Minimum number of rows, so that none is lost by accident.
 const ROWS_MIN: usize = 45;
 
-/// 99 of 100 requests of the neighbour are answered within this. It is loose, since the machine runs other tests, too; a worker
-/// that is kept busy by one flood misses it by far.
+/// Maximum 99th percentile of the other client's latency. It is loose, since other tests run on the same machine; a
+/// worker that is busy with one flood exceeds it by far.
 const P99_MAX: Duration = Duration::from_millis(500);
 
-/// What the last PING of every row carries.
+/// Payload of the last PING of every row.
 const BARRIER: &[u8] = b"barrier!";
 
-/// Asks again and again on one connection, until it is told to end.
+/// Client that repeats requests on one connection until it is stopped.
 struct Neighbour {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Duration>>,
@@ -74,7 +74,7 @@ fn await_end(frames: &mut Frames, stream: u32) {
     while !ends(&frames.next().expect("a response")) {}
 }
 
-/// Reads until the connection ends or the last PING is answered, and says which, as the table does.
+/// Reads until the connection ends or the last PING is answered, and returns which, in the notation of the table.
 fn ending(mut frames: Frames) -> String {
     let mut code = None;
     loop {
@@ -90,7 +90,7 @@ fn ending(mut frames: Frames) -> String {
     }
 }
 
-/// Sends a flood; gives how it ended.
+/// Sends a flood, and returns how the connection ended.
 fn flood(edge: SocketAddr, text: &str, reads: bool) -> String {
     let mut stream = TcpStream::connect(edge).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();

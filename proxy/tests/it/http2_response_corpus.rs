@@ -1,5 +1,5 @@
-//! Every row of `tests/corpus/http2_responses.txt`, sent by an HTTP/2 upstream: what the client gets, what the upstream hears, and
-//! that the connection serves no other request after a connection error.
+//! Rows of `tests/corpus/http2_responses.txt`, sent by an HTTP/2 upstream. Checks the response to the client, the
+//! resets that the upstream receives, and that the connection is not reused after a connection error.
 
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
@@ -19,28 +19,28 @@ use proxy::http2::Reason;
 
 const RESPONSES: &str = include_str!("../corpus/http2_responses.txt");
 
-/// As many rows as there are at least, so that none is lost by accident.
+/// Minimum number of rows, so that none is lost by accident.
 const ROWS_MIN: usize = 100;
 
-/// `:status: 200`, and nothing else.
+/// Header block with only `:status: 200`.
 const OK: &[u8] = &[0x88];
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\n\r\nab";
 
-/// What happens at the upstream, with the number of the connection.
+/// Event at the upstream, with the number of the connection.
 #[derive(Debug)]
 enum Event {
-    /// A request came while no script was set, and the connection ends.
+    /// Request that arrived while no script was set; the connection then ends.
     Served(usize),
-    /// A request came, and the script was played.
+    /// Request that arrived and was answered by the script.
     Played(usize),
-    /// The proxy resets a stream or the connection.
+    /// Reset of a stream or of the connection by the proxy.
     Told(usize, String),
     Closed(usize),
 }
 
-/// The script of the next request.
+/// Script for the next request.
 type Next = Arc<Mutex<Option<Vec<Step>>>>;
 
 /// Serves a connection until it ends.
@@ -71,7 +71,7 @@ fn serve((number, stream): (usize, TcpStream), next: &Next, events: &Sender<Even
     let _ = events.send(Event::Closed(number));
 }
 
-/// Sends what a script says; `false` when it ends the connection.
+/// Plays a script; returns `false` if the script ends the connection.
 fn play(peer: &mut Frames, steps: Vec<Step>) -> bool {
     for step in steps {
         match step {
@@ -84,7 +84,7 @@ fn play(peer: &mut Frames, steps: Vec<Step>) -> bool {
     true
 }
 
-/// What became of the connection on which a script was played.
+/// Events of the connection on which a script was played.
 #[derive(Default)]
 struct Outcome {
     played_on: Option<usize>,
@@ -110,7 +110,7 @@ impl Outcome {
         self.played_on == self.served_on
     }
 
-    /// Whether nothing more is to be waited for.
+    /// Whether all expected events have been received.
     fn is_known(&self) -> bool {
         self.served_on.is_some() && (self.is_reused() || self.is_closed)
     }
@@ -146,14 +146,14 @@ impl Bench {
         }
     }
 
-    /// Status and body of a response on a client connection of its own.
+    /// Sends a request on a new client connection, and returns status and body of the response.
     fn ask(&self, request: &str) -> Result<String, String> {
         let mut client = Raw::connect(self.proxy.edge).stream();
         client.write_all(request.as_bytes()).unwrap();
         read_response(&mut BufReader::new(client)).map_err(|error| error.to_string())
     }
 
-    /// What is wrong with what becomes of a row, if anything is.
+    /// Plays a row, and describes the difference from the expected result, if any.
     fn complaint(&self, [name, response, told, text]: [&str; 4]) -> Option<String> {
         while self.events.try_recv().is_ok() {}
         *self.next.lock().unwrap() = Some(script::parse(text, "http"));

@@ -1,4 +1,4 @@
-//! Configuration from a real istiod, where one runs:
+//! Configuration from a real istiod, if one is available:
 //!
 //! - `STRAIT_TEST_ISTIOD=HOST:PORT` names one without TLS that serves resources to everyone (`XDS_AUTH=false`,
 //!   `ENABLE_XDS_API_GENERATOR_AUTH=false`), and `STRAIT_TEST_ISTIOD_CONFIG` the folder that it follows (`--configDir`).

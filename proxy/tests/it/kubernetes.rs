@@ -11,7 +11,7 @@ use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start};
 use crate::support::until;
 
-/// A Gateway on `edge`.
+/// Returns a Gateway on `edge`.
 pub(crate) fn gateway(edge: SocketAddr) -> Value {
     json!({
         "metadata": {"name": "edge", "namespace": "default"},
@@ -22,7 +22,7 @@ pub(crate) fn gateway(edge: SocketAddr) -> Value {
     })
 }
 
-/// A VirtualService that answers with `text` by itself.
+/// Returns a VirtualService with the direct response `text`.
 fn answers(text: &str) -> Value {
     answers_with(200, text)
 }
@@ -58,7 +58,7 @@ pub(crate) fn named(text: &'static str) -> Origin {
     Origin::start(Back::H1, move |_| async move { Response::new(full(text)) })
 }
 
-/// A proxy that follows the servers of a kubeconfig, and where it listens. The first server has its Gateway.
+/// Starts a proxy that follows the servers of a kubeconfig. The first server has its Gateway.
 pub(crate) fn start(servers: &[(&str, &ApiServer)], arguments: &[&str]) -> Proxy {
     let start = Start::new();
     servers[0].1.apply("gateways", gateway(start.edge()));
@@ -90,7 +90,7 @@ pub(crate) async fn until_logged(proxy: &Proxy, text: &str) {
     .await;
 }
 
-/// A proxy that follows `api`, and answers `one`.
+/// Starts a proxy that follows `api`, and answers `one`.
 async fn following(api: &ApiServer, arguments: &[&str]) -> Proxy {
     api.apply("virtualservices", answers("one"));
     let proxy = start(
@@ -180,7 +180,7 @@ async fn resource_that_is_forbidden_keeps_its_objects_and_hinders_no_other() {
     until_says(&proxy, "two").await;
 }
 
-/// Waits until `/healthz/ready` says this, of a proxy that is not ready.
+/// Waits until `/healthz/ready` of a proxy that is not ready contains this text.
 async fn until_waits_for(proxy: &Proxy, text: &str) {
     until(&format!("it waits for {text:?}"), async || {
         assert!(!proxy.is_ready());

@@ -1,4 +1,4 @@
-//! The workloads behind endpoints, from Pods and Nodes of Kubernetes API servers, with traffic.
+//! Workloads of endpoints, from Pods and Nodes of Kubernetes API servers, under traffic.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 use crate::support::until;
 use crate::workload_identity::Workload;
 
-/// A server that has pods and nodes, too, and the Service `web`.
+/// Starts a server that serves pods and nodes as well, with the Service `web`.
 async fn server() -> ApiServer {
     let api = ApiServer::start().await;
     api.serve("pods", "Pod", "v1");
@@ -34,7 +34,7 @@ fn pod(name: &str, labels: Value) -> Value {
     })
 }
 
-/// A slice with one endpoint, of this pod.
+/// Returns a slice with one endpoint, for this pod.
 fn slice_of(pod: &str, address: SocketAddr) -> Value {
     json!({
         "metadata": {

@@ -1,4 +1,4 @@
-//! Listeners open, close and share connections.
+//! Listeners: opening, closing, and sharing of connections between workers.
 
 use std::net::TcpListener;
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! Real-socket tests, in one binary so that they link once.
+//! Tests with real sockets, in one binary so that they link once.
 
 #![allow(
     clippy::print_stdout,

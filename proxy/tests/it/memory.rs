@@ -1,4 +1,4 @@
-//! What a peer that does not keep up may cost, and what is left of it afterwards.
+//! Memory used by slow peers, and released afterwards.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,17 +12,17 @@ use crate::support::mesh::everything_to;
 use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start};
 
-/// Far more than sockets and windows on the way hold.
+/// Size of a body that far exceeds the sockets' and windows' buffers, in bytes.
 const LARGE: usize = 16 << 20;
 
-/// Peers of a kind, at the same time.
+/// Number of concurrent peers of a kind.
 const PEERS: usize = 100;
 
-/// The same KiB at so many looks in a row: nothing moves any more.
+/// Number of equal memory readings in a row after which memory counts as settled.
 const STEADY_LOOKS: u32 = 40;
 
-/// An origin that sends a large body for `/large`, reads nothing of a body and never answers for `/hangs`, and is quick
-/// otherwise; and a proxy before it.
+/// Starts an origin and a proxy before it. The origin sends a large body for `/large`, reads no body and never answers
+/// for `/hangs`, and answers other requests immediately.
 fn before(back: Back) -> (Origin, Proxy) {
     let large = Bytes::from(vec![b'x'; LARGE]);
     let origin = Origin::start(back, move |request| {
@@ -41,7 +41,7 @@ fn before(back: Back) -> (Origin, Proxy) {
     (origin, proxy)
 }
 
-/// A client that sends this, then goes on writing a body for as long as anybody takes it, and reads nothing.
+/// Starts a client that sends this head, then writes a body for as long as the proxy accepts it, and reads nothing.
 fn peer(edge: SocketAddr, head: &str) -> TcpStream {
     let mut stream = TcpStream::connect(edge).expect("connected");
     stream.write_all(head.as_bytes()).expect("written");
@@ -49,7 +49,7 @@ fn peer(edge: SocketAddr, head: &str) -> TcpStream {
     stream
 }
 
-/// KiB that the process has once nothing moves any more, while `push` goes on.
+/// Returns the resident memory in KiB once it has settled, while `push` is called repeatedly.
 fn steady_kib(proxy: &Proxy, mut push: impl FnMut()) -> u64 {
     let (mut last, mut looks) = (0, 0);
     eventually("memory stays as it is", || {
@@ -62,9 +62,9 @@ fn steady_kib(proxy: &Proxy, mut push: impl FnMut()) -> u64 {
     last
 }
 
-/// Peers that send this head, and a body after it if there is one, use at most `kib_each`.
+/// Checks that peers that send this head, and a body if it has one, use at most `kib_each`.
 ///
-/// The bound is waited for: what was freed meanwhile is a part of the resident memory until the allocator returns it.
+/// Waits for the limit to be met: freed memory counts as resident until the allocator returns it.
 fn peers_use_at_most(kib_each: u64, back: Back, head: &str) {
     let (_origin, proxy) = before(back);
     let quick = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -93,7 +93,7 @@ fn peers_use_at_most(kib_each: u64, back: Back, head: &str) {
 const DOWNLOAD: &str = "GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
 const UPLOAD: &str = "POST /hangs HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n";
 
-/// Connections that made one request each.
+/// Opens connections that have made one request each.
 fn idle(proxy: &Proxy, count: usize) -> Vec<TcpStream> {
     let connect = |_| {
         let mut stream = TcpStream::connect(proxy.edge).expect("connected");
@@ -105,7 +105,7 @@ fn idle(proxy: &Proxy, count: usize) -> Vec<TcpStream> {
     (0..count).map(connect).collect()
 }
 
-/// Of about 830 bytes that are live.
+/// Maximum memory of an idle connection, in bytes; about 830 bytes are live.
 const IDLE_BYTES_MAX: u64 = 1100;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Copies of requests: what mirrors see, and that the request that was copied never notices.
+//! Request mirroring: contents of mirrored requests, and no effect on the original request.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::support::origin::{Back, Origin, RawOrigin, full, read_head};
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::until;
 
-/// Everything goes to `web`, with copies as `mirror` says: of the services `one` and `two`.
+/// Returns a mesh that routes everything to `web`, with the mirrors in `mirror`: the services `one` and `two`.
 fn world(edge: SocketAddr, web: &Origin, mirrors: [(Back, SocketAddr); 2], mirror: &str) -> String {
     let [one, two] = mirrors;
     documents([
@@ -36,7 +36,7 @@ fn echo(back: Back) -> Origin {
     })
 }
 
-/// An origin that tells the bodies that come, as text, with the trailer `x-end`.
+/// Starts an origin that reports the received bodies as text, with the trailer `x-end`.
 fn listening(back: Back) -> (Origin, mpsc::UnboundedReceiver<(String, String)>) {
     let (send, told) = mpsc::unbounded_channel();
     let origin = Origin::start(back, move |request| {
@@ -57,7 +57,7 @@ fn listening(back: Back) -> (Origin, mpsc::UnboundedReceiver<(String, String)>) 
     (origin, told)
 }
 
-/// A proxy that sends everything to `web`, and a copy to `mirror`.
+/// Starts a proxy that routes everything to `web`, with copies to `mirror`.
 fn mirrored(web: &Origin, mirror: &Origin) -> Proxy {
     let dead = (Back::H1, free_address());
     let mirrors = [(mirror.back, mirror.address), dead];

@@ -1,4 +1,4 @@
-//! Services that several clusters serve: the scenarios of the specification, by their numbers, on live sockets.
+//! Services that several clusters serve: the scenarios of the specification, by number, on live sockets.
 //!
 //! Unless a test says otherwise: the proxy is in c1; service ns1/web has port 80; c2 and c3 serve it through their
 //! gateways g2 and g3; L1 and L2 are workloads of c1.
@@ -47,17 +47,17 @@ use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::{Raw, Reply};
 
-/// Requests of a run; shares are exact to within [`TOLERANCE`].
+/// Number of requests of a run; shares are exact to within [`TOLERANCE`].
 const RUN: usize = 1000;
 
-/// 3.5 percentage points.
+/// Tolerance of a count in a run: 3.5 percentage points.
 const TOLERANCE: usize = 35;
 
-/// A policy that ejects an endpoint after one failure.
+/// Traffic policy that ejects an endpoint after one failure.
 const EJECTS_AT_ONCE: &str = "{loadBalancer: {simple: ROUND_ROBIN}, outlierDetection: {consecutive5xxErrors: 1, interval: 1s, \
      baseEjectionTime: 60s, maxEjectionPercent: 100}}";
 
-/// A workload or a gateway that says its name.
+/// Workload or gateway that answers with its name.
 struct Site {
     origin: Origin,
     status: Arc<AtomicU16>,
@@ -98,7 +98,7 @@ impl Site {
     }
 }
 
-/// Everyone who may serve ns1/web.
+/// All endpoints that may serve ns1/web.
 struct World {
     l1: Site,
     l2: Site,
@@ -106,12 +106,12 @@ struct World {
     g3: Site,
 }
 
-/// What a scenario changes.
+/// Parameters of a scenario.
 #[derive(Clone, Copy)]
 struct Setup<'a> {
-    /// How many workloads the proxy's own cluster has.
+    /// Number of workloads of the local cluster.
     local: usize,
-    /// Host that requests are sent to.
+    /// Host of the requests.
     host: &'a str,
     /// Hosts of the VirtualService, in flow style.
     routed: &'a str,
@@ -119,9 +119,9 @@ struct Setup<'a> {
     policy: &'a str,
     /// `trafficPolicy` of the DestinationRule; empty for none.
     rule: &'a str,
-    /// More documents.
+    /// Additional documents.
     more: &'a str,
-    /// Arguments of the proxy.
+    /// Additional arguments of the proxy.
     arguments: &'a [&'a str],
 }
 
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// Those of these names.
+    /// Returns the sites with these names.
     fn sites(&self, names: &[&str]) -> Vec<&Site> {
         let site = |name: &&str| match *name {
             "L1" => &self.l1,
@@ -225,13 +225,13 @@ impl World {
             .start()
     }
 
-    /// Answers of a run by who gave them, failures by their status.
+    /// Returns the number of responses of a run by answering site, and of failures by status.
     fn run(&self, setup: Setup<'_>) -> BTreeMap<String, usize> {
         count(&self.proxy(setup), RUN)
     }
 }
 
-/// An EndpointSlice of ns1/web with one endpoint, of another cluster if `cluster` names one.
+/// Returns an EndpointSlice of ns1/web with one endpoint, of another cluster if `cluster` is not empty.
 fn slice(number: usize, cluster: &str, at: SocketAddr) -> String {
     let annotations = match cluster {
         "" => String::new(),
@@ -246,7 +246,7 @@ fn slice(number: usize, cluster: &str, at: SocketAddr) -> String {
     )
 }
 
-/// The GlobalTrafficPolicy of ns1/web.
+/// Returns the GlobalTrafficPolicy of ns1/web.
 fn policy(spec: &str) -> String {
     let spec = ["c1", "c2", "c3", "c9"]
         .iter()
@@ -272,7 +272,7 @@ fn who(reply: &Reply) -> String {
     }
 }
 
-/// The Destination of ns1/web in c2 with these workloads and their versions.
+/// Returns the Destination of ns1/web in c2 with these workloads and their versions.
 fn web_in_c2(workloads: &[(SocketAddr, &str)], flat: bool) -> String {
     let subsets: Vec<String> = workloads
         .iter()
@@ -295,7 +295,7 @@ fn web_in_c2(workloads: &[(SocketAddr, &str)], flat: bool) -> String {
     )
 }
 
-/// Answers to this many requests on one connection, by who gave them.
+/// Returns the number of responses to this many requests on one connection, by answering site.
 fn count(proxy: &Proxy, requests: usize) -> BTreeMap<String, usize> {
     count_of(proxy, requests, GET)
 }
@@ -309,7 +309,7 @@ fn count_of(proxy: &Proxy, requests: usize, request: &str) -> BTreeMap<String, u
     counts
 }
 
-/// Sends requests until these are out, and makes them well again.
+/// Sends requests until these sites are ejected, then makes the sites healthy again.
 fn eject(proxy: &Proxy, sites: &[&Site]) {
     sites.iter().for_each(|site| site.answers(500));
     eventually("they are ejected", || {
@@ -324,7 +324,7 @@ fn eject(proxy: &Proxy, sites: &[&Site]) {
     sites.iter().for_each(|site| site.answers(200));
 }
 
-/// Whether shares are as expected: 0 and all exactly, others within the tolerance.
+/// Asserts that shares are as expected: 0 and 100 percent exactly, others within the tolerance.
 #[track_caller]
 fn assert_shares(counts: &BTreeMap<String, usize>, expected: &[(&str, usize)]) {
     for (name, share) in expected {

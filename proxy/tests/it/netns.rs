@@ -1,6 +1,6 @@
-//! Captured traffic in network namespaces: rules of the kernel, and what sidecars do with the connections.
+//! Traffic capture in network namespaces: kernel rules, and the handling of connections by sidecars.
 //!
-//! Needs root and iproute2; every test says why it is skipped elsewhere. `lab` has the namespaces.
+//! Requires root and iproute2; a test that is skipped prints the reason. `lab` has the namespaces.
 
 mod capture;
 mod hold;

@@ -1,4 +1,4 @@
-//! TLS that is proxied as raw TCP, by the name that the client asks for, on live sockets.
+//! TLS that is proxied as raw TCP and routed by SNI, on live sockets.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ use crate::support::raw::Raw;
 use crate::support::tls::Visitor;
 use crate::support::{DEADLINE, eventually};
 
-/// A TLS server that says its name, and what its clients trust.
+/// Starts a TLS server that answers with its name, and adds its certificate to the roots.
 fn origin(name: &'static str, roots: &mut RootCertStore) -> RawOrigin {
     let names = vec![name.to_owned()];
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
@@ -44,7 +44,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// What the server says that a client reaches who asks for `name`; nothing if the connection is closed.
+/// Connects with this SNI and returns the greeting of the server; empty if the connection is closed.
 fn ask(address: SocketAddr, roots: &RootCertStore, name: &str, alpn: &[&[u8]]) -> Option<String> {
     let mut config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -220,7 +220,7 @@ fn auto_passthrough_routes_by_the_cluster_name_in_sni() {
     );
 }
 
-/// An origin of bytes that says its name at once, whatever it is sent.
+/// Starts a raw TCP origin that sends its name immediately.
 fn says(word: &'static [u8]) -> RawOrigin {
     RawOrigin::start(move |_, mut stream| {
         let mut hello = [0; 512];
@@ -229,7 +229,7 @@ fn says(word: &'static [u8]) -> RawOrigin {
     })
 }
 
-/// What a client that sends a hello for `a.test` gets first, where the routes of a listener are these.
+/// Returns the first bytes that a client gets after a ClientHello for `a.test`, with these routes of a listener.
 fn first_word(kind: &str, rules: &dyn Fn(u16) -> String, services: &[String]) -> String {
     let proxy = Proxy::with(|edge| {
         let text = gateway(edge, "PASSTHROUGH", "'*'");

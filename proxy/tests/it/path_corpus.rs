@@ -1,4 +1,4 @@
-//! Every row of `tests/corpus/paths.txt`, over HTTP/1 and HTTP/2: which rule takes a path, and what the upstream sees of it.
+//! Rows of `tests/corpus/paths.txt`, over HTTP/1 and HTTP/2: the matched rule, and the path that the upstream receives.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -12,13 +12,13 @@ use crate::support::table::{rows, unescape};
 
 const PATHS: &str = include_str!("../corpus/paths.txt");
 
-/// As many rows as there are at least, so that none is lost by accident.
+/// Minimum number of rows, so that none is lost by accident.
 const ROWS_MIN: usize = 320;
 
-/// What the table calls a path that is not served.
+/// Result in the table for a path that is rejected.
 const REFUSED: &str = "refused";
 
-/// Answers each request with the rule that took it and the target that arrived.
+/// Answers each request with the matched rule and the received target.
 pub(crate) fn echo(mut stream: TcpStream) {
     loop {
         let head = read_head(&mut stream);
@@ -38,7 +38,7 @@ pub(crate) fn echo(mut stream: TcpStream) {
     }
 }
 
-/// What becomes of a path by HTTP/1.
+/// Returns the result of a path over HTTP/1.
 fn by_http1(edge: SocketAddr, path: &[u8]) -> String {
     let request = [b"GET ", path, b" HTTP/1.1\r\nHost: a.test\r\n\r\n"].concat();
     let reply = Raw::connect(edge).send(request).reply();
@@ -49,7 +49,7 @@ fn by_http1(edge: SocketAddr, path: &[u8]) -> String {
     }
 }
 
-/// A literal header field without indexing, its name one of the static table.
+/// Returns a literal header field without indexing, whose name is in the static table.
 fn literal(name: u8, value: &[u8]) -> Vec<u8> {
     let length = value.len();
     let mut field = vec![name];
@@ -66,7 +66,7 @@ fn literal(name: u8, value: &[u8]) -> Vec<u8> {
     field
 }
 
-/// What becomes of a path by HTTP/2.
+/// Returns the result of a path over HTTP/2.
 fn by_http2(edge: SocketAddr, path: &[u8]) -> String {
     const PATH: u8 = 4;
     const AUTHORITY: u8 = 1;

@@ -1,4 +1,4 @@
-//! What the workload of a sidecar accepts from its clients: plain text, TLS of the mesh, or both.
+//! PeerAuthentication at a sidecar: clients with plain text, mesh TLS, or both.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ use crate::support::{DEADLINE, eventually};
 const SERVER: &str = "spiffe://cluster.local/ns/shop/sa/cart";
 const CLIENT: &str = "spiffe://cluster.local/ns/edge/sa/gateway";
 
-/// A workload with its sidecar, and a gateway that sends requests to it.
+/// Workload with its sidecar, and a gateway that routes requests to it.
 struct Pair {
     sidecar: Proxy,
     gateway: Proxy,
@@ -24,7 +24,7 @@ struct Pair {
     _files: tempfile::TempDir,
 }
 
-/// A policy for the workload with these fields in flow style.
+/// Returns a PeerAuthentication for the workload with these fields in flow style.
 fn policy(fields: &str) -> String {
     format!(
         "apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {{name: cart, namespace: shop}}\n\
@@ -36,7 +36,7 @@ fn mode(mode: &str) -> String {
     policy(&format!("mtls: {{mode: {mode}}}"))
 }
 
-/// The flags for the identity of `name`, with files of a directory.
+/// Returns the flags for the identity of `name`, with files of a directory.
 fn identity(directory: &Path, name: &str, namespace: &str) -> Vec<String> {
     let file = |name: String| directory.join(name).to_str().unwrap().to_owned();
     let flags = [
@@ -50,7 +50,7 @@ fn identity(directory: &Path, name: &str, namespace: &str) -> Vec<String> {
         .collect()
 }
 
-/// A Sidecar that takes connections at an address for the workload at another.
+/// Returns a Sidecar that accepts connections at one address for the workload at another.
 fn ingress(inbound: SocketAddr, workload: SocketAddr) -> String {
     let (ip, port) = (inbound.ip(), inbound.port());
     format!(
@@ -60,7 +60,7 @@ fn ingress(inbound: SocketAddr, workload: SocketAddr) -> String {
     )
 }
 
-/// The service of the workload, for clients.
+/// Returns the service of the workload, for clients.
 fn service(inbound: SocketAddr) -> String {
     let (ip, port) = (inbound.ip(), inbound.port());
     format!(
@@ -72,12 +72,12 @@ fn service(inbound: SocketAddr) -> String {
 }
 
 impl Pair {
-    /// With a client of this identity, and this policy of the workload.
+    /// Starts a pair with a client of this identity, and this policy of the workload.
     fn start(client: &str, policy: &str) -> Self {
         Self::start_with(client, &[], policy)
     }
 
-    /// With more flags of the client.
+    /// Starts a pair with additional flags of the client.
     fn start_with(client: &str, flags: &[&str], policy: &str) -> Self {
         let files_of_both = tempfile::tempdir().unwrap();
         let ca = Authority::new("mesh");
@@ -119,12 +119,13 @@ impl Pair {
         }
     }
 
-    /// A request over TLS between the workloads.
+    /// Sends a request over TLS between the workloads.
     fn over_tls(&self) -> Reply {
         Raw::connect(self.gateway.edge).send(GET).reply()
     }
 
-    /// What a request in plain text gets that claims to be of another workload; nothing if the connection is closed.
+    /// Sends a plain text request that claims another workload's identity; returns the response, empty if the
+    /// connection is closed.
     fn in_plain_text(&self) -> String {
         let mut stream = TcpStream::connect(self.sidecar.edge).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();

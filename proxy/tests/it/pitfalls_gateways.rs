@@ -1,5 +1,5 @@
-//! The behaviours of Gateway that people trip over, on live sockets: servers beside each other on one port, names that
-//! several of them have, and what needs no VirtualService.
+//! Common pitfalls of Gateway, on live sockets: several servers on one port, names that several servers share, and
+//! servers that need no VirtualService.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -15,18 +15,18 @@ use crate::support::raw::Raw;
 use crate::support::tls::{Visitor, credential, server};
 use crate::support::{DEADLINE, eventually};
 
-/// A document that was created on this day.
+/// Returns a document that was created on this day.
 fn of_day(day: u32, document: &str) -> String {
     let created = format!("metadata: {{creationTimestamp: '2024-01-{day:02}T00:00:00Z', ");
     document.replacen("metadata: {", &created, 1)
 }
 
-/// A Gateway with these servers.
+/// Returns a Gateway with these servers.
 fn gateway(name: &str, servers: &[String]) -> String {
     crate::support::tls::named_gateway(name, servers)
 }
 
-/// A server without TLS; `more` is what follows the hosts.
+/// Returns a server without TLS; `more` follows the hosts.
 fn plain(at: SocketAddr, name: &str, protocol: &str, hosts: &str, more: &str) -> String {
     let (ip, port) = (at.ip(), at.port());
     format!(
@@ -34,18 +34,18 @@ fn plain(at: SocketAddr, name: &str, protocol: &str, hosts: &str, more: &str) ->
     )
 }
 
-/// A VirtualService at a Gateway that answers with its name.
+/// Returns a VirtualService at a Gateway that answers with its name.
 fn says(name: &str, gateway: &str, host: &str) -> String {
     let rule = format!("- directResponse: {{status: 200, body: {{string: {name}}}}}");
     routes(name, &format!("[{host}]"), &rule).replace("[edge]", &format!("[{gateway}]"))
 }
 
-/// The status and either the body or the `location` of the answer to `GET HOST/PATH`.
+/// Returns the status, and the body or the `location`, of the response to `GET HOST/PATH`.
 fn ask(at: SocketAddr, target: &str) -> String {
     ask_on(&mut Raw::connect(at), target)
 }
 
-/// As [`ask`], on a connection that is there.
+/// Sends a request like [`ask`], on an existing connection.
 fn ask_on(client: &mut Raw, target: &str) -> String {
     let (host, path) = target.split_once('/').unwrap();
     let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
@@ -82,7 +82,7 @@ fn t49_https_redirect_works_with_and_without_a_virtual_service() {
     }
 }
 
-/// The certificate of a chain.
+/// Returns the leaf certificate of a chain.
 fn leaf(pair: &Pair) -> Vec<u8> {
     let mut chain = CertificateDer::pem_slice_iter(pair.chain.as_bytes());
     chain.next().unwrap().unwrap().to_vec()
@@ -188,7 +188,7 @@ fn t128_two_gateways_share_a_port_for_http() {
     assert!(!proxy.stderr().contains("X282"), "{}", proxy.stderr());
 }
 
-/// A VirtualService at a Gateway that carries all connections to a service.
+/// Returns a VirtualService at a Gateway that forwards all connections to a service.
 fn carry(name: &str, gateway: &str, host: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: to-{name}}}\nspec:\n  \
@@ -196,14 +196,14 @@ fn carry(name: &str, gateway: &str, host: &str) -> String {
     )
 }
 
-/// A service of one port that is no HTTP.
+/// Returns a service with one port that is not HTTP.
 fn tcp_service(host: &str, at: SocketAddr) -> String {
     let name = host.trim_end_matches(".test");
     let text = service(name, Back::H1, &[(at, "v1")]);
     text.replace("protocol: HTTP", "protocol: TCP")
 }
 
-/// All that is sent to a client that says nothing.
+/// Returns all bytes that a client receives without sending any.
 fn bytes_from(at: SocketAddr) -> String {
     let mut stream = TcpStream::connect(at).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();

@@ -1,5 +1,5 @@
-//! The behaviours of VirtualService that people trip over, on live sockets: each case is one rule and what it makes of
-//! requests, held against what Istio's users know.
+//! Common pitfalls of VirtualService, on live sockets: each case is one rule and its effect on requests, compared with
+//! Istio's behavior.
 
 mod answers;
 mod edits;
@@ -15,7 +15,8 @@ use crate::support::mesh::{documents, gateway, routes, service, subsets};
 use crate::support::origin::{Back, Origin, empty, full};
 use crate::support::proxy::{Proxy, Start};
 
-/// An origin that tells its name, the path and host that it was asked for, and every line of `x`, in order.
+/// Starts an origin that answers with its name, the path and host of the request, and every value of the header `x`, in
+/// order.
 fn echo(name: &'static str) -> Origin {
     Origin::start(Back::H1, move |request| async move {
         let lines = |headers: &HeaderMap| {
@@ -35,8 +36,8 @@ fn echo(name: &'static str) -> Origin {
     })
 }
 
-/// Resources and the origins that they lead to: `one.test` and `two.test`, each with a subset of its name, and
-/// `empty.test` without endpoints.
+/// Resources and their origins: `one.test` and `two.test`, each with a subset of the same name, and `empty.test`
+/// without endpoints.
 struct World {
     one: Origin,
     two: Origin,
@@ -59,19 +60,20 @@ impl World {
         ])
     }
 
-    /// A proxy with a Gateway for every host, and these further documents.
+    /// Starts a proxy with a Gateway for every host, and these additional documents.
     fn proxy(&self, resources: &[String]) -> Proxy {
         let start = Start::new();
         let text = documents([&[gateway(&[start.edge()]), self.services()], resources].concat());
         start.file("mesh.yaml", text).start()
     }
 
-    /// Asks each request of a rule of its own host, and compares the outcomes. Every `HOST` represents the host.
+    /// Sends each request of a rule with a host of its own, and compares the outcomes. Every `HOST` is replaced by the
+    /// host.
     async fn check(&self, cases: &[(&str, &[(&str, &str)])]) {
         self.check_made(cases).await;
     }
 
-    /// As [`Self::check`], of cases that were made by a program.
+    /// Checks generated cases like [`Self::check`].
     async fn check_made<'a>(&self, cases: &[(impl AsRef<str>, impl AsRef<[(&'a str, &'a str)]>)]) {
         let host = |case: usize| format!("t{case}.test");
         let rules = cases.iter().enumerate().map(|(case, (rules, _))| {
@@ -91,13 +93,13 @@ impl World {
     }
 }
 
-/// A rule in front of which these lines stand, and which leads to `one.test`.
+/// Returns a rule to `one.test` with these additional lines.
 fn to_one(lines: &str) -> String {
     let lines = lines.replace('\n', "\n  ");
     format!("- {lines}\n  route: [{{destination: {{host: one.test}}}}]")
 }
 
-/// Sends `METHOD HOST/PATH | name: value | ...` (GET unless said) and tells status, and body or `location`.
+/// Sends `METHOD HOST/PATH | name: value | ...` (GET by default) and returns the status, and the body or `location`.
 async fn ask(proxy: &Proxy, request: &str) -> String {
     let mut parts = request.split('|').map(str::trim);
     let target = parts.next().unwrap();

@@ -1,4 +1,4 @@
-//! The process among others: its standard error, its signals, its limits, its neighbours.
+//! Process behavior: standard error, signals, limits, and other processes.
 
 use std::io::{ErrorKind, PipeReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ use crate::support::raw::Raw;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A full pipe; nothing reads from it while the reader is held.
+/// Returns a full pipe from which nothing is read.
 fn stalled_pipe() -> (PipeReader, std::io::PipeWriter) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     // as much as a pipe holds by default on Linux
@@ -228,7 +228,7 @@ fn health_listener_answers_while_the_admin_server_is_busy() {
     );
 }
 
-/// Whether a connection gets an answer; none if it is closed instead.
+/// Whether a connection gets a response, as opposed to being closed.
 fn is_answered(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else {
         return false;
@@ -316,7 +316,7 @@ async fn without_free_file_descriptors_connections_are_closed() {
     .await;
 }
 
-/// What clients saw that connect again for each request.
+/// Results of clients that open a new connection for each request.
 #[derive(Default)]
 struct Seen {
     answered: AtomicU32,

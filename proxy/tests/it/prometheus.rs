@@ -18,7 +18,7 @@ fn deploy(file: &str) -> PathBuf {
         .join(file)
 }
 
-/// Runs `promtool` and checks that it succeeds. Does nothing but print the reason where `promtool` is not installed.
+/// Runs `promtool` and checks that it succeeds. Prints a message instead if `promtool` is not installed.
 #[track_caller]
 #[allow(
     clippy::print_stderr,
@@ -35,7 +35,7 @@ fn promtool(arguments: &[&str], file: &Path) {
     }
 }
 
-/// The page of metrics in OpenMetrics, without the chunks of HTTP/1.1 around it.
+/// Returns the metrics page in OpenMetrics, without HTTP/1.1 chunk framing.
 fn open_metrics(proxy: &Proxy) -> String {
     let mut stream = TcpStream::connect(proxy.admin).unwrap();
     let accept = "accept: application/openmetrics-text; version=1.0.0";
@@ -47,8 +47,8 @@ fn open_metrics(proxy: &Proxy) -> String {
     body.to_owned()
 }
 
-/// Reads the page as the reference implementation of OpenMetrics does. Does nothing but print the reason where it is not
-/// installed (`pip install prometheus_client`).
+/// Parses the page with the reference implementation of OpenMetrics. Prints a message instead if it is not installed
+/// (`pip install prometheus_client`).
 #[allow(
     clippy::print_stderr,
     reason = "the reason of a skipped test is printed"
@@ -132,7 +132,7 @@ fn alert_rules_are_valid() {
     promtool(&["check", "rules"], &deploy("prometheus-alerts.yaml"));
 }
 
-/// As [`promtool`], for the metrics in a file, which it reads from its input.
+/// Runs `promtool` like [`promtool`], with metrics from a file as its standard input.
 #[allow(
     clippy::print_stderr,
     reason = "the reason of a skipped test is printed"
@@ -172,7 +172,7 @@ fn every_alert_has_a_test_that_fires_it() {
     }
 }
 
-/// Prometheus checks rules only, so each query becomes a rule.
+/// Promtool only checks rules, so each query is converted to a rule.
 #[test]
 fn dashboard_queries_are_valid_promql() {
     let dashboard = fs::read_to_string(deploy("grafana-dashboard.json")).unwrap();

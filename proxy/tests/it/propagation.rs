@@ -1,4 +1,4 @@
-//! A change from the write to the proxy, as the proxy, the config server and their users see it.
+//! Propagation of a change from the write to the proxy, as reported by the proxy, the config server and their clients.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ use crate::support::eventually;
 use crate::support::mesh::gateway;
 use crate::support::proxy::{Proxy, Start, free_address};
 
-/// A config server with one proxy that answers `one`.
+/// Starts a config server with one proxy that answers `one`.
 async fn follow(data: &Path, way: fn(&Control, &Path) -> Vec<String>) -> (Control, Proxy) {
     let control = Control::start(data, &free_address().to_string());
     let start = Start::new();

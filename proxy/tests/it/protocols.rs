@@ -1,4 +1,4 @@
-//! What passes through: every pair of protocols, bodies, trailers, interim answers, gRPC, upgrades, back pressure.
+//! Forwarding of all protocol pairs, bodies, trailers, interim responses, gRPC, upgrades, and back pressure.
 
 use std::io::{Read, Write};
 use std::sync::{Mutex, mpsc};
@@ -28,7 +28,7 @@ const PAIRS: [(Front, Back); 4] = [
     (Front::H2, Back::H2),
 ];
 
-/// Sends back what it gets, or what the path asks for.
+/// Echoes the request, or answers as the path specifies.
 async fn scripted(request: Request<Incoming>) -> Response<Body> {
     let mut response = Response::new(empty());
     match request.uri().path() {
@@ -330,7 +330,7 @@ fn interim_response_does_not_wait_for_the_final_one() {
     assert_eq!(client.reply().status, 204);
 }
 
-/// A gRPC frame: not compressed, length, message.
+/// Returns a gRPC frame: not compressed, length, message.
 fn grpc_frame(message: &str) -> Bytes {
     let mut frame = vec![0];
     frame.extend((message.len() as u32).to_be_bytes());

@@ -147,7 +147,7 @@ fn tcp_endpoint_gets_a_proxy_protocol_header() {
     }
 }
 
-/// A proxy that sends PROXY protocol headers to this endpoint.
+/// Starts a proxy that sends PROXY protocol headers to this endpoint.
 fn telling(endpoint: SocketAddr) -> Proxy {
     Proxy::with(|edge| {
         documents([

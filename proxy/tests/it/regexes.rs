@@ -1,10 +1,10 @@
-//! Regular expressions of routes: those of RE2, shown as they were written.
+//! Regular expressions of routes, in RE2 syntax, reported as they were written.
 
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
 
-/// An expression for paths, one that it matches and one that it does not.
+/// Path expression, a path that it matches, and a path that it does not match.
 const PATHS: &[[&str; 3]] = &[
     [r"/a/[\w-.]+", "/a/x-y.z", "/a/x~y"],
     [r"/b/[^\w-/]+", "/b/~:", "/b/x"],
@@ -16,7 +16,7 @@ const PATHS: &[[&str; 3]] = &[
     [r"/h/\p{^L}", "/h/1", "/h/a"],
 ];
 
-/// The same for values of a header.
+/// Header value expression, a value that it matches, and a value that it does not match.
 const VALUES: &[[&str; 3]] = &[
     ["/users/{id}", "/users/{id}", "/users/1"],
     ["a{,3}", "a{,3}", "aaa"],

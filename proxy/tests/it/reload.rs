@@ -1,4 +1,4 @@
-//! Changes of configuration while traffic runs.
+//! Configuration changes under traffic.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -28,14 +28,14 @@ spec:
     route: [{destination: {host: web.test}}]
 ";
 
-/// How long a change may take to be in effect.
+/// Maximum time until a change is in effect.
 const IN_FORCE: Duration = Duration::from_secs(1);
 
 const CHANGES: usize = 200;
 const REQUESTS_MIN: usize = 100_000;
 const CLIENTS: usize = 8;
 
-/// Changes under load: two gateway addresses, three origins.
+/// Environment for changes under load: two gateway addresses, three origins.
 struct Churn {
     edge: SocketAddr,
     extra: SocketAddr,
@@ -43,8 +43,8 @@ struct Churn {
 }
 
 impl Churn {
-    /// The mesh of a revision: routes, weights, endpoints and the second listener differ from one to the next, and
-    /// every answer of an origin tells the revision that routed it.
+    /// Returns the mesh of a revision. Routes, weights, endpoints and the second listener differ between revisions, and
+    /// every response contains the revision that routed the request.
     fn mesh(&self, revision: usize) -> String {
         let addresses = [self.edge, self.extra];
         let listening = if revision % 7 == 3 { 2 } else { 1 };
@@ -89,18 +89,18 @@ impl Churn {
     }
 }
 
-/// What the load has seen.
+/// State of the load.
 #[derive(Default)]
 struct Load {
     requests: Cell<usize>,
-    /// Notified by every request that ended, and by a client that gave up.
+    /// Notification when a request has ended, or a client has stopped.
     moved: Notify,
     done: Cell<bool>,
     failures: RefCell<Vec<String>>,
     revisions: RefCell<BTreeSet<usize>>,
 }
 
-/// One client that asks one request after another on one connection, until it is told to stop.
+/// Sends requests one after another on one connection, until the load is stopped.
 async fn ask(front: Front, edge: SocketAddr, host: &'static str, load: Rc<Load>) {
     let mut client = Client::connect(front, edge).await;
     while !load.done.get() {
@@ -126,7 +126,7 @@ async fn ask(front: Front, edge: SocketAddr, host: &'static str, load: Rc<Load>)
     }
 }
 
-/// Puts one revision after the other in effect, and checks that each is.
+/// Applies one revision after the other, and checks that each takes effect.
 async fn change(churn: &Churn, proxy: &Proxy, load: &Load) -> Duration {
     let mut marker = Client::connect(Front::H1, proxy.edge).await;
     let mut slowest = Duration::ZERO;
@@ -196,12 +196,12 @@ async fn no_request_fails_during_200_configuration_changes() {
     }
 }
 
-/// A mesh whose answer is a word.
+/// Returns a mesh that answers with a word.
 fn saying(edge: SocketAddr, word: &str) -> String {
     documents([gateway(&[edge]), rule("word", "a.test", word)])
 }
 
-/// A VirtualService that answers its host with a word.
+/// Returns a VirtualService that answers its host with a word.
 fn rule(name: &str, host: &str, word: &str) -> String {
     routes(
         name,

@@ -1,4 +1,4 @@
-//! A file that is written slowly, below configuration paths that are named in different ways.
+//! Slowly written files, with configuration paths in different notations.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,19 +10,19 @@ use crate::support::origin::{Back, Origin};
 use crate::support::proxy::Start;
 use crate::support::until;
 
-/// How long the writer of a file pauses between two writes, while requests go on.
+/// Pause of the writer between two writes of a file, while requests continue.
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// A writer that was held up for this long may be taken for one that does not close its file.
+/// Maximum pause; after a longer one the proxy may assume that the writer does not close its file.
 const PAUSE_MAX: Duration = Duration::from_millis(150);
 
-/// How many slow writes of a file have to go unseen until the file is whole.
+/// Number of slow writes during which the incomplete file must not be read.
 const WRITES: usize = 4;
 
-/// How many are made for that at most: the kernel's events can come late on a busy machine.
+/// Maximum number of attempts for that, since kernel events can be late on a busy machine.
 const WRITES_MAX: usize = 12;
 
-/// Writes a file in two steps again and again, and checks that requests do not notice.
+/// Writes a file in two steps repeatedly, and checks that requests are not affected.
 async fn survives_slow_writes(start: Start) {
     let origin = Origin::named(Back::H1, "ok");
     let edge = start.edge();

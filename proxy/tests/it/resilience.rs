@@ -1,4 +1,4 @@
-//! Endpoints that fail in every way and recover, under load: what clients see meanwhile.
+//! Client results under load, while endpoints fail in every way and recover.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::support::origin::{RawOrigin, read_head};
 use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::Raw;
 
-/// How an endpoint treats requests.
+/// Behavior of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mood {
     Answers,
@@ -22,7 +22,7 @@ enum Mood {
     Resets,
 }
 
-/// An endpoint whose mood a test changes.
+/// Endpoint whose behavior a test changes.
 struct Moody {
     origin: RawOrigin,
     mood: Arc<(Mutex<Mood>, Condvar)>,
@@ -67,7 +67,8 @@ impl Moody {
     }
 }
 
-/// Endpoints of `a.test` with their localities, a policy and the settings of the only rule, both in flow style.
+/// Starts a proxy for endpoints of `a.test` with their localities, a policy and the settings of the only rule in flow
+/// style.
 fn start(endpoints: &[(&Moody, &str)], policy: &str, rule: &str) -> Proxy {
     let entries: Vec<String> = endpoints
         .iter()
@@ -103,7 +104,7 @@ fn start(endpoints: &[(&Moody, &str)], policy: &str, rule: &str) -> Proxy {
     start.file("mesh.yaml", text).start()
 }
 
-/// Clients that ask all the time, and what they got: `200 one`, `504`.
+/// Clients that send requests continuously, and the number of each result, such as `200 one` or `504`.
 struct Load {
     stop: Arc<AtomicBool>,
     tally: Arc<Mutex<BTreeMap<String, usize>>>,
@@ -135,19 +136,19 @@ impl Load {
         }
     }
 
-    /// How often this came so far.
+    /// Returns how many times this result has occurred.
     fn got(&self, what: &str) -> usize {
         self.tally.lock().unwrap().get(what).copied().unwrap_or(0)
     }
 
-    /// What was no success so far.
+    /// Returns the number of results other than 200.
     fn failed(&self) -> usize {
         let tally = self.tally.lock().unwrap();
         let failed = tally.iter().filter(|(got, _)| !got.starts_with("200"));
         failed.map(|(_, count)| count).sum()
     }
 
-    /// Waits until this came so many times more.
+    /// Waits until this result has occurred this many more times.
     #[track_caller]
     fn comes(&self, what: &str, count: usize) {
         let before = self.got(what);
@@ -174,7 +175,7 @@ fn ask(client: &mut Raw, headers: &str) -> (u16, String) {
     (reply.status, String::from_utf8(reply.body).unwrap())
 }
 
-/// Ejects after three errors; ejection sweeps are frequent.
+/// Policy that ejects after three errors, with frequent ejection sweeps.
 const EJECT: &str = "outlierDetection: {consecutive5xxErrors: 3, interval: 100ms, baseEjectionTime: 400ms, \
     maxEjectionPercent: 50}";
 
@@ -266,7 +267,7 @@ fn retry_leaves_the_hashed_endpoint_and_later_requests_return_to_it() {
     }
 }
 
-/// Istio counts the hash of a rule's only destination, and none of several.
+/// Istio uses the hash policy of a rule's only destination, and ignores those of several destinations.
 #[test]
 fn retry_avoids_the_hashed_endpoint_by_default_if_a_rule_has_several_destinations() {
     let names = ["one", "two", "three"];

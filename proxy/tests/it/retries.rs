@@ -1,4 +1,4 @@
-//! Which requests are tried again, where, how often, and what the client, the log and the metrics are told.
+//! Retries: conditions, targets, attempt counts, and their effect on the response, the log and the metrics.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ use crate::support::until;
 
 const RESET: &str = "upstream connect error or disconnect/reset before headers.";
 
-/// Everything goes to these endpoints, in turn, by a rule with these settings.
+/// Returns a mesh that routes everything to these endpoints in turn, by a rule with these settings.
 fn world(edge: SocketAddr, back: Back, endpoints: &[SocketAddr], settings: &str) -> String {
     let endpoints: Vec<_> = endpoints.iter().map(|address| (*address, "v1")).collect();
     documents([
@@ -43,7 +43,7 @@ fn proxy(back: Back, endpoints: &[SocketAddr], settings: &str) -> Proxy {
     Proxy::with(|edge| world(edge, back, endpoints, settings))
 }
 
-/// Answers the first requests with these statuses, the rest with 200; the body names the try.
+/// Starts an origin that answers the first requests with these statuses, the rest with 200; the body names the attempt.
 fn failing(back: Back, statuses: &'static [u16]) -> Origin {
     let count = AtomicUsize::new(0);
     Origin::start(back, move |request| {
@@ -58,7 +58,7 @@ fn failing(back: Back, statuses: &'static [u16]) -> Origin {
     })
 }
 
-/// Closes the first connections after the head of a request, then answers 200.
+/// Starts an origin that closes the first connections after the request head, then answers 200.
 fn breaking(breaks: usize) -> (RawOrigin, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
@@ -147,7 +147,7 @@ async fn request_body_is_retried_whole_after_a_refused_connection() {
     }
 }
 
-/// A POST in pieces, with a trailer.
+/// Returns a chunked POST request with a trailer.
 fn chunked(pieces: &[&'static str], trailer: Option<(&'static str, &str)>) -> Request<Body> {
     let mut frames: Vec<_> = pieces
         .iter()
@@ -379,7 +379,7 @@ async fn body_above_the_buffer_limit_is_sent_once() {
     }
 }
 
-/// A POST of that many bytes, which says so, or not.
+/// Returns a POST request with this many bytes, with or without a content length.
 fn sized(bytes: usize, length: bool) -> Request<Body> {
     let text: &'static str = "x".repeat(bytes).leak();
     if length {
@@ -417,7 +417,7 @@ async fn refused_stream_is_retried_by_default() {
     assert_eq!(proxy.metric("strait_upstream_retries_total", &reason), 1.0);
 }
 
-/// An HTTP/2 origin that refuses the first streams.
+/// Starts an HTTP/2 origin that refuses the first streams.
 async fn refusing(refusals: usize) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -583,7 +583,8 @@ async fn max_retries_limits_the_retries_at_one_time() {
     }
 }
 
-/// With this policy so many of eight requests are retried at one time, after 30 others have completed.
+/// Checks that `allowed` of eight failed requests are retried at the same time under this policy, after 30 other
+/// requests have completed.
 async fn retries_overflow(policy: &str, allowed: usize) {
     const OVER: usize = 30;
     const FAILING: usize = 8;

@@ -1,4 +1,4 @@
-//! Which endpoints retries go to: the ones that load balancing may pick, and others only where a rule allows them.
+//! Retry targets: endpoints that load balancing may pick, and others only if a rule allows them.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ use crate::support::raw::Raw;
 
 const REQUESTS: usize = 40;
 
-/// The zone of the proxy comes first, if not all of the traffic stays there.
+/// Traffic policies that keep traffic in the zone of the proxy: by preference, and by a distribution of 100 percent.
 const ZONES: [&str; 2] = [
     "localityLbSetting: {enabled: true}}, outlierDetection: {consecutive5xxErrors: 0}",
     "localityLbSetting: {enabled: true, distribute: [{from: r/a, to: {r/a: 100}}]}}",
@@ -33,7 +33,7 @@ fn addresses(origins: &[Origin]) -> Vec<SocketAddr> {
     origins.iter().map(|origin| origin.address).collect()
 }
 
-/// A proxy in zone r/a, before endpoints there and in r/b, by a rule with these settings.
+/// Starts a proxy in zone r/a with endpoints there and in r/b, and a rule with these settings.
 fn proxy(near: &[SocketAddr], far: &[SocketAddr], settings: &str, policy: &str) -> Proxy {
     let near = near.iter().map(|address| (*address, "r/a"));
     let far = far.iter().map(|address| (*address, "r/b"));

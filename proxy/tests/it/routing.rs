@@ -1,4 +1,4 @@
-//! What rules do to live requests.
+//! Effects of rules on live requests.
 
 use hyper::Request;
 

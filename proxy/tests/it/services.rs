@@ -1,4 +1,4 @@
-//! Where the hosts of a route come from: each kind that can say what a host is, on live sockets.
+//! Host definitions for routes: each resource kind that defines a host, on live sockets.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start};
 use crate::support::{eventually, until};
 
-/// A Service `web` in `default` with one port, and an EndpointSlice with its endpoints: address and whether ready.
+/// Returns a Service `web` in `default` with one port, and EndpointSlices for pairs of address and readiness.
 fn kube(name: &str, more: &str, endpoints: &[(SocketAddr, bool)]) -> String {
     // All endpoints of a slice share the port number, so each gets a slice.
     let slices = endpoints
@@ -46,7 +46,7 @@ fn all_to(host: &str) -> String {
     routes("all", "[\"*\"]", &rule)
 }
 
-/// Asks until every expected answer came; anything else fails.
+/// Sends requests until every expected response has come; any other response fails.
 async fn answers(proxy: &Proxy, expected: &[&str]) {
     let mut client = Client::connect(Front::H1, proxy.edge).await;
     let mut missing = expected.to_vec();
@@ -242,7 +242,7 @@ spec: {{address: {}, ports: {{web: {}}}, labels: {{app: {app}}}}}
     assert!(other.seen().is_empty());
 }
 
-/// A ServiceEntry of `web.test` with one port, served at an address.
+/// Returns a ServiceEntry of `web.test` with one port, served at an address.
 fn entry(name: &str, port: u16, at: SocketAddr) -> String {
     let (ip, target) = (at.ip(), at.port());
     format!(
@@ -252,7 +252,7 @@ fn entry(name: &str, port: u16, at: SocketAddr) -> String {
     )
 }
 
-/// A rule that sends requests for a path to a port of a host.
+/// Returns a rule that routes a path to a port of a host.
 fn to_port(path: &str, host: &str, port: u16) -> String {
     format!(
         "- {{match: [{{uri: {{exact: /{path}}}}}], route: [{{destination: {{host: {host}, port: {{number: {port}}}}}}}]}}\n"

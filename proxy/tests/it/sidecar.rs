@@ -1,4 +1,4 @@
-//! A sidecar with live sockets. A PROXY header replaces the kernel: it says where a captured connection was going.
+//! Sidecar with live sockets. A PROXY header replaces the kernel's capture: it carries the original destination.
 
 mod app_health;
 mod first_speaker;
@@ -24,7 +24,7 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::{Raw, Reply};
 use crate::support::{DEADLINE, eventually};
 
-/// A sidecar of a workload `app: web`, and the sockets that captured connections go to.
+/// Sidecar of a workload `app: web`, and the addresses of its listeners for captured connections.
 pub struct Sidecar {
     proxy: Proxy,
     outbound: SocketAddr,
@@ -58,12 +58,12 @@ impl Sidecar {
         }
     }
 
-    /// A connection of the workload to `dialed`.
+    /// Opens a connection of the workload to `dialed`.
     pub fn leaves(&self, dialed: &str) -> Raw {
         captured(self.outbound, dialed)
     }
 
-    /// A connection to the workload that was made to `dialed`.
+    /// Opens a connection to the workload that was made to `dialed`.
     pub fn arrives(&self, dialed: &str) -> Raw {
         captured(self.inbound, dialed)
     }
@@ -82,7 +82,7 @@ fn get(connection: &mut Raw, host: &str) -> Reply {
     connection.send(request).reply()
 }
 
-/// A Service `name` in the namespace `default` with one port, served at `endpoint`.
+/// Returns a Service `name` in the namespace `default` with one port, served at `endpoint`.
 pub fn service(name: &str, ip: &str, port: (&str, u16), endpoint: SocketAddr) -> String {
     let (port_name, number) = port;
     let (target_ip, target) = (endpoint.ip(), endpoint.port());
@@ -99,12 +99,12 @@ pub fn service(name: &str, ip: &str, port: (&str, u16), endpoint: SocketAddr) ->
     ])
 }
 
-/// An upstream server that answers every request with 200.
+/// Starts an upstream server that answers every request with 200.
 fn answering() -> Origin {
     Origin::start(Back::H1, |_| async move { Response::new(empty()) })
 }
 
-/// A server that speaks first, once for each connection.
+/// Server that speaks first, once per connection.
 struct Greeter {
     address: SocketAddr,
 }

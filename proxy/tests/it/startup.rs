@@ -1,4 +1,4 @@
-//! What keeps the proxy from starting, and what does not.
+//! Conditions that prevent the proxy from starting, and conditions that do not.
 
 use std::process::{Command, Output, Stdio};
 
@@ -14,7 +14,7 @@ fn strait(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The exit code and what was written to standard error.
+/// Returns the exit code and the standard error output.
 fn fails(arguments: &[&str]) -> (i32, String) {
     let output = strait(arguments);
     let text = String::from_utf8(output.stderr).unwrap();

@@ -1,4 +1,5 @@
-//! What services say about who takes a request, without a DestinationRule; and destinations that a gateway cannot know.
+//! Session affinity and traffic settings of services without a DestinationRule, and destinations that a gateway cannot
+//! know.
 
 use std::net::SocketAddr;
 
@@ -8,7 +9,7 @@ use crate::support::origin::{Back, Origin};
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::{GET, Raw};
 
-/// An EndpointSlice of service `s` with one endpoint, on a node and in a zone.
+/// Returns an EndpointSlice of service `s` with one endpoint, on a node and in a zone.
 fn slice(name: &str, origin: &Origin, node: &str) -> String {
     let at = origin.address;
     format!(
@@ -20,7 +21,7 @@ fn slice(name: &str, origin: &Origin, node: &str) -> String {
     )
 }
 
-/// Service `s` of these origins, the first on node `n0`, and so on; behind this Gateway with its routes.
+/// Returns service `s` of these origins, the first on node `n0`, and so on; behind this Gateway with its routes.
 fn mesh(front: &[String], origins: &[&Origin], spec: &str, rule: &str) -> String {
     let mut all = front.to_vec();
     all.extend([
@@ -36,13 +37,13 @@ fn mesh(front: &[String], origins: &[&Origin], spec: &str, rule: &str) -> String
     documents(all)
 }
 
-/// A Gateway for HTTP, all of whose requests are for `s`.
+/// Returns a Gateway for HTTP that routes all requests to `s`.
 fn http(edge: SocketAddr) -> Vec<String> {
     let to_s = "- {route: [{destination: {host: s}}]}";
     vec![gateway(&[edge]), routes("s", "['*']", to_s)]
 }
 
-/// A Gateway for connections, all of which are for `s`.
+/// Returns a Gateway for TCP that routes all connections to `s`.
 fn tcp(edge: SocketAddr) -> Vec<String> {
     let (ip, port) = (edge.ip(), edge.port());
     vec![
@@ -65,7 +66,7 @@ fn proxy(origins: &[Origin], spec: &str, rule: &str, arguments: &[&str]) -> Prox
     start.args(arguments).file("mesh.yaml", text).start()
 }
 
-/// Puts others in effect, of which this one was not there before, or is not any more.
+/// Applies new configuration, and waits until this origin is added or removed.
 fn reload(proxy: &Proxy, text: String, (origin, is_there): (&Origin, bool)) {
     proxy.write("mesh.yaml", text);
     let address = origin.address.to_string();
@@ -74,7 +75,7 @@ fn reload(proxy: &Proxy, text: String, (origin, is_there): (&Origin, bool)) {
     });
 }
 
-/// Names of the origins that answer this many connections.
+/// Returns the names of the origins that answer this many connections.
 fn names(proxy: &Proxy, count: usize) -> Vec<String> {
     let name = |_| Raw::connect(proxy.edge).send(GET).reply().body;
     let names = (0..count).map(name);

@@ -1,4 +1,5 @@
-//! Requests and responses that end their connection, or are changed, so that no other side reads them in another way.
+//! Ambiguous requests and responses: they end their connection or are rewritten, so that no peer interprets them
+//! differently.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -59,7 +60,7 @@ fn direct_response_205_has_no_body() {
     }
 }
 
-/// Answers each request with the response that its target names, then with bytes as of another protocol.
+/// Answers each request with the response that its target names, then with bytes of another protocol.
 fn switching(mut stream: TcpStream) {
     let head = read_head(&mut stream);
     let response = match head.split(' ').nth(1) {

@@ -1,4 +1,4 @@
-//! One process after another on the same sockets: `--takeover`, and sockets of a service manager.
+//! Replacement of a process on the same sockets: `--takeover`, and sockets of a service manager.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,14 +16,14 @@ use crate::support::raw::Raw;
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nhost: a.test\r\nconnection: close\r\n\r\n";
 
-/// Clients that open a connection for each request, until they are stopped.
+/// Clients that open a connection per request, until they are stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
     threads: Vec<JoinHandle<Vec<String>>>,
 }
 
-/// One request on a connection of its own.
+/// Sends a request on a new connection.
 fn ask(edge: SocketAddr) -> std::io::Result<String> {
     let mut client = TcpStream::connect(edge)?;
     client.write_all(REQUEST.as_bytes())?;
@@ -58,7 +58,7 @@ impl Load {
         }
     }
 
-    /// Waits for more answers.
+    /// Waits for further responses.
     fn goes_on(&self) {
         let before = self.answered.load(Ordering::Relaxed);
         eventually("requests are answered", || {
@@ -66,7 +66,7 @@ impl Load {
         });
     }
 
-    /// Ends it; no request has failed.
+    /// Stops the clients, and checks that no request has failed.
     fn ends_without_failure(self) {
         self.stop.store(true, Ordering::Relaxed);
         let failures = self.threads.into_iter();
@@ -75,7 +75,7 @@ impl Load {
     }
 }
 
-/// A proxy that takes over at `path`, from `other` if there is one.
+/// Returns a builder of a proxy with takeover socket `path`, which replaces `other` if there is one.
 fn start(origin: &Origin, path: &Path, workers: &str, other: Option<&Proxy>) -> Start {
     let start = match other {
         Some(other) => Start::new().instead_of(other),

@@ -1,4 +1,4 @@
-//! Bytes both ways through TCP listeners, on live sockets.
+//! TCP proxying, on live sockets.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use crate::support::origin::RawOrigin;
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::{DEADLINE, eventually};
 
-/// A Gateway with one TCP server, and a VirtualService with these routes.
+/// Returns a Gateway with one TCP server, and a VirtualService with these routes.
 fn mesh(edge: SocketAddr, routes: &str) -> String {
     let (ip, port) = (edge.ip(), edge.port());
     documents([
@@ -31,7 +31,7 @@ fn to(host: &str, weight: u32) -> String {
     format!("{{destination: {{host: {host}, port: {{number: 1}}}}, weight: {weight}}}")
 }
 
-/// A service of these endpoints on its port 1.
+/// Returns a service with these endpoints on its port 1.
 fn service(host: &str, endpoints: &[SocketAddr]) -> String {
     let endpoints: Vec<String> = endpoints
         .iter()
@@ -46,7 +46,7 @@ fn service(host: &str, endpoints: &[SocketAddr]) -> String {
     )
 }
 
-/// A proxy in front of these endpoints of one service.
+/// Starts a proxy in front of these endpoints of one service.
 fn before(endpoints: &[SocketAddr]) -> Proxy {
     Proxy::with(|edge| documents([mesh(edge, &to("a.test", 1)), service("a.test", endpoints)]))
 }
@@ -64,7 +64,7 @@ fn read_all(stream: &mut TcpStream) -> Vec<u8> {
     all
 }
 
-/// The access log lines, once there are this many.
+/// Returns the access log lines, once there are this many.
 fn lines(proxy: &Proxy, count: usize) -> Vec<Value> {
     let mut lines = Vec::new();
     eventually("connections are logged", || {
@@ -74,7 +74,7 @@ fn lines(proxy: &Proxy, count: usize) -> Vec<Value> {
     lines
 }
 
-/// Sends everything back until the client ends, then says so.
+/// Starts an origin that echoes until the client ends its direction, then sends `bye`.
 fn echo() -> RawOrigin {
     RawOrigin::start(|_, mut stream| {
         let mut buffer = [0; 4096];

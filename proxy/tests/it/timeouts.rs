@@ -1,4 +1,4 @@
-//! Timeouts of requests and attempts: what the endpoint and the client see.
+//! Request and attempt timeouts, as seen by the endpoint and the client.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ fn proxy(origin: &Origin, settings: &str) -> Proxy {
     })
 }
 
-/// Never answers.
+/// Starts an origin that never answers.
 fn silent(back: Back) -> Origin {
     Origin::start(back, |_| std::future::pending())
 }
@@ -162,7 +162,7 @@ async fn slow_upload_does_not_count_towards_the_timeout() {
 
 #[tokio::test]
 async fn timeout_headers_of_trusted_clients_apply() {
-    /// Settings of the rule, headers of the client, status, and what the upstream is told.
+    /// Settings of the rule, headers of the client, expected status, and the expected timeout header at the upstream.
     type Row = (
         &'static str,
         [(&'static str, &'static str); 1],

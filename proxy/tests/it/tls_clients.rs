@@ -1,4 +1,4 @@
-//! Client certificates: which are accepted, and what the origin learns of them.
+//! Client certificates: acceptance, and headers that the origin receives.
 
 use hyper::Request;
 
@@ -9,7 +9,7 @@ use crate::support::pki::{Authority, Leaf, Pair};
 use crate::support::proxy::Proxy;
 use crate::support::tls::{Edge, Visitor, credential, files, secret, server};
 
-/// Who comes to a server that looks at client certificates.
+/// Gateway that verifies client certificates, and the certificates of its clients.
 struct Clients {
     edge: Edge,
     clients: Authority,
@@ -27,7 +27,7 @@ fn spiffe(ca: &Authority, name: &str) -> Pair {
     })
 }
 
-/// A server with these settings apart from its certificate; they are made of what clients there are.
+/// Starts a server with these TLS settings, which depend on the clients' certificates.
 fn clients(tls: impl FnOnce(&Pair, &Pair) -> String) -> Clients {
     clients_with(tls, |clients, _| vec![("ca.crt", clients.pem())])
 }
@@ -64,7 +64,7 @@ impl Clients {
         self.edge.visitor()
     }
 
-    /// Statuses for: no certificate, known, other, stranger.
+    /// Returns the status of requests with no certificate, with `known`, with `other`, and with `stranger`.
     async fn statuses(&self) -> [u16; 4] {
         let one = async |visitor: Visitor| visitor.status("a.example").await;
         [
@@ -125,7 +125,7 @@ async fn subject_alt_names_limit_the_accepted_certificates() {
     }
 }
 
-/// The SHA-256 that configuration has, by the command that documentation names.
+/// Returns the SHA-256 of a certificate as configured, computed by the documented command.
 fn sha256(bytes: &[u8]) -> Vec<u8> {
     let digest = proxy::tls::digest::sha256(bytes);
     digest.to_vec()

@@ -1,4 +1,4 @@
-//! Which server a TLS client gets: by SNI, and by the host of its requests.
+//! Server selection for TLS clients, by SNI and by the host of requests.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -55,7 +55,7 @@ async fn large_bodies_pass_both_ways() {
     }
 }
 
-/// Servers for `a.example`, `*.b.example`, `x.b.example` and, if asked for, `*`.
+/// Starts servers for `a.example`, `*.b.example`, `x.b.example` and, with `with_any`, `*`.
 fn servers(with_any: bool) -> Edge {
     let ca = Authority::new("ca");
     let pair = ca.server(&[

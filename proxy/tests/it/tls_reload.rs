@@ -1,4 +1,4 @@
-//! Certificates that change while the gateway serves.
+//! Certificate changes while the gateway serves.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::support::{eventually, until};
 
 const HOST: &str = "a.example";
 
-/// A gateway with its certificate in the files of a directory that is replaced as Kubernetes does it.
+/// Starts a gateway whose certificate files are in a directory that is replaced as Kubernetes does it.
 fn from_files(directory: &Path, pair: &Pair, ca: Authority) -> Edge {
     mount(directory, "..first", pair);
     symlink("..data/tls.crt", directory.join("tls.crt")).unwrap();
@@ -22,7 +22,7 @@ fn from_files(directory: &Path, pair: &Pair, ca: Authority) -> Edge {
     Edge::start(ca, &[], |edge| vec![server(edge, "https", "['*']", &tls)])
 }
 
-/// Puts a certificate where a mounted Secret has it.
+/// Writes a certificate in the layout of a mounted Secret.
 fn mount(directory: &Path, name: &str, pair: &Pair) {
     std::fs::create_dir(directory.join(name)).unwrap();
     files(

@@ -1,4 +1,4 @@
-//! TLS that ends here, with bytes inside that are proxied as raw TCP.
+//! TLS that the gateway terminates, with raw TCP inside.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -7,7 +7,7 @@ use crate::support::origin::RawOrigin;
 use crate::support::pki::Authority;
 use crate::support::tls::{Edge, credential, server};
 
-/// A gateway that decrypts for `tcp` rules, which lead here.
+/// Starts a gateway that terminates TLS for `tcp` rules to these destinations.
 fn decrypting(origin: &RawOrigin) -> Edge {
     let ca = Authority::new("ca");
     let pair = ca.server(&["db.example"]);

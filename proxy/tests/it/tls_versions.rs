@@ -1,4 +1,4 @@
-//! What client and gateway agree on: versions, cipher suites, certificates, protocols; and sessions that are resumed.
+//! TLS negotiation between client and gateway: versions, cipher suites, certificates, protocols, and resumed sessions.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -145,7 +145,7 @@ async fn second_connection_resumes_the_session_of_the_first() {
     }
 }
 
-/// Runs `openssl s_client` against the gateway with one request on its standard input; returns all that it prints.
+/// Runs `openssl s_client` against the gateway with one request on standard input; returns its whole output.
 fn openssl(edge: &Edge, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let ca = directory.path().join("ca.pem");

@@ -1,4 +1,4 @@
-//! Which trailers pass, by protocol and by what was announced of them.
+//! Forwarding of trailers, by protocol and by announcement.
 
 use std::io::{Read, Write};
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ use crate::support::origin::{Back, Body, Origin, RawOrigin, empty, read_head};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
 
-/// A body with a trailer `x-sum: 42`.
+/// Returns a body with a trailer `x-sum: 42`.
 fn summed() -> Body {
     let mut trailers = HeaderMap::new();
     trailers.insert("x-sum", "42".parse().unwrap());
@@ -26,7 +26,7 @@ fn summed() -> Body {
     StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync()
 }
 
-/// Reads a chunked body to its end, trailers included.
+/// Reads a chunked body to its end, including trailers.
 fn read_chunked(stream: &mut impl Read) -> String {
     let mut bytes = Vec::new();
     let mut byte = [0];

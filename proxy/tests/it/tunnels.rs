@@ -1,4 +1,4 @@
-//! Connections that go through another proxy, on live sockets.
+//! Tunnels through another proxy, on live sockets.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
 use crate::support::{DEADLINE, eventually};
 
-/// A proxy that answers every request in a way of its own, then gives bytes back.
+/// Proxy that gives its own response to every request, then echoes.
 struct Hop {
     origin: RawOrigin,
     heads: Arc<Mutex<Vec<String>>>,
@@ -58,7 +58,7 @@ fn rule(name: &str, policy: &str) -> String {
     )
 }
 
-/// A gateway that carries connections to these destinations.
+/// Starts a gateway that forwards connections to these destinations.
 fn carrying(route: &str, more: &[String]) -> Proxy {
     Proxy::with(|edge| {
         let (ip, port) = (edge.ip(), edge.port());

@@ -1,4 +1,4 @@
-//! Gateways that accept on Unix sockets.
+//! Gateways that listen on Unix sockets.
 
 use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -68,7 +68,7 @@ fn listener_on_an_abstract_unix_name_serves_requests() {
     assert!(get(UnixStream::connect_addr(&address).unwrap()).ends_with("hello"));
 }
 
-/// What clients saw that connect again for each request.
+/// Results of clients that open a new connection for each request.
 #[derive(Default)]
 struct Seen {
     answered: AtomicU32,

@@ -25,7 +25,8 @@ use crate::support::origin::{Back, Body, Origin, RawOrigin, empty, full, read_he
 use crate::support::proxy::Proxy;
 use crate::support::{DEADLINE, until};
 
-/// Switches to WebSocket on `/chat`, by the protocol that is asked for, and sends every message back; other paths get an ordinary answer.
+/// Switches to WebSocket on `/chat`, by the requested protocol, and echoes every message; answers other paths with an
+/// ordinary response.
 pub async fn chat(mut request: Request<Incoming>) -> Response<Body> {
     let path = request.uri().path().to_owned();
     if path != "/chat" {
@@ -59,7 +60,7 @@ pub async fn chat(mut request: Request<Incoming>) -> Response<Body> {
     response
 }
 
-/// A connection that has the proxy's settings, so that extended CONNECT may be used on it.
+/// Opens a connection and waits for the proxy's SETTINGS, so that extended CONNECT may be used on it.
 async fn connected(proxy: &Proxy) -> SendRequest<Body> {
     let mut client = Client::connect(Front::H2, proxy.edge).await;
     assert!(client.get("/ready").await.status < 500);
@@ -223,11 +224,11 @@ async fn plain_connect_has_no_route() {
     assert_eq!(origin.seen().len(), 1);
 }
 
-/// With a length, as some servers send it: it is not that of the tunnel.
+/// Response with a content length, as some servers send it; it does not apply to the tunnel.
 const SWITCH: &[u8] =
     b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\ncontent-length: 0\r\n\r\n";
 
-/// How a tunnel ends.
+/// End of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum TunnelEnd {
     /// Both sides close in order.
@@ -243,7 +244,8 @@ fn reset(stream: TcpStream) {
     linger.unwrap();
 }
 
-/// Switches on `/chat`: takes 1,000 bytes and answers with 3,000, of which 300 come with the response's head.
+/// Starts an origin that switches on `/chat`, reads 1,000 bytes and answers with 3,000, 300 of them with the response
+/// head.
 fn counted_origin(end: TunnelEnd) -> RawOrigin {
     RawOrigin::start(move |_, mut stream| {
         let mut head = read_head(&mut stream);

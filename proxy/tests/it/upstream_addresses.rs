@@ -1,4 +1,4 @@
-//! Endpoints whose name has several addresses, of which some take no connection, and endpoints on Unix sockets.
+//! Endpoint names with several addresses, some of which accept no connections, and endpoints on Unix sockets.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn all_to_web() -> String {
     )
 }
 
-/// An origin on one loopback address only, that ends each connection with its answer.
+/// Starts an origin on a single loopback address that closes each connection after its response.
 fn on_one_address(ip: &str) -> Option<Origin> {
     let listener = std::net::TcpListener::bind((ip, 0)).ok()?;
     Some(Origin::start_on(listener, Back::H1, |_| async {
@@ -34,7 +34,7 @@ fn on_one_address(ip: &str) -> Option<Origin> {
     }))
 }
 
-/// A ServiceEntry whose endpoint is `localhost` with the port of this address.
+/// Returns a ServiceEntry whose endpoint is `localhost` with the port of this address.
 fn localhost(resolution: &str, address: SocketAddr) -> String {
     let address = SocketAddr::from(([127, 0, 0, 1], address.port()));
     service("web", Back::H1, &[(address, "v1")])

@@ -1,4 +1,4 @@
-//! HTTP/2 connections to origins that take few streams, that change their mind, and that leave.
+//! HTTP/2 connections to origins that allow few streams, change their limit, or send GOAWAY.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -20,18 +20,19 @@ use crate::support::{DEADLINE, eventually, until};
 
 const GOAWAY: u8 = 7;
 const ACK: u8 = 1;
-/// SETTINGS_MAX_CONCURRENT_STREAMS.
+/// Identifier of the setting SETTINGS_MAX_CONCURRENT_STREAMS.
 const MAX_STREAMS: u8 = 3;
 
-/// An HTTP/2 origin that announces a number of streams, holds every request until it may answer, and counts.
+/// HTTP/2 origin that announces a maximum number of streams, holds every request until it gets a permit, and counts
+/// requests.
 struct Narrow {
     address: SocketAddr,
-    /// One permit answers one request.
+    /// Permits, one per response.
     gate: Arc<Semaphore>,
     connections: Arc<AtomicUsize>,
-    /// Requests that wait for a permit.
+    /// Number of requests that wait for a permit.
     held: Arc<AtomicUsize>,
-    /// Most of them on one connection.
+    /// Maximum number of waiting requests on one connection.
     most: Arc<AtomicUsize>,
     tasks: JoinSet<()>,
 }
@@ -94,12 +95,12 @@ async fn answer(
     drop(respond.send_response(Response::new(()), true).unwrap());
 }
 
-/// Begins this many POSTs at once.
+/// Starts this many POST requests at once.
 async fn burst(proxy: &Proxy, count: usize) -> JoinSet<u16> {
     burst_of(proxy, count, || post("/", "x")).await
 }
 
-/// Begins this many requests at once on one connection, so that one worker has them all.
+/// Starts this many requests at once on one connection, so that a single worker handles them all.
 async fn burst_of(
     proxy: &Proxy,
     count: usize,
@@ -206,7 +207,7 @@ fn read_preface(stream: &mut impl Read) -> bool {
     stream.read_exact(&mut preface).is_ok() && preface.starts_with(b"PRI * HTTP/2.0")
 }
 
-/// `:status: 200`, and nothing else.
+/// Header block with only `:status: 200`.
 const OK: &[u8] = &[0x88];
 
 #[tokio::test]
@@ -257,8 +258,8 @@ async fn one_stream_is_opened_before_the_settings_are_known() {
     drop(requests);
 }
 
-/// Answers the first of three streams of its first connection and leaves: it has seen nothing else. Later connections
-/// answer. Counts requests.
+/// Starts an origin that answers the first of three streams of its first connection, then sends a GOAWAY for the
+/// others. Later connections answer normally. Counts requests.
 fn leaves_after_one() -> (RawOrigin, Arc<AtomicUsize>) {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
@@ -355,7 +356,7 @@ async fn pending_requests_fail_when_the_connection_fails() {
     assert_eq!(answers, [503; 5]);
 }
 
-/// An HTTP/2 origin that leaves each connection, gracefully, with its tenth request.
+/// Starts an HTTP/2 origin that closes each connection gracefully with its tenth request.
 async fn leaves_after_ten(listener: TcpListener) {
     let mut tasks = JoinSet::new();
     loop {

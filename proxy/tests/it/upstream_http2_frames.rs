@@ -1,4 +1,4 @@
-//! HTTP/2 endpoints written by hand: frames that they may send, and frames that are errors; no request is sent twice.
+//! Handwritten HTTP/2 endpoints: permitted frames, and frames that are errors; no request is sent twice.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::support::{DEADLINE, until};
 
 const BOTH: u8 = END_STREAM | END_HEADERS;
 
-/// `:status: 200`, and nothing else.
+/// Header block with only `:status: 200`.
 const OK: &[u8] = &[0x88];
 
-/// `:status: 103` and a link.
+/// Header block with `:status: 103` and a link.
 const EARLY_HINTS: &[u8] = b"\x08\x03103\x00\x04link\x04</a>";
 
 const PROTOCOL_ERROR: u32 = 1;
@@ -35,12 +35,12 @@ fn proxy_to(origin: &RawOrigin) -> Proxy {
     Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address))
 }
 
-/// An origin that speaks by frames on each of its connections.
+/// Starts an origin that scripts the frames of each of its connections.
 fn origin(script: impl Fn(Frames) + Send + Sync + 'static) -> RawOrigin {
     RawOrigin::start(move |_, stream: TcpStream| script(Frames::accept(stream, &[])))
 }
 
-/// The reason of the reset or the GOAWAY that comes next.
+/// Returns the error code of the next reset or GOAWAY.
 fn complaint(peer: &mut Frames) -> Option<(u8, u32)> {
     loop {
         let frame = peer.next()?;

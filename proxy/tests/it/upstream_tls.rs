@@ -1,4 +1,4 @@
-//! TLS towards endpoints: what a DestinationRule asks for, and what an endpoint sees of it.
+//! TLS to endpoints: DestinationRule settings, and their effect as seen by an endpoint.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::support::raw::{GET, Raw, Reply};
 use crate::support::tls::{files, secret};
 use crate::support::tls_origin::{Caller, Speaks, Terms, TlsOrigin};
 
-/// The usual: port 80, of which the endpoints' port is another.
+/// Returns a service on port 80 whose endpoint has another port.
 pub fn service(origin: &TlsOrigin, protocol: &str, more: &str) -> String {
     let (ip, port) = (origin.address.ip(), origin.address.port());
     format!(
@@ -22,7 +22,7 @@ pub fn service(origin: &TlsOrigin, protocol: &str, more: &str) -> String {
     )
 }
 
-/// A DestinationRule for `a.test` with this traffic policy in flow style.
+/// Returns a DestinationRule for `a.test` with this traffic policy in flow style.
 pub fn rule(policy: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: a}}\nspec:\n  \
@@ -30,7 +30,7 @@ pub fn rule(policy: &str) -> String {
     )
 }
 
-/// A gateway that sends every request to `a.test`.
+/// Starts a gateway that routes every request to `a.test`.
 pub fn start(documents_: &[String]) -> Proxy {
     started(documents_, |start| start)
 }
@@ -61,7 +61,7 @@ fn text(reply: &Reply) -> String {
     String::from_utf8(reply.body.clone()).unwrap()
 }
 
-/// Material in files of one directory.
+/// Certificates and keys as files of one directory.
 pub struct Files {
     pub ca: Authority,
     pub other: Authority,
@@ -99,7 +99,7 @@ impl Files {
         self.directory.path()
     }
 
-    /// `{{...}}` with `DIR/` before what begins with `@`.
+    /// Returns `{tls: {TEXT}}` with each `@` in the text replaced by the path of the directory.
     pub fn tls(&self, text: &str) -> String {
         let path = self.path().display();
         let text = text.replace('@', &format!("{path}/"));
@@ -128,11 +128,11 @@ fn tls_origination_uses_the_host_as_sni() {
     }
 }
 
-/// A row of the table: settings of the rule, certificate of the server, expected result.
+/// Row of the table: settings of the rule, certificate of the server, expected result.
 struct Row<'a> {
     tls: &'a str,
     pair: &'a Pair,
-    /// What the end of the body says; empty for a response.
+    /// End of the response body; empty if a response is expected.
     told: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! TLS towards endpoints for everything that goes there: bytes, upgrades, copies, and within the mesh.
+//! TLS to endpoints for all kinds of traffic: TCP, upgrades, mirrors, and mesh TLS.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ use crate::upstream_tls::{Files, get, rule, service, start, started};
 
 const SIMPLE: &str = "mode: SIMPLE, caCertificates: '@ca.pem'";
 
-/// A gateway that carries every connection to `a.test`.
+/// Starts a gateway that forwards every connection to `a.test`.
 fn carrying(more: &[String]) -> Proxy {
     let start = Start::new();
     let (ip, port) = (start.edge().ip(), start.edge().port());
@@ -36,7 +36,7 @@ fn carrying(more: &[String]) -> Proxy {
         .start()
 }
 
-/// Sends bytes to an echo that greets first, and reads all of it back.
+/// Sends bytes to an echo that sends a greeting first, and reads all of them back.
 fn echoed(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -270,7 +270,7 @@ async fn gateway_terminates_tls_and_originates_new_tls() {
     }
 }
 
-/// The mesh identity of a proxy in a directory, by this authority.
+/// Writes the mesh identity of a proxy, issued by this authority, into a directory.
 fn mesh_identity(directory: &std::path::Path, ca: &Authority) -> Vec<u8> {
     let own = ca.issue(Leaf {
         names: &["spiffe://cluster.local/ns/default/sa/edge"],

@@ -1,4 +1,4 @@
-//! Certificates towards endpoints that change, break, or were never there.
+//! Certificates for upstream TLS that change, break, or are missing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

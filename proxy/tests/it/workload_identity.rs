@@ -1,5 +1,4 @@
-//! The identity of the workload within the mesh: where it comes from, which certificates it may be, and what endpoints see of
-//! it.
+//! Mesh identity of the workload: its source, the permitted certificates, and its effect at endpoints.
 
 use std::path::Path;
 
@@ -21,7 +20,7 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// With a certificate for this id.
+    /// Creates the files, with a certificate for this SPIFFE ID.
     pub(crate) fn of(id: &str) -> Self {
         let workload = Self {
             ca: Authority::new("mesh"),
@@ -36,7 +35,7 @@ impl Workload {
         self.directory.path()
     }
 
-    /// Replaces the certificate by one for this id.
+    /// Replaces the certificate with one for this SPIFFE ID.
     fn renew(&self, id: &str) -> Pair {
         let pair = self.ca.server(&[id]);
         for (name, text) in [("own.key", &pair.key), ("own.pem", &pair.chain)] {
@@ -51,7 +50,7 @@ impl Workload {
         self.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// The flags that name the files, for a workload of namespace `shop`.
+    /// Returns the flags that name the files, for a workload of namespace `shop`.
     pub(crate) fn flags(&self) -> Vec<String> {
         let of = |flag: &str, name: &str| [flag.to_owned(), self.file(name)];
         let files = [
@@ -63,7 +62,7 @@ impl Workload {
         files.into_iter().flatten().collect()
     }
 
-    /// A gateway with this identity that sends requests to `a.test`.
+    /// Starts a gateway with this identity that routes requests to `a.test`.
     fn gateway(&self, more: &[&str], resources: &[String]) -> Start {
         let start = Start::new();
         let text = documents([
@@ -81,14 +80,14 @@ impl Workload {
             .file("more.yaml", documents(resources))
     }
 
-    /// An endpoint of this id, for clients of the mesh.
+    /// Starts an endpoint with this SPIFFE ID, for clients of the mesh.
     pub(crate) fn endpoint(&self, id: &str) -> TlsOrigin {
         let pair = self.ca.server(&[id]);
         TlsOrigin::start(Speaks::H1, &Terms::new(&pair).for_clients_of(&self.ca))
     }
 }
 
-/// The certificate that the endpoint saw last.
+/// Returns the last certificate that the endpoint received.
 fn shown(origin: &TlsOrigin) -> Option<Vec<u8>> {
     origin.callers().last()?.certificate.clone()
 }

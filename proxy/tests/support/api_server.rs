@@ -1,5 +1,5 @@
-//! A small Kubernetes API server over plain HTTP: discovery, lists and watches of objects that a test writes, and what can go
-//! wrong with them.
+//! Minimal Kubernetes API server over plain HTTP: discovery, lists and watches of objects that a test writes, with
+//! injectable failures.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What is served at first: plural, kind and apiVersion.
+/// Initially served resources: plural, kind and apiVersion.
 const RESOURCES: [(&str, &str, &str); 5] = [
     ("services", "Service", "v1"),
     ("secrets", "Secret", "v1"),
@@ -33,11 +33,11 @@ const RESOURCES: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// A running server; it ends with the test's runtime.
+/// Running server, stopped with the test's runtime.
 pub struct ApiServer {
     pub address: SocketAddr,
     state: Arc<Mutex<State>>,
-    /// The version, for watches that wait for the next.
+    /// Current resource version; watches wait for its next change.
     version: watch::Sender<u64>,
 }
 
@@ -45,23 +45,23 @@ pub struct ApiServer {
 struct State {
     resources: BTreeMap<String, (String, String)>,
     objects: BTreeMap<(String, String), Value>,
-    /// What happened: the version, the resource, the type of the event and the object.
+    /// Events so far: resource version, resource, event type and object.
     history: Vec<(u64, String, &'static str, Value)>,
-    /// Versions up to this one are not known any more.
+    /// Newest resource version whose events have been dropped.
     compacted: u64,
-    /// Statuses that a resource is answered with, instead.
+    /// Error status for all requests of a resource, by its plural name.
     refused: BTreeMap<String, u16>,
-    /// The token that counts; none for any.
+    /// Only accepted token; `None` accepts any token.
     token: Option<String>,
-    /// Watches of an older epoch are cut off.
+    /// Current epoch; watches of an older epoch are closed.
     epoch: u64,
     lists: usize,
-    /// Whether lists and watches get no answer.
+    /// Whether lists and watches get no response.
     stalls: bool,
 }
 
 impl ApiServer {
-    /// Starts one at a free port of `address`.
+    /// Starts a server on a free port.
     pub async fn start() -> ApiServer {
         ApiServer::at(TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
@@ -109,7 +109,7 @@ impl ApiServer {
         server
     }
 
-    /// A kubeconfig with this server and others as contexts; the first is the current one.
+    /// Returns a kubeconfig with one context per server; the first is the current context.
     pub fn kubeconfig(servers: &[(&str, &ApiServer)], token: &str) -> String {
         let named = |key: &str, value: &dyn Fn(&str, &ApiServer) -> Value| -> Value {
             let entries = servers.iter().map(|(name, server)| {
@@ -137,7 +137,7 @@ impl ApiServer {
         });
     }
 
-    /// Writes an object, in YAML or JSON as text: `plural`, and its documents.
+    /// Creates or replaces an object of the resource `plural`.
     pub fn apply(&self, plural: &str, mut object: Value) {
         self.change(|state, version| {
             object["metadata"]["resourceVersion"] = json!(version.to_string());
@@ -164,7 +164,7 @@ impl ApiServer {
         });
     }
 
-    /// Forgets what happened, and cuts all watches off: they cannot go on where they ended.
+    /// Drops the event history and closes all watches, which then cannot resume.
     pub fn compact(&self) {
         self.change(|state, version| {
             state.compacted = version;
@@ -173,12 +173,12 @@ impl ApiServer {
         });
     }
 
-    /// Cuts all watches off.
+    /// Closes all watches.
     pub fn interrupt(&self) {
         self.change(|state, _| state.epoch += 1);
     }
 
-    /// Answers all that is asked of a resource with this status, and cuts its watches off; none ends that.
+    /// Answers all requests of a resource with this status, and closes its watches; `None` ends that.
     pub fn refuse(&self, plural: &str, status: Option<u16>) {
         self.change(|state, _| {
             state.epoch += 1;
@@ -189,7 +189,7 @@ impl ApiServer {
         });
     }
 
-    /// Accepts only this token from now on, and cuts all watches off.
+    /// Accepts only this token from now on, and closes all watches.
     pub fn require_token(&self, token: &str) {
         self.change(|state, _| {
             state.epoch += 1;
@@ -197,7 +197,7 @@ impl ApiServer {
         });
     }
 
-    /// Serves a resource from now on.
+    /// Adds a resource to the served ones.
     pub fn serve(&self, plural: &str, kind: &str, api_version: &str) {
         self.change(|state, _| {
             state
@@ -206,18 +206,18 @@ impl ApiServer {
         });
     }
 
-    /// Sets whether lists and watches get no answer, while discovery does.
+    /// Sets whether lists and watches get no response; discovery still does.
     pub fn stall(&self, stalls: bool) {
         self.state.lock().unwrap().stalls = stalls;
     }
 
-    /// How many lists were asked for.
+    /// Returns the number of list requests.
     pub fn lists(&self) -> usize {
         self.state.lock().unwrap().lists
     }
 }
 
-/// Whether a request asks for objects, and not for what is served.
+/// Whether a request is for objects, as opposed to discovery.
 fn names_objects(request: &Request<Incoming>) -> bool {
     let path = request.uri().path().trim_matches('/');
     let parts = path.split('/').count();
@@ -348,7 +348,7 @@ fn is_in(object: &Value, namespace: Option<&str>) -> bool {
     namespace.is_none_or(|namespace| object["metadata"]["namespace"] == namespace)
 }
 
-/// Where a watch goes on.
+/// Position from which a watch resumes.
 struct From {
     plural: String,
     namespace: Option<String>,
@@ -376,7 +376,7 @@ fn events(state: Arc<Mutex<State>>, versions: watch::Receiver<u64>, from: From) 
     Response::new(BodyExt::boxed_unsync(StreamBody::new(frames)))
 }
 
-/// What happened since, as lines, and whether the watch ends.
+/// Returns the events since the position, one JSON object per line, and whether the watch ends.
 fn next_events(state: &State, from: &mut From) -> (String, bool) {
     if from.version < state.compacted {
         let expired = status(410);

@@ -1,4 +1,4 @@
-//! Clients that speak HTTP/1.1 or HTTP/2 through hyper.
+//! HTTP/1.1 and HTTP/2 clients on top of hyper.
 
 use std::net::SocketAddr;
 
@@ -14,17 +14,17 @@ use tokio::net::TcpStream;
 use super::DEADLINE;
 use super::origin::{Body, empty, full};
 
-/// What a client speaks.
+/// Protocol of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
     H1,
     H2,
 }
 
-/// One connection to the proxy.
+/// Connection to the proxy.
 pub struct Client {
     sender: Sender,
-    /// Its task ends when the connection does.
+    /// Task of the connection; it ends when the connection ends.
     pub ended: tokio::task::JoinHandle<Result<(), hyper::Error>>,
 }
 
@@ -33,10 +33,10 @@ enum Sender {
     H2(http2::SendRequest<SendBody>),
 }
 
-/// Bodies of requests; hyper's tasks want them `Send`, which [`Body`] is.
+/// Request body; hyper's tasks require `Send`, which [`Body`] is.
 type SendBody = Body;
 
-/// A whole response.
+/// Complete response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -46,12 +46,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// A header's only value, or nothing.
+    /// Returns the value of a header; `None` if there is none, panics if there are several.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
         let first = values.next()?.to_str().unwrap();
@@ -84,7 +84,7 @@ impl Client {
         Self::over(front, stream).await
     }
 
-    /// Over a connection that was made already.
+    /// Creates a client on an established connection.
     pub async fn over<S>(front: Front, stream: S) -> std::io::Result<Self>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -111,7 +111,7 @@ impl Client {
         })
     }
 
-    /// Sends a request with an absolute URI; returns when the response's head is in.
+    /// Sends a request with an absolute URI, and returns when the response head has arrived.
     pub async fn send(
         &mut self,
         mut request: Request<Body>,
@@ -141,12 +141,12 @@ impl Client {
             .expect("a response in time")
     }
 
-    /// Sends a request and reads the whole response.
+    /// Sends a request and reads the complete response; panics on errors.
     pub async fn call(&mut self, request: Request<Body>) -> Answer {
         self.try_call(request).await.unwrap()
     }
 
-    /// Sends a request and reads the whole response.
+    /// Sends a request and reads the complete response.
     pub async fn try_call(&mut self, request: Request<Body>) -> Result<Answer, hyper::Error> {
         let response = self.send(request).await?;
         tokio::time::timeout(DEADLINE, Answer::read(response))
@@ -154,12 +154,12 @@ impl Client {
             .expect("a body in time")
     }
 
-    /// GET of a path at host `a.test`.
+    /// Sends a GET request for a path of host `a.test`.
     pub async fn get(&mut self, path: &str) -> Answer {
         self.call(get(path)).await
     }
 
-    /// A second handle on the same HTTP/2 connection.
+    /// Returns a second handle of the same HTTP/2 connection.
     pub fn another(&self) -> Option<http2::SendRequest<Body>> {
         match &self.sender {
             Sender::H1(_) => None,
@@ -168,14 +168,14 @@ impl Client {
     }
 }
 
-/// GET of a path at host `a.test`.
+/// Returns a GET request for a path of host `a.test`.
 pub fn get(path: &str) -> Request<Body> {
     Request::get(format!("http://a.test{path}"))
         .body(empty())
         .unwrap()
 }
 
-/// POST of bytes to a path at host `a.test`.
+/// Returns a POST request with a body for a path of host `a.test`.
 pub fn post(path: &str, body: impl Into<bytes::Bytes>) -> Request<Body> {
     Request::post(format!("http://a.test{path}"))
         .body(full(body))

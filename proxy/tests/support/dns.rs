@@ -1,17 +1,17 @@
-//! A DNS server with a zone that a test writes.
+//! DNS server with a zone that a test defines.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
-/// What a name has.
+/// Data of a DNS record.
 #[derive(Clone, Debug)]
 pub enum Data {
     Address(IpAddr),
     Alias(&'static str),
 }
 
-/// An address, as a record's data.
+/// Returns an address record.
 pub fn at(ip: &str) -> Data {
     Data::Address(ip.parse().unwrap())
 }
@@ -19,14 +19,14 @@ pub fn at(ip: &str) -> Data {
 #[derive(Default)]
 struct Zone {
     names: BTreeMap<String, Vec<(u32, Data)>>,
-    /// Answers everything with this code, if any.
+    /// Response code for all queries, if set.
     failure: Option<u8>,
-    /// Answers questions of a kind with a code.
+    /// Response code by query type.
     failures: BTreeMap<u16, u8>,
     asked: usize,
 }
 
-/// A running server; it ends with the process.
+/// Running server, which runs until the process ends.
 pub struct Dns {
     pub address: SocketAddr,
     zone: Arc<Mutex<Zone>>,
@@ -51,18 +51,18 @@ impl Dns {
         Self { address, zone }
     }
 
-    /// Gives a name these records, each with its time to live in seconds.
+    /// Sets the records of a name, each with its TTL in seconds.
     pub fn set(&self, name: &str, records: &[(u32, Data)]) {
         let mut zone = self.zone.lock().unwrap();
         zone.names.insert(name.to_owned(), records.to_vec());
     }
 
-    /// Answers everything with an error from now on, or no longer.
+    /// Answers all queries with an error from now on; `None` ends that.
     pub fn fail(&self, failure: Option<u8>) {
         self.zone.lock().unwrap().failure = failure;
     }
 
-    /// Answers questions of one kind (1 for A, 28 for AAAA) with an error from now on, or no longer.
+    /// Answers all queries of one type (1 for A, 28 for AAAA) with an error from now on; `None` ends that.
     pub fn fail_for(&self, kind: u16, failure: Option<u8>) {
         let failures = &mut self.zone.lock().unwrap().failures;
         match failure {
@@ -71,14 +71,14 @@ impl Dns {
         };
     }
 
-    /// Questions so far.
+    /// Returns the number of queries so far.
     pub fn asked(&self) -> usize {
         self.zone.lock().unwrap().asked
     }
 }
 
 impl Zone {
-    /// The answer to a query with one question (RFC 1035, section 4).
+    /// Returns the response to a query with one question (RFC 1035, section 4).
     fn answer(&mut self, query: &[u8]) -> Vec<u8> {
         self.asked += 1;
         let mut labels = Vec::new();

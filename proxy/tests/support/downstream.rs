@@ -1,4 +1,4 @@
-//! The downstream half of the proxy with a closure in place of the exchange.
+//! Downstream half of the proxy, with a closure in place of the exchange.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use super::eventually;
 
-/// Loopback, any port.
+/// Listener on loopback with any port.
 pub const ANY: ListenerKey = ListenerKey {
     address: ListenAddress::Ip(SocketAddr::V4(std::net::SocketAddrV4::new(
         std::net::Ipv4Addr::LOCALHOST,
@@ -29,7 +29,7 @@ pub const ANY: ListenerKey = ListenerKey {
     intake: Intake::Socket,
 };
 
-/// Workers that answer with a closure; they stop when this is dropped.
+/// Workers that answer with a closure, stopped on drop.
 pub struct Downstream {
     pub status_table: ListenerStatusTable,
     pub telemetry: Arc<Telemetry>,
@@ -43,7 +43,7 @@ pub async fn hello(_: Rc<Connection>, _: Request<DownstreamBody>) -> Response<Fu
     Response::new(Full::from("hello"))
 }
 
-/// Settings of tests: one worker, everything else as by default.
+/// Returns the settings of tests: one worker, otherwise the defaults.
 pub fn settings() -> worker::Settings {
     worker::Settings {
         concurrency: NonZeroUsize::MIN,
@@ -88,33 +88,33 @@ impl Downstream {
         this
     }
 
-    /// One worker with default settings that answers `hello`.
+    /// Starts a worker with default settings that answers `hello`.
     pub fn hello() -> Self {
         Self::start(&settings(), || hello)
     }
 
-    /// Where [`ANY`] accepts.
+    /// Returns the address of the listener [`ANY`].
     pub fn address(&self) -> SocketAddr {
         self.status_table.address(&ANY).unwrap()
     }
 
-    /// Asks for these listeners from now on.
+    /// Replaces the wanted listeners.
     pub fn want(&self, keys: impl IntoIterator<Item = ListenerKey>) {
         self.wanted
             .send_replace(Arc::new(keys.into_iter().collect()));
     }
 
-    /// Connections of all workers.
+    /// Returns the number of connections of all workers.
     pub fn connections(&self) -> usize {
         self.workers.as_ref().unwrap().admission.total()
     }
 
-    /// A counter over all workers.
+    /// Returns the sum of a counter over all workers.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.telemetry.counters.counter(counter)
     }
 
-    /// Waits for all workers to end by themselves.
+    /// Waits until all workers have ended.
     pub fn join(mut self) {
         self.workers.take().unwrap().join().unwrap();
     }

@@ -1,18 +1,18 @@
-//! An HTTP/2 peer, client or server, that sends exactly the frames it is told to.
+//! HTTP/2 peer, client or server, that sends exactly the frames that a test specifies.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use super::DEADLINE;
 
-/// Flags of HEADERS.
+/// END_STREAM flag of HEADERS and DATA.
 pub const END_STREAM: u8 = 1;
-/// Flag of HEADERS and CONTINUATION.
+/// END_HEADERS flag of HEADERS and CONTINUATION.
 pub const END_HEADERS: u8 = 4;
-/// Flag of HEADERS and DATA.
+/// PADDED flag of HEADERS and DATA.
 pub const PADDED: u8 = 8;
 
-/// Types of frames.
+/// Frame types.
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
 pub const PRIORITY: u8 = 2;
@@ -24,13 +24,13 @@ pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 
-/// What a client sends first.
+/// Client connection preface (RFC 9113, section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// `GET http://a/` in HPACK: three entries of the static table, and a literal authority.
+/// Header block of `GET http://a/` in HPACK: three entries of the static table, and a literal authority.
 pub const GET: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
 
-/// A frame.
+/// HTTP/2 frame.
 #[derive(Debug)]
 pub struct Frame {
     pub kind: u8,
@@ -40,7 +40,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame as it is sent.
+    /// Serializes a frame.
     pub fn bytes(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
         let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
         let mut frame = length[1..].to_vec();
@@ -50,24 +50,24 @@ impl Frame {
         frame
     }
 
-    /// Four bytes of the payload as a number.
+    /// Returns four bytes of the payload as a number.
     pub fn number(&self, at: usize) -> u32 {
         u32::from_be_bytes(self.payload[at..at + 4].try_into().unwrap())
     }
 }
 
-/// Bytes both ways: a socket, or TLS over one.
+/// Bidirectional byte stream: a socket, or TLS over one.
 pub trait Wire: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Wire for T {}
 
-/// A connection whose every frame is ours.
+/// Connection on which a test controls every frame.
 pub struct Frames {
     stream: Box<dyn Wire>,
 }
 
 impl Frames {
-    /// Connects, sends the preface and empty settings.
+    /// Connects, and sends the preface and empty SETTINGS.
     pub fn connect(address: SocketAddr) -> Self {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -78,14 +78,14 @@ impl Frames {
         this
     }
 
-    /// A connection that nothing was sent on.
+    /// Wraps a connection without sending anything.
     pub fn over(stream: impl Wire + 'static) -> Self {
         Self {
             stream: Box::new(stream),
         }
     }
 
-    /// Takes a connection, reads the client's preface, and sends settings.
+    /// Wraps an accepted connection, reads the client's preface, and sends SETTINGS.
     pub fn accept(mut stream: TcpStream, settings: &[u8]) -> Self {
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         stream.set_write_timeout(Some(DEADLINE)).unwrap();
@@ -97,7 +97,7 @@ impl Frames {
         this
     }
 
-    /// The next frame of this type.
+    /// Returns the next frame of this type.
     pub fn next_of(&mut self, kind: u8) -> Option<Frame> {
         loop {
             let frame = self.next()?;
@@ -107,27 +107,27 @@ impl Frames {
         }
     }
 
-    /// Sends a frame; `false` when the peer has closed.
+    /// Sends a frame; returns `false` if the peer has closed the connection.
     pub fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> bool {
         let frame = Frame::bytes(kind, flags, stream, payload);
         self.stream.write_all(&frame).is_ok()
     }
 
-    /// The bytes below.
+    /// Returns the underlying byte stream.
     pub fn stream(&mut self) -> &mut dyn Wire {
         &mut *self.stream
     }
 
-    /// The next frame; `None` when the peer closes. A reset counts as closed.
+    /// Returns the next frame; `None` when the peer closes. A reset counts as closed.
     pub fn next(&mut self) -> Option<Frame> {
         self.try_next().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The next frame; `None` when the peer closes. A reset counts as closed.
+    /// Returns the next frame; `None` when the peer closes. A reset counts as closed.
     ///
     /// # Errors
     ///
-    /// None within the socket's timeout.
+    /// When no frame arrives within the socket's timeout.
     pub fn try_next(&mut self) -> io::Result<Option<Frame>> {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
         match self.read_frame() {
@@ -153,7 +153,7 @@ impl Frames {
         })
     }
 
-    /// Whether the peer closes, whatever it says before. A reset counts as closed.
+    /// Whether the peer closes the connection, after any frames. A reset counts as closed.
     pub fn is_closed(&mut self) -> bool {
         let mut bytes = [0; 4096];
         loop {

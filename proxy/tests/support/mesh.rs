@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::origin::{Back, Origin};
 
-/// Joins documents.
+/// Joins YAML documents.
 pub fn documents<T: AsRef<str>>(documents: impl IntoIterator<Item = T>) -> String {
     let mut text = String::new();
     for document in documents {
@@ -16,7 +16,7 @@ pub fn documents<T: AsRef<str>>(documents: impl IntoIterator<Item = T>) -> Strin
     text
 }
 
-/// A Gateway named `edge` that listens on these addresses for every host.
+/// Returns a Gateway named `edge` that listens on these addresses for every host.
 pub fn gateway(addresses: &[SocketAddr]) -> String {
     let mut text = "\
 apiVersion: networking.istio.io/v1
@@ -38,7 +38,7 @@ spec:
     text
 }
 
-/// A VirtualService on `edge` for hosts (a YAML list) with rules in block style.
+/// Returns a VirtualService on `edge` for hosts (a YAML list) with rules in block style.
 pub fn routes(name: &str, hosts: &str, http: &str) -> String {
     let http = http.trim_end().replace('\n', "\n  ");
     format!(
@@ -55,7 +55,7 @@ spec:
     )
 }
 
-/// A ServiceEntry for host `NAME.test`, port 80, with endpoints and their version labels.
+/// Returns a ServiceEntry for host `NAME.test`, port 80, with endpoints and their version labels.
 pub fn service(name: &str, back: Back, endpoints: &[(SocketAddr, &str)]) -> String {
     let protocol = match back {
         Back::H1 => "HTTP",
@@ -90,7 +90,7 @@ spec:
     text
 }
 
-/// A DestinationRule for `NAME.test` with a subset per version.
+/// Returns a DestinationRule for `NAME.test` with a subset per version.
 pub fn subsets(name: &str, versions: &[&str]) -> String {
     let mut text = format!(
         "\
@@ -112,12 +112,12 @@ spec:
     text
 }
 
-/// Everything at every host goes to this origin.
+/// Returns a mesh that routes all hosts to this origin.
 pub fn everything_to(edge: SocketAddr, origin: &Origin) -> String {
     everything_to_address(edge, origin.back, origin.address)
 }
 
-/// Everything at every host goes to this address.
+/// Returns a mesh that routes all hosts to this address.
 pub fn everything_to_address(edge: SocketAddr, back: Back, address: SocketAddr) -> String {
     documents([
         gateway(&[edge]),

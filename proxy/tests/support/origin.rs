@@ -1,4 +1,4 @@
-//! Upstream servers whose every move a test scripts.
+//! Upstream servers whose behavior a test scripts.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
@@ -15,32 +15,32 @@ use hyper::{HeaderMap, Method, Request, Response, Uri, Version};
 use hyper_util::rt::TokioIo;
 use tokio::sync::oneshot;
 
-/// What went wrong with a body.
+/// Error of a body.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Any body.
+/// Boxed body of a request or response.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
 
-/// A body of these bytes.
+/// Returns a body with these bytes.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
-/// No body.
+/// Returns an empty body.
 pub fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// What an origin speaks.
+/// Protocol of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Back {
     H1,
     H2,
 }
 
-/// The head of a request as it came to an origin.
+/// Head of a request as received by an origin.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub method: Method,
@@ -50,7 +50,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// A header's only value, or nothing.
+    /// Returns the value of a header; `None` if there is none, panics if there are several.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
         let first = values.next()?.to_str().unwrap();
@@ -58,7 +58,7 @@ impl Seen {
         Some(first)
     }
 
-    /// The host that was asked for, wherever the protocol puts it.
+    /// Returns the host of the request, from the URI or the `host` header.
     pub fn host(&self) -> &str {
         match self.uri.authority() {
             Some(authority) => authority.as_str(),
@@ -66,13 +66,13 @@ impl Seen {
         }
     }
 
-    /// Path and query.
+    /// Returns path and query.
     pub fn path(&self) -> &str {
         self.uri.path_and_query().unwrap().as_str()
     }
 }
 
-/// A running upstream server; it ends with this value.
+/// Running upstream server, stopped on drop.
 pub struct Origin {
     pub address: SocketAddr,
     pub back: Back,
@@ -83,7 +83,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Serves with a closure, on a thread of its own.
+    /// Starts a server that answers with a closure, on a thread of its own.
     pub fn start<F, R>(back: Back, handler: F) -> Self
     where
         F: Fn(Request<Incoming>) -> R + Send + 'static,
@@ -93,7 +93,7 @@ impl Origin {
         Self::start_on(listener, back, handler)
     }
 
-    /// Serves on a socket that listens already.
+    /// Starts a server on a listening socket.
     pub fn start_on<F, R>(listener: TcpListener, back: Back, handler: F) -> Self
     where
         F: Fn(Request<Incoming>) -> R + Send + 'static,
@@ -129,24 +129,24 @@ impl Origin {
         }
     }
 
-    /// Answers everything with its name.
+    /// Starts a server that answers every request with its name.
     pub fn named(back: Back, name: &'static str) -> Self {
         Self::start(back, move |_| async move { Response::new(full(name)) })
     }
 
-    /// The heads that came so far.
+    /// Returns the request heads received so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The only request that came.
+    /// Returns the only request received; panics if there are others.
     pub fn only(&self) -> Seen {
         let mut seen = self.seen();
         assert_eq!(seen.len(), 1, "{seen:?}");
         seen.remove(0)
     }
 
-    /// Connections accepted so far.
+    /// Returns the number of connections accepted so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
@@ -209,7 +209,7 @@ async fn accept<F, R>(
     }
 }
 
-/// Spawns on the thread's own local set.
+/// Executor that spawns tasks on the thread's local set.
 #[derive(Clone, Copy)]
 pub struct Local;
 
@@ -219,13 +219,13 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for Local {
     }
 }
 
-/// An upstream that speaks bytes: each connection is given to a closure, on a thread of its own, with its number.
+/// Upstream server of raw TCP: a closure handles each connection and its number, on a thread of its own.
 pub struct RawOrigin {
     pub address: SocketAddr,
 }
 
 impl RawOrigin {
-    /// Listens until the process ends.
+    /// Starts a server, which listens until the process ends.
     pub fn start(script: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -240,7 +240,7 @@ impl RawOrigin {
     }
 }
 
-/// A listener whose queue is full: further connections get no reply, as from an address that is gone.
+/// Listener with a full accept queue: further connections get no reply, as from an unreachable address.
 pub struct Unreachable {
     pub address: SocketAddr,
     listener: TcpListener,
@@ -254,7 +254,7 @@ impl Unreachable {
         unreachable
     }
 
-    /// One that still takes connections.
+    /// Creates a listener that still accepts connections.
     pub fn listening() -> Self {
         let kind = socket2::Type::STREAM;
         let socket = socket2::Socket::new(socket2::Domain::IPV4, kind, None).unwrap();
@@ -269,12 +269,12 @@ impl Unreachable {
         }
     }
 
-    /// The next connection in the queue.
+    /// Accepts the next connection from the queue.
     pub fn accept(&self) -> TcpStream {
         self.listener.accept().unwrap().0
     }
 
-    /// Takes no more from now on.
+    /// Fills the accept queue, so that further connections get no reply.
     pub fn fill(&mut self) {
         let wait = std::time::Duration::from_millis(200);
         while let Ok(stream) = TcpStream::connect_timeout(&self.address, wait) {
@@ -282,13 +282,13 @@ impl Unreachable {
         }
     }
 
-    /// Closes what is in the queue, for others to come.
+    /// Closes the connections in the queue, so that others are accepted.
     pub fn empty(&mut self) {
         self.queued.clear();
     }
 }
 
-/// Reads a request head from a stream, up to and with its empty line; empty at the stream's end.
+/// Reads a request head from a stream, including the empty line; returns an empty string at the end of the stream.
 pub fn read_head(stream: &mut impl std::io::Read) -> String {
     let mut head = Vec::new();
     let mut byte = [0];

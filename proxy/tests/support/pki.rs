@@ -1,4 +1,4 @@
-//! Certificates for tests: an authority, what it issues and what it revokes. Uses rcgen alone.
+//! Certificate authorities for tests: issued and revoked certificates. Uses only rcgen.
 
 #![allow(dead_code, reason = "not every test binary uses all of it")]
 
@@ -9,22 +9,22 @@ use rcgen::{
     date_time_ymd,
 };
 
-/// An authority.
+/// Certificate authority.
 pub struct Authority {
     certificate: Certificate,
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// What a certificate is to be.
+/// Properties of a certificate to issue.
 #[derive(Clone, Copy)]
 pub struct Leaf<'a> {
     /// Common name of the subject.
     pub subject: &'a str,
-    /// DNS names, URIs and IP addresses.
+    /// Subject alternative names: DNS names, URIs and IP addresses.
     pub names: &'a [&'a str],
-    /// Whether the key is RSA; else it is ECDSA.
+    /// Whether the key is RSA; otherwise it is ECDSA.
     pub rsa: bool,
-    /// First and last year of its validity.
+    /// First and last year of the validity.
     pub years: (i32, i32),
 }
 
@@ -39,19 +39,19 @@ impl Default for Leaf<'_> {
     }
 }
 
-/// A certificate with its key, as PEM.
+/// Certificate and private key, as PEM.
 #[derive(Clone)]
 pub struct Pair {
     pub chain: String,
     pub key: String,
     pub der: Vec<u8>,
-    /// SubjectPublicKeyInfo.
+    /// SubjectPublicKeyInfo, as DER.
     pub spki: Vec<u8>,
     pub serial: Vec<u8>,
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -65,12 +65,12 @@ impl Authority {
         }
     }
 
-    /// Its certificate.
+    /// Returns the authority's certificate, as PEM.
     pub fn pem(&self) -> String {
         self.certificate.pem()
     }
 
-    /// Its certificate.
+    /// Returns the authority's certificate, as DER.
     pub fn der(&self) -> Vec<u8> {
         self.certificate.der().to_vec()
     }
@@ -107,7 +107,7 @@ impl Authority {
         }
     }
 
-    /// A server's certificate for these names.
+    /// Issues a server certificate for these names.
     pub fn server(&self, names: &[&str]) -> Pair {
         self.issue(Leaf {
             names,
@@ -115,12 +115,12 @@ impl Authority {
         })
     }
 
-    /// A list of revoked certificates, valid for long.
+    /// Returns a certificate revocation list with a distant next update.
     pub fn revoke(&self, pairs: &[&Pair]) -> String {
         self.revoke_until(pairs, 4000)
     }
 
-    /// A list of revoked certificates that is to be renewed by a year.
+    /// Returns a certificate revocation list whose next update is due in `year`.
     pub fn revoke_until(&self, pairs: &[&Pair], year: i32) -> String {
         let revoked = pairs.iter().map(|pair| RevokedCertParams {
             serial_number: SerialNumber::from_slice(&pair.serial),

@@ -1,4 +1,4 @@
-//! The real thing: the binary, started with configuration in a directory of its own.
+//! The `strait` binary, started with configuration in a directory of its own.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,8 +10,8 @@ use proxy::telemetry::names::{Counter, FAMILIES, Gauge};
 
 use super::{DEADLINE, eventually};
 
-/// An address that no other test uses: the loopback network is large, so every caller gets an IP of its own, and the
-/// kernel names a free port on it.
+/// Returns an address that no other test uses: each call gets a loopback IP address of its own, and the kernel assigns
+/// a free port on it.
 pub fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -23,19 +23,19 @@ pub fn free_address() -> SocketAddr {
     socket.local_addr().unwrap()
 }
 
-/// Arguments that make the clients of a test internal.
+/// Arguments under which the clients of a test count as internal.
 pub const LOOPBACK_IS_INTERNAL: [&str; 2] = ["--internal-addresses", "127.0.0.0/8,::1"];
 
-/// A running `strait run`; killed when this is dropped.
+/// Running `strait run`, killed on drop.
 pub struct Proxy {
-    /// Where its gateway listens, if the configuration says so.
+    /// Address of its gateway, if the configuration has one.
     pub edge: SocketAddr,
     pub admin: SocketAddr,
     child: Child,
     directory: tempfile::TempDir,
 }
 
-/// What a proxy is started with.
+/// Builder for starting a proxy.
 pub struct Start {
     edge: SocketAddr,
     admin: SocketAddr,
@@ -49,7 +49,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// With a gateway address that is free, and no configuration yet.
+    /// Creates a builder with a free gateway address and without configuration.
     pub fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("mesh")).unwrap();
@@ -66,25 +66,25 @@ impl Start {
         }
     }
 
-    /// The addresses of another process, which the new one takes over from.
+    /// Uses the addresses of a running proxy, which the new process replaces.
     pub fn instead_of(mut self, other: &Proxy) -> Self {
         (self.edge, self.admin) = (other.edge, other.admin);
         self
     }
 
-    /// Gives it a socket as a service manager does; the gateway is to listen there.
+    /// Passes a listening socket to the process, as a service manager does, for the gateway.
     pub fn activated(mut self, socket: &TcpListener) -> Self {
         self.edge = socket.local_addr().unwrap();
         self.activated = Some(socket.try_clone().unwrap());
         self
     }
 
-    /// Where the gateway is to listen.
+    /// Returns the address for the gateway.
     pub fn edge(&self) -> SocketAddr {
         self.edge
     }
 
-    /// Adds a file of resources.
+    /// Adds a resource file.
     pub fn file(self, name: &str, text: impl AsRef<str>) -> Self {
         write(&self.directory.path().join("mesh").join(name), text);
         self
@@ -96,19 +96,20 @@ impl Start {
         self
     }
 
-    /// Sets a variable of its environment.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Reads `path`, relative to the proxy's working directory in which `mesh` is, instead of the absolute path of that.
+    /// Reads the configuration from `path`, relative to the working directory, which contains `mesh`; the default is
+    /// the absolute path of `mesh`.
     pub fn config(mut self, path: &str) -> Self {
         self.config = Some(path.into());
         self
     }
 
-    /// Links `name` in the proxy's working directory to `target`.
+    /// Creates a symbolic link `name` to `target` in the working directory.
     pub fn link(self, name: &str, target: &str) -> Self {
         let link = self.directory.path().join(name);
         std::fs::create_dir_all(link.parent().unwrap()).unwrap();
@@ -116,13 +117,13 @@ impl Start {
         self
     }
 
-    /// Gives it this instead of a file that [`Proxy::stderr`] reads.
+    /// Redirects standard error, instead of writing it to the file that [`Proxy::stderr`] reads.
     pub fn stderr(mut self, stderr: impl Into<Stdio>) -> Self {
         self.stderr = Some(stderr.into());
         self
     }
 
-    /// Lets it have only so many open files.
+    /// Limits the number of open files.
     pub fn open_files(mut self, most: u32) -> Self {
         self.open_files = Some(most);
         self
@@ -175,7 +176,8 @@ impl Start {
     }
 }
 
-/// The binary, with a limit of open files, and with standard input as a socket that the service manager gives it.
+/// Returns the command of the binary, with a limit of open files. If `is_activated`, its standard input is passed on as
+/// the socket of a service manager (file descriptor 3).
 fn binary(open_files: Option<u32>, is_activated: bool) -> Command {
     let binary = env!("CARGO_BIN_EXE_strait");
     let mut script = String::new();
@@ -192,7 +194,7 @@ fn binary(open_files: Option<u32>, is_activated: bool) -> Command {
     shell
 }
 
-/// Replaces a file as a careful editor does: all at once.
+/// Replaces a file atomically, by a rename.
 fn write(path: &Path, text: impl AsRef<str>) {
     let draft = path.with_file_name(".draft");
     std::fs::write(&draft, text.as_ref()).unwrap();
@@ -200,34 +202,34 @@ fn write(path: &Path, text: impl AsRef<str>) {
 }
 
 impl Proxy {
-    /// Starts with the resources that `mesh` writes for a gateway's address.
+    /// Starts a proxy with the resources that `mesh` returns for the gateway's address.
     pub fn with(mesh: impl FnOnce(SocketAddr) -> String) -> Self {
         Self::with_args(&[], mesh)
     }
 
-    /// The same, with more arguments of `strait run`.
+    /// Starts a proxy with resources and additional arguments of `strait run`.
     pub fn with_args(arguments: &[&str], mesh: impl FnOnce(SocketAddr) -> String) -> Self {
         let start = Start::new().args(arguments.iter().copied());
         let text = mesh(start.edge());
         start.file("mesh.yaml", text).start()
     }
 
-    /// Replaces or adds a file of resources.
+    /// Replaces or adds a resource file.
     pub fn write(&self, name: &str, text: impl AsRef<str>) {
         write(&self.mesh().join(name), text);
     }
 
-    /// Removes a file of resources.
+    /// Removes a resource file.
     pub fn remove(&self, name: &str) {
         std::fs::remove_file(self.mesh().join(name)).unwrap();
     }
 
-    /// The directory of resources.
+    /// Returns the directory of the resource files.
     pub fn mesh(&self) -> PathBuf {
         self.directory.path().join("mesh")
     }
 
-    /// Fetches a page of the admin server: status and body.
+    /// Requests a page of the admin server; returns status and body.
     pub fn try_page(&self, method: &str, path: &str) -> std::io::Result<(u16, String)> {
         let mut stream = TcpStream::connect(self.admin)?;
         stream.set_read_timeout(Some(DEADLINE))?;
@@ -243,7 +245,7 @@ impl Proxy {
         Ok((status.unwrap_or(0), body.unwrap_or_default()))
     }
 
-    /// Fetches a page of the admin server.
+    /// Requests a page of the admin server, which must answer 200.
     #[track_caller]
     pub fn page(&self, path: &str) -> String {
         let (status, body) = self.try_page("GET", path).unwrap();
@@ -251,13 +253,13 @@ impl Proxy {
         body
     }
 
-    /// Whether it serves.
+    /// Whether the proxy is ready.
     pub fn is_ready(&self) -> bool {
         self.try_page("GET", "/healthz/ready")
             .is_ok_and(|(status, _)| status == 200)
     }
 
-    /// Sum of a metric's samples that carry these labels.
+    /// Returns the sum of a metric's samples that have these labels.
     pub fn metric(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         assert_declared(name, labels);
         let text = self.page("/stats/prometheus");
@@ -274,7 +276,7 @@ impl Proxy {
             .sum()
     }
 
-    /// Lines of the access log so far.
+    /// Returns the lines of the access log so far.
     pub fn access_log(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.directory.path().join("access.log"));
         let text = text.unwrap_or_default();
@@ -297,13 +299,13 @@ impl Proxy {
         found.unwrap()
     }
 
-    /// What it wrote to standard error.
+    /// Returns the standard error output so far.
     pub fn stderr(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("stderr")).unwrap()
     }
 
-    /// Waits until it has logged this, and returns all that it has logged: a thread of its own writes the lines, so one may
-    /// come after the event that it is about.
+    /// Waits until `text` has been logged, and returns the whole log. A separate thread writes the log, so a line may
+    /// appear later than its event.
     pub fn has_logged(&self, text: &str) -> String {
         let mut log = String::new();
         eventually(text, || {
@@ -313,20 +315,20 @@ impl Proxy {
         log
     }
 
-    /// Memory that it has right now, in KiB.
+    /// Returns the current resident memory, in KiB.
     pub fn resident_kib(&self) -> u64 {
         let size = self.status("VmRSS:");
         let kib = size.split_whitespace().next();
         kib.unwrap().parse().unwrap()
     }
 
-    /// Whether SIGHUP does something else than ending it.
+    /// Whether SIGHUP is handled instead of ending the process.
     pub fn handles_hangup(&self) -> bool {
         let caught = u64::from_str_radix(&self.status("SigCgt:"), 16).unwrap();
         caught & 1 == 1
     }
 
-    /// What the system says about the process under this name.
+    /// Returns a field of `/proc/PID/status`.
     fn status(&self, name: &str) -> String {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap();
@@ -334,19 +336,19 @@ impl Proxy {
         value.unwrap().trim().to_owned()
     }
 
-    /// Sends a signal, by name: `TERM`.
+    /// Sends a signal by name, such as `TERM`.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status();
         assert!(sent.unwrap().success());
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status, if the process has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
-    /// Waits for its end.
+    /// Waits until the process has ended.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         let mut ended = None;
@@ -371,7 +373,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Panics if no metric of the proxy has this name, or if its series never have such a label: its sum would always be 0.
+/// Panics if the proxy has no metric of this name, or if its series never have such a label: the sum would always be 0.
 fn assert_declared(name: &str, labels: &[(&str, &str)]) {
     let counters = Counter::ALL.iter().map(|counter| counter.series());
     let series = counters.chain(Gauge::ALL.iter().map(|gauge| gauge.series()));

@@ -1,26 +1,26 @@
-//! HTTP/1 clients that send exactly the bytes they are told to.
+//! HTTP/1 client that sends exactly the bytes that a test specifies.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use super::DEADLINE;
 
-/// A connection whose every byte is ours.
+/// Connection on which a test controls every byte.
 pub struct Raw {
     reader: BufReader<TcpStream>,
 }
 
-/// A response as it was sent.
+/// Response as received.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reply {
     pub status: u16,
-    /// Header lines, as sent.
+    /// Header lines as received.
     pub headers: Vec<String>,
     pub body: Vec<u8>,
 }
 
 impl Reply {
-    /// Whether a header line says so, names in lower case.
+    /// Whether there is this header line, with its name in lower case.
     pub fn has(&self, line: &str) -> bool {
         self.headers.iter().any(|header| header == line)
     }
@@ -37,33 +37,33 @@ impl Raw {
         }
     }
 
-    /// Sends bytes; a peer that has closed is not an error here.
+    /// Sends bytes; ignores errors when the peer has closed the connection.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = self.reader.get_mut().write_all(bytes.as_ref());
         self
     }
 
-    /// Our address.
+    /// Returns the local address.
     pub fn local(&self) -> SocketAddr {
         self.reader.get_ref().local_addr().unwrap()
     }
 
-    /// The socket itself.
+    /// Returns a handle of the socket.
     pub fn stream(&self) -> TcpStream {
         self.reader.get_ref().try_clone().unwrap()
     }
 
-    /// Ends our direction.
+    /// Shuts down the sending direction.
     pub fn finish(&mut self) {
         self.reader.get_mut().shutdown(Shutdown::Write).unwrap();
     }
 
-    /// Reads one response with a content-length, or none after 1xx, 204 and 304.
+    /// Reads one response with a content length, or without a body for 1xx, 204 and 304.
     pub fn reply(&mut self) -> Reply {
         self.try_reply().unwrap().expect("a response, not the end")
     }
 
-    /// Reads one response; `None` when the peer closed instead.
+    /// Reads one response; returns `None` if the peer closed the connection instead.
     pub fn try_reply(&mut self) -> io::Result<Option<Reply>> {
         let mut line = String::new();
         if self.reader.read_line(&mut line)? == 0 {
@@ -100,13 +100,13 @@ impl Raw {
         bytes
     }
 
-    /// Reads this many bytes, unless the peer closes before.
+    /// Reads this many bytes, or fewer if the peer closes the connection.
     pub fn try_read(&mut self, length: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; length];
         self.reader.read_exact(&mut bytes).ok().map(|()| bytes)
     }
 
-    /// Whether the peer closes without sending anything more. A reset counts as closed.
+    /// Whether the peer closes the connection without sending more bytes. A reset counts as closed.
     pub fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         match self.reader.read_to_end(&mut rest) {
@@ -116,5 +116,5 @@ impl Raw {
     }
 }
 
-/// A request for `/` without body.
+/// Request for `/` without a body.
 pub const GET: &str = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";

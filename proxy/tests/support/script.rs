@@ -1,13 +1,13 @@
-//! HTTP/2 frames as text, for tables.
+//! HTTP/2 frames as text, for test tables.
 //!
-//! A script is a list of steps with ` / ` between them:
+//! A script is a list of steps, separated by ` / `:
 //!
 //! - `KIND FLAGS STREAM PAYLOAD` sends a frame. `KIND` is the name of a frame type or its number. `FLAGS` are letters:
 //!   `e` END_STREAM, `a` ACK, `h` END_HEADERS, `p` PADDED, `y` PRIORITY, `-` none.
-//! - `bytes PAYLOAD` sends bytes that need not be a frame.
-//! - `xN` before one of them repeats it N times; streams then count upwards by two where they are written as `N+`.
-//!   Several frames with ` & ` between them are repeated together.
-//! - `await KIND STREAM` reads until such a frame comes; `await end STREAM` until the stream has ended.
+//! - `bytes PAYLOAD` sends bytes that are not necessarily a frame.
+//! - `xN` before one of them repeats it N times; a stream that is written as `N+` then increases by two each time.
+//!   Several frames, separated by ` & `, are repeated together.
+//! - `await KIND STREAM` reads until a frame of this kind arrives; `await end STREAM` until the stream has ended.
 //! - `close` ends the connection.
 //!
 //! A `PAYLOAD` has the escapes of tables, and `{name=value; name=value}` for fields in HPACK without indexing, `[N]`
@@ -34,11 +34,11 @@ const KINDS: [(&str, u8); 10] = [
     ("CONTINUATION", CONTINUATION),
 ];
 
-/// One step of a script.
+/// Step of a script.
 #[derive(Debug)]
 pub enum Step {
     Send(Vec<u8>),
-    /// Reads until such a frame comes.
+    /// Reads until a frame of this kind arrives.
     AwaitFrame {
         kind: u8,
         stream: u32,
@@ -50,7 +50,7 @@ pub enum Step {
     Close,
 }
 
-/// The steps of a script; neighbouring bytes are sent together. `scheme` is that of the requests.
+/// Parses a script; adjacent bytes are sent together. `scheme` is that of the requests.
 pub fn parse(text: &str, scheme: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for step in text.split(" / ").map(str::trim) {
@@ -110,7 +110,7 @@ fn bytes(step: &str, scheme: &str) -> Vec<u8> {
     rounds.flatten().collect()
 }
 
-/// A frame whose stream may depend on how often it was repeated.
+/// Frame whose stream may depend on the repetition.
 enum Draft {
     Bytes(Vec<u8>),
     Frame {
@@ -214,7 +214,7 @@ fn block(fields: &str, scheme: &str) -> Vec<u8> {
     block
 }
 
-/// A field without indexing and with a name of its own (RFC 7541 section 6.2.2).
+/// Encodes a field without indexing and with a literal name (RFC 7541, section 6.2.2).
 pub fn literal(block: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     block.push(0);
     for text in [name, value] {

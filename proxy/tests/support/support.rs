@@ -1,5 +1,5 @@
-//! Builders for tests: the downstream half with a closure that answers, the whole proxy as a process, scripted origins,
-//! and clients.
+//! Test builders: the downstream half of the proxy with a closure, the whole proxy as a process, scripted origins, and
+//! clients.
 
 #![allow(
     dead_code,
@@ -39,17 +39,17 @@ pub mod tls_origin;
 
 use std::time::{Duration, Instant};
 
-/// How long a test waits for something that must happen.
+/// Maximum time that a test waits for a condition.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How often a condition without a notification is checked.
+/// Interval between checks of a condition.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Waits until `condition` holds.
 ///
 /// # Panics
 ///
-/// When it does not within [`DEADLINE`].
+/// When the condition does not hold within [`DEADLINE`].
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -59,11 +59,11 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until `condition` holds, letting the test's own tasks run meanwhile.
+/// Waits until `condition` holds, while the test's own tasks run.
 ///
 /// # Panics
 ///
-/// When it does not within [`DEADLINE`].
+/// When the condition does not hold within [`DEADLINE`].
 pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let mut looks = tokio::time::interval(LOOK);
     let waiting = async {

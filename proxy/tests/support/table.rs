@@ -1,6 +1,6 @@
-//! Tables in `tests/corpus`: rows of columns between ` | `, with comments, and escapes for bytes.
+//! Tables in `tests/corpus`: rows with columns separated by ` | `, with comments, and escapes for bytes.
 
-/// The rows of a table, each with this many columns; the last one may contain anything.
+/// Parses the rows of a table, each with this many columns; the last one may contain any text.
 pub fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
     let lines = table.lines();
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -14,7 +14,7 @@ pub fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'stat
     })
 }
 
-/// The bytes that a column represents: `\r`, `\n`, `\t`, `\\` and `\xNN` are escapes.
+/// Decodes a column: `\r`, `\n`, `\t`, `\\` and `\xNN` are escapes.
 pub fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -38,7 +38,7 @@ pub fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Fails with all complaints about the rows of a table, if there are any.
+/// Panics with all complaints about the rows of a table, if there are any.
 #[track_caller]
 pub fn assert_none(complaints: &[String]) {
     let (count, lines) = (complaints.len(), complaints.join("\n"));

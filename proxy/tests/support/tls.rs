@@ -1,4 +1,4 @@
-//! Gateways with TLS as YAML, and clients of them.
+//! TLS gateways as YAML, and TLS clients.
 
 use std::fmt::Write;
 use std::io;
@@ -22,14 +22,14 @@ use super::origin::{Back, Body, Origin, empty, full};
 use super::pki::{Authority, Pair};
 use super::proxy::{Proxy, Start};
 
-/// A gateway with TLS in front of one origin.
+/// TLS gateway in front of one origin.
 pub struct Edge {
     pub proxy: Proxy,
     pub origin: Origin,
     pub ca: Authority,
 }
 
-/// An HTTPS server of a Gateway, as an entry of `servers`; `hosts` and `tls` are YAML in flow style.
+/// Returns an HTTPS server of a Gateway, as an entry of `servers`; `hosts` and `tls` are YAML in flow style.
 pub fn server(address: SocketAddr, name: &str, hosts: &str, tls: &str) -> String {
     let (ip, port) = (address.ip(), address.port());
     format!(
@@ -37,12 +37,12 @@ pub fn server(address: SocketAddr, name: &str, hosts: &str, tls: &str) -> String
     )
 }
 
-/// A Gateway named `edge` with these servers.
+/// Returns a Gateway named `edge` with these servers.
 pub fn gateway(servers: &[String]) -> String {
     named_gateway("edge", servers)
 }
 
-/// A Gateway with these servers.
+/// Returns a Gateway with these servers.
 pub fn named_gateway(name: &str, servers: &[String]) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: {name}}}\n\
@@ -51,7 +51,7 @@ pub fn named_gateway(name: &str, servers: &[String]) -> String {
     )
 }
 
-/// Every host of every server goes to this origin.
+/// Returns routes from all hosts of the gateway to this origin.
 pub fn to(origin: &Origin) -> String {
     documents([
         service("web", Back::H1, &[(origin.address, "v1")]),
@@ -63,7 +63,7 @@ pub fn to(origin: &Origin) -> String {
     ])
 }
 
-/// A Secret with texts under keys.
+/// Returns a Secret with these keys and values.
 pub fn secret(name: &str, values: &[(&str, &str)]) -> String {
     let mut text =
         format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\nstringData:\n");
@@ -76,12 +76,12 @@ pub fn secret(name: &str, values: &[(&str, &str)]) -> String {
     text
 }
 
-/// A Secret with a certificate and its key.
+/// Returns a Secret with a certificate and its key.
 pub fn credential(name: &str, pair: &Pair) -> String {
     secret(name, &[("tls.crt", &pair.chain), ("tls.key", &pair.key)])
 }
 
-/// Gives a body back, and says hello where there is none.
+/// Echoes the request body, or answers `hello` if it is empty.
 async fn answer(request: Request<Incoming>) -> Response<Body> {
     let body = request.into_body().collect().await;
     let body = body.expect("a whole body").to_bytes();
@@ -92,7 +92,7 @@ async fn answer(request: Request<Incoming>) -> Response<Body> {
 }
 
 impl Edge {
-    /// A gateway for whatever `servers` makes of its address, with Secrets and other documents.
+    /// Starts a gateway with the `servers` for its address, and with Secrets and other documents.
     pub fn start(
         ca: Authority,
         more: &[String],
@@ -101,7 +101,7 @@ impl Edge {
         Self::start_with(ca, more, servers, |start| start)
     }
 
-    /// The same, started in a way of the test's own.
+    /// Starts a gateway as [`Edge::start`] does, from a prepared builder.
     pub fn start_with(
         ca: Authority,
         more: &[String],
@@ -123,7 +123,7 @@ impl Edge {
         }
     }
 
-    /// `https://*` in mode SIMPLE with a certificate for these names.
+    /// Starts `https://*` in mode SIMPLE with a certificate for these names.
     pub fn simple(names: &[&str]) -> Self {
         let ca = Authority::new("ca");
         let pair = ca.server(names);
@@ -137,19 +137,19 @@ impl Edge {
         })
     }
 
-    /// A visitor that trusts the gateway's authority.
+    /// Returns a client that trusts the gateway's authority.
     pub fn visitor(&self) -> Visitor {
         Visitor::new(self.proxy.edge, &self.ca)
     }
 
-    /// How many connections were turned away for a reason.
+    /// Returns the number of connections that were refused for a reason.
     pub fn turned_away(&self, reason: &str) -> f64 {
         let labels = [("reason", reason)];
         self.proxy
             .metric("strait_downstream_tls_errors_total", &labels)
     }
 
-    /// Waits until this many connections were turned away for a reason, which may be after the client knows.
+    /// Waits until this many connections were refused for a reason; the client may notice earlier.
     #[track_caller]
     pub fn turns_away(&self, reason: &str, count: f64) {
         super::eventually(reason, || self.turned_away(reason) >= count);
@@ -157,20 +157,20 @@ impl Edge {
     }
 }
 
-/// A TLS client.
+/// TLS client.
 #[derive(Clone)]
 pub struct Visitor {
     pub address: SocketAddr,
     pub roots: RootCertStore,
-    /// Certificate and key that it shows.
+    /// Client certificate and key.
     pub identity: Option<Pair>,
     pub alpn: Vec<Vec<u8>>,
     pub versions: Vec<&'static SupportedProtocolVersion>,
-    /// The cipher suites that it offers; empty for all.
+    /// Offered cipher suites; empty for all.
     pub suites: Vec<SupportedCipherSuite>,
-    /// Whether it names the server.
+    /// Whether the client sends SNI.
     pub sni: bool,
-    /// One configuration for all connections: what sessions are resumed from.
+    /// Configuration shared by all connections, from which sessions are resumed.
     pub kept: Option<Arc<ClientConfig>>,
 }
 
@@ -190,13 +190,13 @@ impl Visitor {
         }
     }
 
-    /// Shows this certificate.
+    /// Uses this client certificate.
     pub fn with(mut self, pair: &Pair) -> Self {
         self.identity = Some(pair.clone());
         self
     }
 
-    /// Offers only this version.
+    /// Offers only this TLS version.
     pub fn speaking(mut self, version: &'static SupportedProtocolVersion) -> Self {
         self.versions = vec![version];
         self
@@ -226,14 +226,14 @@ impl Visitor {
         config
     }
 
-    /// Resumes sessions; speaks HTTP/1.1.
+    /// Enables session resumption, with HTTP/1.1.
     pub fn resuming(mut self) -> Self {
         self.alpn = vec![b"http/1.1".to_vec()];
         self.kept = Some(Arc::new(self.config()));
         self
     }
 
-    /// The first message of a handshake.
+    /// Returns the ClientHello.
     pub fn hello(&self, host: &str) -> Vec<u8> {
         let mut connection = self.session(host);
         let mut bytes = Vec::new();
@@ -241,13 +241,13 @@ impl Visitor {
         bytes
     }
 
-    /// A session with this host that nothing was sent on, for clients that block.
+    /// Returns a new TLS session with this host, for blocking clients.
     pub fn session(&self, host: &str) -> rustls::ClientConnection {
         let name = ServerName::try_from(host.to_owned()).unwrap();
         rustls::ClientConnection::new(Arc::new(self.config()), name).unwrap()
     }
 
-    /// Shakes hands as a client of this host.
+    /// Connects to this host and completes the handshake.
     pub async fn connect(&self, host: &str) -> io::Result<TlsStream<TcpStream>> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
@@ -260,7 +260,7 @@ impl Visitor {
             .expect("a handshake in time")
     }
 
-    /// An HTTP client of this host; HTTP/2 is agreed on by ALPN.
+    /// Returns an HTTP client of this host; ALPN negotiates HTTP/2.
     pub async fn client(&self, front: Front, host: &str) -> io::Result<Client> {
         let mut visitor = self.clone();
         if visitor.alpn.is_empty() {
@@ -277,20 +277,20 @@ impl Visitor {
         Client::over(front, stream).await
     }
 
-    /// GET of `https://HOST/` on a connection of its own.
+    /// Sends a GET request for `https://HOST/` on a connection of its own.
     ///
-    /// A client of TLS 1.3 may learn only now that its certificate was rejected.
+    /// With TLS 1.3, a client may learn only from this error that its certificate was rejected.
     pub async fn get(&self, host: &str) -> Result<Answer, Box<dyn std::error::Error>> {
         let mut client = self.client(Front::H1, host).await?;
         Ok(client.try_call(get(host, "/")).await?)
     }
 
-    /// The status of [`Visitor::get`]; 0 when there was no answer.
+    /// Returns the status of [`Visitor::get`]; 0 if there was no response.
     pub async fn status(&self, host: &str) -> u16 {
         self.get(host).await.map_or(0, |answer| answer.status)
     }
 
-    /// The server's certificate.
+    /// Returns the server's certificate.
     pub async fn certificate(&self, host: &str) -> io::Result<Vec<u8>> {
         let stream = self.connect(host).await?;
         let certificates = stream.get_ref().1.peer_certificates().unwrap();
@@ -298,14 +298,14 @@ impl Visitor {
     }
 }
 
-/// GET of `https://HOST/PATH`.
+/// Returns a GET request for `https://HOST/PATH`.
 pub fn get(host: &str, path: &str) -> Request<super::origin::Body> {
     Request::get(format!("https://{host}{path}"))
         .body(empty())
         .unwrap()
 }
 
-/// Writes certificates and keys as files into a directory.
+/// Writes certificates and keys into files of a directory, and returns their paths.
 pub fn files(directory: &std::path::Path, files: &[(&str, &str)]) -> Vec<PathBuf> {
     let write = |(name, text): &(&str, &str)| {
         let path = directory.join(name);

@@ -1,4 +1,4 @@
-//! Upstream servers that speak TLS, and what they saw of their clients' handshakes.
+//! TLS upstream servers, and their records of client handshakes.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -23,37 +23,37 @@ use tokio_rustls::server::TlsStream;
 use super::origin::{Body, Local, empty, full};
 use super::pki::{Authority, Pair};
 
-/// What is spoken inside.
+/// Application protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
-    /// Bytes: so many of the server, which then closes its socket without a farewell of TLS.
+    /// Raw TCP: sends this many bytes, then closes the socket without a TLS close_notify.
     Blunt(usize),
-    /// Bytes: they come back, after a greeting.
+    /// Raw TCP: sends a greeting, then echoes.
     Echo,
     /// HTTP/1.1.
     H1,
     /// HTTP/2, by ALPN.
     H2,
-    /// HTTP/2, and nothing is agreed on.
+    /// HTTP/2 without ALPN.
     SilentH2,
 }
 
-/// A client, as a server got to know it.
+/// Client, as seen by the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The name that it asked for.
+    /// Server name (SNI) that it requested.
     pub sni: Option<String>,
-    /// The protocols that it offered.
+    /// Protocols that it offered by ALPN.
     pub alpn: Vec<String>,
-    /// Its certificate.
+    /// Client certificate, as DER.
     pub certificate: Option<Vec<u8>>,
     /// Whether it resumed a session.
     pub resumed: bool,
-    /// The host of each of its requests.
+    /// Host of each of its requests.
     pub hosts: Vec<String>,
 }
 
-/// A server of TLS.
+/// TLS upstream server.
 pub struct TlsOrigin {
     pub address: SocketAddr,
     shared: Arc<Shared>,
@@ -68,11 +68,11 @@ struct Shared {
     failed: Mutex<usize>,
 }
 
-/// How a server shakes hands.
+/// TLS settings of a server.
 #[derive(Clone)]
 pub struct Terms {
     pub pair: Pair,
-    /// The authorities that must have signed clients' certificates.
+    /// Authorities that must have issued the client's certificate; `None` requests no certificate.
     pub clients: Option<Vec<u8>>,
     pub versions: Vec<&'static SupportedProtocolVersion>,
 }
@@ -86,7 +86,7 @@ impl Terms {
         }
     }
 
-    /// Lets only clients in that have a certificate by this authority.
+    /// Requires a client certificate issued by this authority.
     pub fn for_clients_of(mut self, authority: &Authority) -> Self {
         self.clients = Some(authority.der());
         self
@@ -135,13 +135,13 @@ impl ResolvesServerCert for Only {
 }
 
 impl TlsOrigin {
-    /// Serves on a thread of its own. HTTP is answered with `hello`, or with the body that came; `CONNECT` and upgrades
-    /// lead to an echo that greets first.
+    /// Starts a server on a thread of its own. HTTP requests are answered with `hello`, or with the request body;
+    /// `CONNECT` and upgrades lead to an echo that sends a greeting first.
     pub fn start(speaks: Speaks, terms: &Terms) -> Self {
         Self::serving(speaks, terms, answer)
     }
 
-    /// Serves HTTP with a closure, on a thread of its own.
+    /// Starts an HTTP server that answers with a closure, on a thread of its own.
     pub fn serving<F, R>(speaks: Speaks, terms: &Terms, handler: F) -> Self
     where
         F: Fn(Request<Incoming>) -> R + Send + 'static,
@@ -180,24 +180,24 @@ impl TlsOrigin {
         }
     }
 
-    /// Shakes hands in another way from now on.
+    /// Changes the TLS settings for new connections.
     pub fn change(&self, terms: &Terms) {
         *self.shared.config.lock().unwrap() = terms.config(self.shared.speaks);
     }
 
-    /// The callers that completed a handshake so far.
+    /// Returns the clients that have completed a handshake so far.
     pub fn callers(&self) -> Vec<Caller> {
         self.shared.callers.lock().unwrap().clone()
     }
 
-    /// The only one.
+    /// Returns the only client; panics if there are others.
     pub fn only(&self) -> Caller {
         let mut callers = self.callers();
         assert_eq!(callers.len(), 1, "{callers:?}");
         callers.remove(0)
     }
 
-    /// Handshakes that came to nothing.
+    /// Returns the number of failed handshakes.
     pub fn failed(&self) -> usize {
         *self.shared.failed.lock().unwrap()
     }

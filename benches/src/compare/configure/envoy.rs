@@ -1,5 +1,5 @@
-//! envoy.yaml: one listener with an HTTP connection manager and a route per prefix, as a control plane would send
-//! it, or with a TCP proxy; statistics on.
+//! Configuration of Envoy: one listener with an HTTP connection manager and a route per prefix, as a control plane
+//! would send it, or with a TCP proxy; statistics are on.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::plan::{ConfigFile, Plan, STREAMS_MAX, Work};
 
 const NAME: &str = "envoy.yaml";
 
-/// The static bootstrap. Without TLS, the listener tells HTTP/2 from HTTP/1 by itself.
+/// Returns the static bootstrap. Without TLS, the listener detects HTTP/2 by itself.
 pub(super) fn file(plan: &Plan) -> ConfigFile {
     let text = format!(
         "admin:
@@ -130,7 +130,7 @@ fn upstream_http2() -> String {
 
 const EXTENSIONS: &str = "type.googleapis.com/envoy.extensions";
 
-/// Without hot restart, several Envoys can run beside each other.
+/// Returns the command line arguments of Envoy. Hot restart is off, so that several Envoys can run side by side.
 pub(super) fn arguments(directory: &Path) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = [
         "--concurrency",

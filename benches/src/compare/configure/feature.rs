@@ -1,15 +1,15 @@
-//! The features whose cost is measured one by one, in Strait alone.
+//! Features of Strait whose cost per request is measured one at a time.
 
-/// Something that a request takes on its way, beside the plain route.
+/// Feature that is added to the plain route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Nothing: what the others are compared with.
+    /// No feature: the baseline.
     None,
     /// The access log, written to `/dev/null`.
     AccessLog,
     /// Limits of connections, pending and active requests, which are not reached.
     CircuitBreakers,
-    /// A policy for the origin that the request states.
+    /// CORS policy that allows the request's origin.
     Cors,
     /// A delay and an abort with a share of 0 %.
     FaultOff,
@@ -23,15 +23,15 @@ pub enum Feature {
     LocalityFailover,
     /// A mirror with a share of 0 %.
     MirrorOff,
-    /// No retries: a plain route has those of Istio's default policy.
+    /// Retries turned off; a plain route has Istio's default retry policy.
     NoRetries,
     /// Outlier detection.
     OutlierDetection,
     /// A regular expression for the path.
     RegexMatch,
-    /// A policy of retries of its own.
+    /// Explicit retry policy.
     Retries,
-    /// Another path to the upstream.
+    /// Path rewrite.
     Rewrite,
     /// A subset by labels, which all endpoints have.
     Subset,
@@ -42,7 +42,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// All of them, in the order of the table.
+    /// All features, in the order of the table.
     pub const ALL: [Self; 18] = [
         Self::None,
         Self::HeaderMatch,
@@ -64,7 +64,7 @@ impl Feature {
         Self::AccessLog,
     ];
 
-    /// Its name in the table.
+    /// Returns the name of the feature in the table.
     pub fn label(self) -> &'static str {
         match self {
             Self::None => "plain route",
@@ -89,17 +89,17 @@ impl Feature {
     }
 }
 
-/// The header that conditions and hashes look at, and its value in every request.
+/// Header of every request, used by header conditions and consistent hashing, and its value.
 pub const HEADER: (&str, &str) = ("x-bench", "bench-1");
 
-/// The origin that a policy for CORS allows.
+/// Origin that the CORS policy allows.
 pub const ORIGIN: (&str, &str) = ("origin", "https://app.bench.example");
 
-/// Headers of the requests to all of the features and to the plain route, so that they differ in nothing.
+/// Headers of every request, the same for all features and the plain route.
 pub const HEADERS: [(&str, &str); 2] = [HEADER, ORIGIN];
 
-/// The path of these requests.
+/// Path of every request.
 pub const PATH: &str = "/route-00000/item";
 
-/// Endpoints that take the requests, and as many in another region for the failover.
+/// Number of endpoints that take the requests; the failover region has as many.
 pub const ENDPOINTS: u16 = 4;

@@ -1,4 +1,4 @@
-//! haproxy.cfg: one frontend, one backend; many prefixes are looked up in a map, the way HAProxy recommends.
+//! Configuration of HAProxy: one frontend, one backend; many prefixes are looked up in a map, as HAProxy recommends.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,12 +8,12 @@ use super::plan::{ConfigFile, Plan, STREAMS_MAX, Work};
 const NAME: &str = "haproxy.cfg";
 const MAP: &str = "routes.map";
 
-/// The configuration, and the map of prefixes unless a catch-all is all there is.
+/// Returns the configuration, and the map of prefixes unless there is only a catch-all route.
 ///
-/// Files are what HAProxy limits idle connections to the upstream by, so that most of them may be open. It starts with
-/// a limit of less than two files per connection too, since most connections are idle then.
+/// HAProxy limits idle upstream connections by its limit of open files, so that limit allows for most of them. It
+/// starts even if the limit is less than two files per connection, since most connections are idle then.
 ///
-/// A path in no prefix finds no backend and is answered with 503, after the one look into the map that all need.
+/// A path without a prefix in the map has no backend and gets 503, after the one lookup that every request needs.
 pub(super) fn files(plan: &Plan, directory: &Path) -> Vec<ConfigFile> {
     let routing = if plan.takes_everything() {
         "default_backend upstream".to_owned()
@@ -91,7 +91,7 @@ fn bind_options(plan: &Plan) -> String {
     }
 }
 
-/// `-db` keeps it in the foreground.
+/// Returns the arguments of HAProxy; `-db` keeps it in the foreground.
 pub(super) fn arguments(directory: &Path) -> Vec<OsString> {
     vec!["-db".into(), "-f".into(), directory.join(NAME).into()]
 }

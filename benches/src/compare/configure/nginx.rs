@@ -1,4 +1,5 @@
-//! nginx.conf: a `location` per prefix, a keep-alive pool to the upstream, bodies never on disk; or a `stream` server.
+//! Configuration of nginx: a `location` per prefix, an upstream keep-alive pool, no buffering on disk; or a `stream`
+//! server.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,10 +8,11 @@ use super::plan::{ConfigFile, Plan, STREAMS_MAX, Work};
 
 const NAME: &str = "nginx.conf";
 
-/// Idle connections that nginx keeps to all endpoints together, at least; the other proxies limit them per endpoint.
+/// Minimum number of idle connections that nginx keeps to all endpoints together; the other proxies limit them per
+/// endpoint.
 const IDLE_MIN: u16 = 256;
 
-/// The configuration for this version of nginx.
+/// Returns the configuration for this version of nginx.
 pub(super) fn file(plan: &Plan, version: &str) -> ConfigFile {
     let text = format!(
         "daemon off;
@@ -102,7 +104,7 @@ fn tls(plan: &Plan) -> String {
     )
 }
 
-/// The other side goes on when one side has ended, as it does in the other proxies.
+/// Returns the `stream` server. A half-closed connection continues in the other direction, as in the other proxies.
 fn stream(plan: &Plan) -> String {
     format!(
         "stream {{
@@ -117,7 +119,7 @@ fn stream(plan: &Plan) -> String {
     )
 }
 
-/// `-e` keeps messages of the start away from the system's log directory.
+/// Returns the arguments of nginx; `-e` keeps its startup messages out of the system's log directory.
 pub(super) fn arguments(directory: &Path) -> Vec<OsString> {
     vec![
         "-p".into(),
@@ -129,7 +131,7 @@ pub(super) fn arguments(directory: &Path) -> Vec<OsString> {
     ]
 }
 
-/// Since 1.25.1 HTTP/2 is a directive; before, it was a flag of `listen`.
+/// Returns the HTTP/2 setting: a directive since nginx 1.25.1, before that a flag of `listen`.
 fn has_http2_directive(version: &str) -> bool {
     let mut numbers = version
         .split('.')

@@ -1,4 +1,4 @@
-//! What a proxy is configured for, and the files that this takes.
+//! Configuration plan of a proxy in a scenario, and the generated configuration files.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use super::feature::{Feature, HEADERS};
 use crate::compare::tls::Credentials;
 use crate::compare::tool::Tool;
 
-/// A proxy under comparison, in the order of the tables.
+/// Proxy under comparison, in the order of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Proxy {
-    /// The proxy of this workspace.
+    /// Proxy of this workspace.
     Strait,
     /// Another build of the proxy of this workspace.
     #[value(skip)]
@@ -26,7 +26,7 @@ pub enum Proxy {
 }
 
 impl Proxy {
-    /// All of them.
+    /// All proxies.
     pub const ALL: [Self; 5] = [
         Self::Strait,
         Self::Before,
@@ -35,12 +35,12 @@ impl Proxy {
         Self::Envoy,
     ];
 
-    /// Whether it is a proxy of another project.
+    /// Whether this is a proxy of another project.
     pub fn is_peer(self) -> bool {
         !matches!(self, Self::Strait | Self::Before)
     }
 
-    /// Its name in tables.
+    /// Returns the name of the proxy in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Strait => "Strait",
@@ -51,7 +51,7 @@ impl Proxy {
         }
     }
 
-    /// What it needs to pass this on.
+    /// Returns the program or module that the proxy needs for this protocol.
     pub fn tool_for(self, work: Work) -> Tool {
         match (self, work) {
             (Self::Nginx, Work::Tcp) => Tool::NginxStream,
@@ -59,7 +59,7 @@ impl Proxy {
         }
     }
 
-    /// Its program.
+    /// Returns the program of the proxy.
     pub fn tool(self) -> Tool {
         match self {
             Self::Strait => Tool::Strait,
@@ -71,12 +71,12 @@ impl Proxy {
     }
 }
 
-/// What a proxy passes on.
+/// Protocol that a proxy forwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// HTTP requests, to an upstream that speaks HTTP/1.1.
     Http,
-    /// Calls of gRPC, to an upstream that speaks HTTP/2 without TLS.
+    /// gRPC calls, to an upstream that speaks HTTP/2 without TLS.
     Grpc,
     /// Bytes of TCP connections.
     Tcp,
@@ -85,57 +85,57 @@ pub enum Work {
 /// Routes in addition to the measured one (Strait only).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
-    /// None.
+    /// No additional routes.
     None,
-    /// This many that only forward.
+    /// This many routes that only forward.
     Plain(usize),
-    /// This many that use what rules have to offer.
+    /// This many routes that use many features of rules.
     Featured(usize),
 }
 
-/// What a proxy shall do in a scenario.
+/// Configuration of a proxy in a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Port of 127.0.0.1 to listen on.
     pub listen: u16,
-    /// Port of 127.0.0.1 for the admin page, of proxies with one.
+    /// Port of 127.0.0.1 for the admin page, if the proxy has one.
     pub admin: u16,
     /// Port of the upstream on 127.0.0.1, and on the addresses of further endpoints.
     pub upstream: u16,
-    /// Endpoints of the upstream, in turn; more than one only for HTTP.
+    /// Number of upstream endpoints, used in turn; more than one only for HTTP.
     pub endpoints: u16,
-    /// Path prefixes that go to the upstream, in order; nothing else does.
+    /// Path prefixes that are routed to the upstream, in order; all other paths have no route.
     pub prefixes: Vec<String>,
-    /// Prefixes per VirtualService (Strait only; the others have one file).
+    /// Prefixes per VirtualService (Strait only; the other proxies have one file).
     pub prefixes_per_object: usize,
-    /// What passes.
+    /// Protocol that the proxy forwards.
     pub work: Work,
     /// Whether downstream speaks HTTP/2, for proxies that do not detect it.
     pub http2: bool,
-    /// The certificate to show, if downstream speaks TLS.
+    /// Downstream certificate, if downstream speaks TLS.
     pub tls: Option<Credentials>,
     /// Routes that no request of the scenario takes.
     pub others: Others,
-    /// A feature of the route that every request takes (Strait only). It then defines prefixes and endpoints.
+    /// Feature of the route that every request matches (Strait only). It then defines prefixes and endpoints.
     pub feature: Option<Feature>,
-    /// The module that nginx has to load to proxy TCP, if any.
+    /// Module that nginx must load to proxy TCP, if any.
     pub nginx_module: Option<PathBuf>,
-    /// Downstream connections that will be open at most.
+    /// Maximum number of downstream connections.
     pub connections_max: u32,
 }
 
 impl Plan {
-    /// A single route that takes everything.
+    /// Whether a single route matches every path.
     pub fn takes_everything(&self) -> bool {
         self.prefixes == ["/"]
     }
 
-    /// Headers of the requests, beside the host.
+    /// Returns the headers of the requests, except the host.
     pub fn request_headers(&self) -> &'static [(&'static str, &'static str)] {
         request_headers(self.feature)
     }
 
-    /// The addresses of the endpoints.
+    /// Returns the addresses of the endpoints.
     pub fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         (0..self.endpoints).map(address)
     }
@@ -144,7 +144,7 @@ impl Plan {
 /// Maximum concurrent streams of a connection, for proxies with another default.
 pub(super) const STREAMS_MAX: u32 = 128;
 
-/// Headers of the requests for a feature or a plain route, beside the host.
+/// Returns the headers of the requests for a feature or a plain route, except the host.
 pub fn request_headers(feature: Option<Feature>) -> &'static [(&'static str, &'static str)] {
     match feature {
         Some(_) => &HEADERS,
@@ -152,17 +152,17 @@ pub fn request_headers(feature: Option<Feature>) -> &'static [(&'static str, &'s
     }
 }
 
-/// The loopback address of an endpoint: 127.0.0.1 for the first one, 127.0.0.2 for the second one.
+/// Returns the loopback address of an endpoint: 127.0.0.1 for the first one, 127.0.0.2 for the second one.
 pub fn address(index: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::LOCALHOST.to_bits() + u32::from(index))
 }
 
-/// A prefix of the routing scenarios.
+/// Returns a path prefix of the routing scenarios.
 pub fn prefix(index: usize) -> String {
     format!("/route-{index:05}/")
 }
 
-/// A configuration file, by its path below the proxy's own directory.
+/// Configuration file with its path below the proxy's own directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigFile {
     /// Path below the directory.
@@ -172,7 +172,7 @@ pub struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// A file with this path and text.
+    /// Creates a file from its path and text.
     pub fn new(path: impl Into<PathBuf>, text: String) -> Self {
         Self {
             path: path.into(),

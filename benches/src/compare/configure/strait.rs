@@ -9,10 +9,11 @@ use super::plan::{ConfigFile, Others, Plan, Work};
 mod costs;
 mod features;
 
-/// The directory that Strait watches, below its own.
+/// Directory of resources that Strait watches, below its own directory.
 pub const WATCHED: &str = "resources";
 
-/// The resources, a file each. Rules that no request takes come first, so that they would be in the way.
+/// Returns the resource files, one resource each. Rules that no request matches come first, so that route lookup has to
+/// skip them.
 pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
     let watched = Path::new(WATCHED);
     let mut files = vec![ConfigFile::new(watched.join("gateway.yaml"), gateway(plan))];
@@ -51,7 +52,7 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
     files
 }
 
-/// How Strait is started.
+/// Returns the command line arguments of Strait.
 pub(super) fn arguments(plan: &Plan, directory: &Path) -> Vec<OsString> {
     let admin = format!("127.0.0.1:{}", plan.admin);
     let mut arguments: Vec<OsString> = vec![
@@ -73,12 +74,12 @@ pub(super) fn arguments(plan: &Plan, directory: &Path) -> Vec<OsString> {
     arguments
 }
 
-/// Where the VirtualService with this index is, below Strait's directory.
+/// Returns the path of the VirtualService with this index, below Strait's directory.
 pub fn virtual_service_path(index: usize) -> PathBuf {
     Path::new(WATCHED).join(format!("routes-{index:05}.yaml"))
 }
 
-/// A VirtualService that sends these prefixes to the upstream.
+/// Returns a VirtualService that routes these prefixes to the upstream.
 pub fn virtual_service(index: usize, prefixes: &[String]) -> String {
     virtual_service_of(index, &rules(prefixes))
 }
@@ -98,7 +99,7 @@ spec:
     )
 }
 
-/// A rule for each prefix.
+/// Returns one rule per prefix.
 fn rules(prefixes: &[String]) -> String {
     let mut text = String::new();
     for prefix in prefixes {
@@ -136,7 +137,7 @@ spec:
     .to_owned()
 }
 
-/// HTTP/2 without TLS is told from HTTP/1 by its first bytes.
+/// Returns the Gateway. It needs no HTTP/2 setting: Strait detects HTTP/2 without TLS by its first bytes.
 fn gateway(plan: &Plan) -> String {
     let (name, protocol) = match (plan.work, &plan.tls) {
         (Work::Tcp, _) => ("tcp", "TCP"),
@@ -178,7 +179,7 @@ spec:
     text
 }
 
-/// The default policy is that of Istio, least request; the other proxies have round robin.
+/// Returns a DestinationRule for round robin, which the other proxies use; Istio's default is least request.
 fn round_robin() -> String {
     "apiVersion: networking.istio.io/v1
 kind: DestinationRule

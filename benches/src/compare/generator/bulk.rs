@@ -1,4 +1,4 @@
-//! Many bytes through a TCP connection, both ways at once.
+//! Bulk load: bytes through a TCP connection in both directions at once.
 
 use std::net::Ipv4Addr;
 
@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use crate::compare::upstream::bulk::{ACK, BULK, SESSION_BYTES, discard, send};
 
-/// One session with the upstream; it counts once the upstream has confirmed that everything arrived.
+/// Runs one session with the upstream; it counts once the upstream has confirmed that all bytes arrived.
 pub(super) async fn session(port: u16) -> Result<bool, String> {
     through(port).await.map_err(|error| error.to_string())
 }

@@ -1,7 +1,7 @@
-//! A new connection, its handshake, one request on it, and its orderly end.
+//! Load of TLS handshakes: each unit is a new connection with its handshake, one request, and an orderly close.
 //!
-//! The request shows that the proxy accepted the handshake, and makes it hand out the tickets that the next
-//! connection resumes with: some proxies send them with their first response.
+//! The request shows that the proxy has accepted the handshake, and makes proxies send session tickets that only send
+//! them with their first response.
 
 use std::cell::Cell;
 use std::io;
@@ -19,7 +19,7 @@ use crate::compare::failure::Failure;
 use crate::compare::tls;
 use crate::compare::upstream::http::SMALL_BODY;
 
-/// Longest response that is read.
+/// Maximum size of a response, in bytes.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024;
 
 const EXPECTED: Answer = Answer {
@@ -27,17 +27,17 @@ const EXPECTED: Answer = Answer {
     body_bytes: SMALL_BODY,
 };
 
-/// Connects again and again; if it resumes, with the ticket of the connection before.
+/// Client that opens connections repeatedly; if it resumes sessions, with the ticket from the previous connection.
 pub(super) struct Caller {
     port: u16,
     connector: TlsConnector,
     resumes: bool,
-    /// Whether an earlier connection brought tickets.
+    /// Whether an earlier connection has received tickets.
     has_tickets: Cell<bool>,
 }
 
 impl Caller {
-    /// A caller with no ticket yet.
+    /// Creates a client without tickets.
     pub(super) fn new(wanted: &Generate) -> Result<Self, Failure> {
         let path = wanted.certificate.as_deref();
         let path = path.ok_or_else(|| Failure::new("TLS needs the certificate"))?;
@@ -51,7 +51,8 @@ impl Caller {
         })
     }
 
-    /// One connection. `Ok(false)` is the first one of a caller that resumes: it has nothing to resume.
+    /// Opens one connection and sends one request on it. Returns `Ok(false)` for the first connection of a client that
+    /// resumes sessions: it only fetches a session ticket and does not count.
     pub(super) async fn once(&self) -> Result<bool, String> {
         let address = (Ipv4Addr::LOCALHOST, self.port);
         let stream = TcpStream::connect(address).await.map_err(text)?;
@@ -93,7 +94,7 @@ async fn ask(stream: &mut TlsStream<TcpStream>) -> Result<(), String> {
     }
 }
 
-/// Says goodbye and waits for the proxy's end of the connection.
+/// Sends close_notify, and waits until the proxy closes the connection.
 async fn close(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
     let mut rest = [0; 256];
     let mut end = stream.shutdown().await;

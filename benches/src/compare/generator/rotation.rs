@@ -1,4 +1,4 @@
-//! Requests over many keep-alive connections, in turn: far fewer are in flight than connections are open.
+//! Load over many keep-alive connections in turn, with far fewer requests in flight than open connections.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,18 +17,18 @@ use crate::compare::arguments::Generate;
 use crate::compare::client::{parse_response, request};
 use crate::compare::upstream::http;
 
-/// What all requests of this load have in common.
+/// State that all tasks of the load share.
 struct Rotation {
     port: u16,
     request: Vec<u8>,
     body_bytes: usize,
-    /// How many connections are still to be opened.
+    /// Number of connections still to be opened.
     unopened: Cell<u32>,
-    /// The connection that was idle for longest is the next one to carry a request.
+    /// Idle connections; the one that was idle longest carries the next request.
     idle: RefCell<VecDeque<TcpStream>>,
 }
 
-/// Opens the connections, each with a request, then sends requests until the time is over.
+/// Opens the connections with one request each, then sends requests until the time is over.
 ///
 /// The span of the tally begins when all connections are open and ends before they are closed.
 pub(super) async fn run(wanted: &Generate) -> Tally {
@@ -61,7 +61,7 @@ async fn for_length(wanted: &Generate, length: Duration) -> Tally {
 }
 
 impl Rotation {
-    /// Opens connections until none is left to open. Nothing of this counts as done.
+    /// Opens connections until all are open. Its requests are not counted as done.
     async fn open(&self) -> Tally {
         let mut tally = Tally::default();
         let mut response = Vec::new();
@@ -81,7 +81,7 @@ impl Rotation {
         tally
     }
 
-    /// Sends one request after the other, each over another connection. A connection that fails is not used again.
+    /// Sends requests one after the other, each over another connection. A connection that fails is not reused.
     async fn send(&self, deadline: Instant) -> Tally {
         let mut tally = Tally::default();
         let mut response = Vec::new();
@@ -100,7 +100,7 @@ impl Rotation {
         tally
     }
 
-    /// Sends a request, and reads the whole response into a buffer.
+    /// Sends a request and reads the whole response into a buffer.
     async fn ask(&self, stream: &mut TcpStream, response: &mut Vec<u8>) -> io::Result<()> {
         response.clear();
         response.reserve(4096);
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Runs the load on an upstream, and returns the tally and how many connections the upstream had.
+    /// Runs the load on an upstream. Returns the tally and the number of connections at the upstream.
     async fn on_upstream(path: &str) -> (Tally, u32) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();

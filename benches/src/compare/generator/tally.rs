@@ -1,35 +1,35 @@
-//! What a load counted, how the generator prints it, and the limits of every load.
+//! Counts of a load, their text format, and the limits of every load.
 
 use std::future::Future;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-/// How long one thing may take until it counts as failed.
+/// Timeout of one connection or request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Failures after which a connection gives up, so that a broken proxy is not hammered until the end.
+/// Number of failures after which a connection stops, so that a broken proxy is not flooded.
 pub(super) const FAILURES_MAX: u64 = 10;
 
-/// What was counted.
+/// Counts of a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Done as it must be.
+    /// Number of successful requests or connections.
     pub done: u64,
-    /// Not done, or not as it must be.
+    /// Number of failed requests or connections.
     pub failures: u64,
-    /// Why, the first time.
+    /// Reason of the first failure.
     pub reason: Option<String>,
-    /// The part of the load that counts, if that is not all of it.
+    /// Part of the load that counts, if that is not all of it.
     pub span: Option<Span>,
 }
 
-/// The part of a load that was done while all connections were open.
+/// Part of a load that was sent while all connections were open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// CPU time of the process that the load was put on.
+    /// CPU time of the process under load.
     pub cpu: Duration,
-    /// Time that passed.
+    /// Length of the part.
     pub elapsed: Duration,
 }
 
@@ -49,7 +49,7 @@ impl Span {
 }
 
 impl Tally {
-    /// Reads what `generate` printed.
+    /// Parses the output of `generate`.
     pub fn parse(output: &str) -> Option<Self> {
         let mut lines = output.lines().peekable();
         let mut words = lines.next()?.split(' ');
@@ -99,7 +99,7 @@ impl Tally {
     }
 }
 
-/// Runs all of them at once on this thread, and adds their tallies.
+/// Runs all futures concurrently on this thread and adds up their tallies.
 pub(super) async fn at_once(
     lanes: impl Iterator<Item = impl Future<Output = Tally> + 'static>,
 ) -> Tally {

@@ -33,7 +33,7 @@ fn aim() -> Aim<'static> {
     }
 }
 
-/// The words of the command, for a machine that has everything.
+/// Returns the words of the command, on a machine with all programs.
 fn command(load: Load, aim: Aim<'_>) -> String {
     let tools = Tools::from_iter([(Tool::Wrk, "/bin/wrk"), (Tool::H2load, "/bin/h2load")]);
     let material = Material::below(Path::new("/run/it"));

@@ -1,4 +1,4 @@
-//! Memory of an idle process, and what each idle keep-alive connection adds to it.
+//! Memory of an idle process, and memory per idle keep-alive connection.
 
 use super::notes::{installed, note};
 use crate::compare::bench::{Bench, Shape};
@@ -9,19 +9,19 @@ use crate::compare::report::{Figure, Report, Section, number, ratio};
 use crate::compare::say;
 use crate::compare::statistics::median;
 
-/// Memory hardly differs between rounds, so more than these tell nothing.
+/// Maximum number of rounds; memory hardly differs between rounds.
 const ROUNDS_MAX: u32 = 3;
 
-/// Of this many connections, one is asked again at the end, to see that they were really open.
+/// Number of connections per one that is used again at the end, to check that they were really open.
 const SAMPLE: usize = 50;
 
-/// What one round gave.
+/// Memory sizes of one round.
 struct Sizes {
     idle_kib: f64,
     full_kib: f64,
 }
 
-/// Opens connections that make one request each, in every proxy in turn, and adds the table.
+/// Opens connections that send one request each, in every proxy in turn, and adds the table.
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let connections = bench.arguments.connections;
     let proxies: Vec<Proxy> = installed(bench, Work::Http).collect();

@@ -1,4 +1,4 @@
-//! The scenarios under load, as values.
+//! Definitions of the scenarios under load.
 
 use super::throughput::{Course, Unit, Variant};
 use crate::compare::configure::feature;
@@ -8,13 +8,13 @@ use crate::compare::report::Figure;
 use crate::compare::upstream::grpc;
 use crate::compare::upstream::http::LARGE_PATH;
 
-/// Routes in the scenario that compares many routes with one.
+/// Number of routes in the scenario that compares many routes with one.
 const MANY_ROUTES: usize = 1_000;
 
-/// Routes beside the plain one in the scenario of features.
+/// Number of routes in addition to the plain one in the scenario of features.
 const OTHER_ROUTES: usize = 100;
 
-/// What most scenarios have in common: one route, all proxies, HTTP.
+/// Returns the defaults of most scenarios: one route, all proxies, HTTP.
 pub(super) fn one_route(load: Load, figure: Option<Figure>) -> Course {
     Course {
         title: "",
@@ -37,7 +37,7 @@ pub(super) fn small() -> Course {
     }
 }
 
-/// Both variants are asked for the same path, so that only the number of routes differs.
+/// Returns the scenario of many routes. Both variants request the same path, so that only the number of routes differs.
 pub(super) fn routes() -> Course {
     let last = prefix(MANY_ROUTES - 1);
     let of = |label: &'static str, prefixes, figure| Variant {
@@ -64,7 +64,8 @@ pub(super) fn routes() -> Course {
     }
 }
 
-/// The plain route is the same everywhere; the routes before it differ, in number and in what they do.
+/// Returns the scenario of features. The plain route is the same in all variants; number and features of the routes
+/// before it differ.
 pub(super) fn features() -> Course {
     let plain = prefix(0);
     let of = |label: &'static str, others, figure| Variant {
@@ -98,7 +99,7 @@ pub(super) fn features() -> Course {
     }
 }
 
-/// The requests are the same everywhere, and so is the number of endpoints that take them.
+/// Returns the scenario of feature costs. All variants have the same requests and the same number of endpoints.
 pub(super) fn feature_costs() -> Course {
     let of = |feature: Feature| Variant {
         label: feature.label().into(),
@@ -154,7 +155,7 @@ pub(super) fn https() -> Course {
     }
 }
 
-/// The load generator looks at each handshake and each response.
+/// Returns the scenario of TLS handshakes. The load generator checks each handshake and each response.
 pub(super) fn handshakes(resumed: bool) -> Course {
     let (title, text, figure) = if resumed {
         (

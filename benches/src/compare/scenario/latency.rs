@@ -1,4 +1,4 @@
-//! Latency at fixed rates, counted from the time when each request was due (no coordinated omission).
+//! Latency at fixed rates, from the due time of each request (no coordinated omission).
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::compare::statistics::{median, range};
 use crate::compare::steady::{Latency, Steady};
 use crate::compare::{accounting, say};
 
-/// Requests per second.
+/// Request rates, per second.
 const RATES: [u32; 2] = [2_000, 10_000];
 
-/// Length of the turn before the rounds, which fills pools and caches and is not counted.
+/// Length of the warm-up before the rounds, which fills pools and caches and does not count.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// One protocol between the generator and the proxies.
+/// Protocol between the generator and the proxies.
 struct Course {
     title: &'static str,
     text: &'static str,
@@ -42,7 +42,7 @@ const COURSES: [Course; 2] = [
 ];
 
 impl Course {
-    /// The upstream itself speaks HTTP/1.1 only.
+    /// Returns the load at this rate; for the direct row over HTTP/1.1, the only protocol of the upstream.
     fn steady(&self, rate: u32, direct: bool) -> Steady {
         let streams = self.streams.filter(|_| !direct);
         let connections = match self.streams {
@@ -57,11 +57,11 @@ impl Course {
     }
 }
 
-/// A proxy, or the upstream without one.
+/// Entrant: a proxy, or the upstream without one.
 struct Entrant {
     running: Option<Running>,
     label: String,
-    /// The turns at each of [`RATES`].
+    /// Turns at each of [`RATES`].
     turns: [Vec<Turn>; RATES.len()],
 }
 
@@ -71,7 +71,7 @@ struct Turn {
     cpu: f64,
 }
 
-/// Puts every rate on every proxy in turn, and adds a table for each protocol.
+/// Runs every rate on every proxy in turn, and adds a table for each protocol.
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     for course in &COURSES {
         let mut entrants = start(bench, report, course)?;

@@ -1,4 +1,4 @@
-//! 5,000 routes: memory, time until the last of them answers, and for Strait the time until a change is in effect.
+//! 5,000 routes: memory, time until the last route answers, and for Strait the time until a change is in effect.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,25 +12,25 @@ use crate::compare::report::{Figure, Report, Section, number};
 use crate::compare::say;
 use crate::compare::statistics::{median, range};
 
-/// Routes loaded.
+/// Number of routes.
 const ROUTES: usize = 5_000;
 
 /// Routes per VirtualService in the usual layout.
 const ROUTES_PER_OBJECT: usize = 50;
 
-/// Starting takes long and varies little, so more rounds than these tell nothing.
+/// Maximum number of rounds; starting takes long and varies little.
 const ROUNDS_MAX: u32 = 3;
 
-/// Changes made per round.
+/// Number of changes per round.
 const CHANGES: usize = 5;
 
-/// How long a change may take until it counts as lost.
+/// Timeout of a change.
 const CHANGE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Time between two requests that test whether a change is in effect; also the error of the figure.
+/// Interval between two requests that test whether a change is in effect; also the error of the figure.
 const CHANGE_INTERVAL: Duration = Duration::from_micros(500);
 
-/// One way to load the routes.
+/// Layout of the routes.
 struct Layout {
     proxy: Proxy,
     label: String,
@@ -38,7 +38,7 @@ struct Layout {
     change: Figure,
 }
 
-/// What was seen in all rounds.
+/// Values of all rounds.
 #[derive(Debug, Default)]
 struct Seen {
     load_millis: Vec<f64>,
@@ -83,7 +83,7 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure>
     Ok(())
 }
 
-/// Only Strait has more than one file to lay the routes out in.
+/// Returns the layouts of a proxy; only Strait has more than one.
 fn layouts_of(proxy: Proxy) -> Vec<Layout> {
     let usual = Layout {
         proxy,
@@ -129,7 +129,7 @@ fn one_round(bench: &Bench, layout: &Layout, seen: &mut Seen) -> Result<(), Fail
     Ok(())
 }
 
-/// Gives one route another prefix, and waits until that prefix answers.
+/// Changes the prefix of one route, and waits until the new prefix answers.
 fn change(bench: &Bench, running: &mut Running, number: usize) -> Result<Duration, Failure> {
     let plan = &running.plan;
     let objects = plan.prefixes.len().div_ceil(plan.prefixes_per_object);

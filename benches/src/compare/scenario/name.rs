@@ -1,19 +1,19 @@
-//! The names of the measurements.
+//! Names of the scenarios.
 
 use clap::ValueEnum;
 
 use crate::compare::configure::feature;
 
-/// Endpoints in the scenario that compares many of them with one.
+/// Number of endpoints in the scenario that compares many endpoints with one.
 pub(super) const MANY_ENDPOINTS: u16 = 1_000;
 
-/// Downstream connections in the scenario that compares many of them with few.
+/// Number of downstream connections in the scenario that compares many connections with few.
 pub(super) const MANY_CONNECTIONS: u32 = 10_000;
 
-/// Two files for each of these connections, as Strait counts, and some for the rest.
+/// Maximum number of open files in that scenario: two per connection, as Strait counts, and some spare.
 pub(super) const DOWNSTREAM_FILES: u64 = 2 * MANY_CONNECTIONS as u64 + 1_024;
 
-/// What can be measured.
+/// Scenario to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scenario {
     /// Small responses over 64 keep-alive HTTP/1.1 connections.
@@ -57,7 +57,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// All of them, in the order of the tables.
+    /// All scenarios, in the order of the tables.
     pub const ALL: [Self; 19] = [
         Self::Small,
         Self::Routes,
@@ -80,7 +80,7 @@ impl Scenario {
         Self::Loaded,
     ];
 
-    /// Loopback addresses that the upstream has to answer on.
+    /// Returns the number of loopback addresses that the upstream must listen on.
     pub fn upstream_addresses(self) -> u16 {
         match self {
             Self::Endpoints => MANY_ENDPOINTS,
@@ -89,7 +89,7 @@ impl Scenario {
         }
     }
 
-    /// How many files a program has to open, if that follows from the scenario alone; else 0.
+    /// Returns the number of open files that the scenario needs on its own account; 0 if it depends on the arguments.
     pub fn open_files(self) -> u64 {
         match self {
             Self::Downstream => DOWNSTREAM_FILES,
@@ -97,7 +97,7 @@ impl Scenario {
         }
     }
 
-    /// Its name on the command line.
+    /// Returns the name of the scenario on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Small => "small",

@@ -1,4 +1,4 @@
-//! What is left out of a measurement, and why.
+//! Notes in the report on skipped measurements and their reasons.
 
 use crate::compare::bench::Bench;
 use crate::compare::configure::{Proxy, Work};
@@ -6,14 +6,14 @@ use crate::compare::failure::Failure;
 use crate::compare::report::Report;
 use crate::compare::{say, tool};
 
-/// The proxies that are installed, with what they need to pass this on.
+/// Returns the proxies that are installed, with the modules that this protocol needs.
 pub(super) fn installed(bench: &Bench, work: Work) -> impl Iterator<Item = Proxy> {
     Proxy::ALL
         .into_iter()
         .filter(move |proxy| bench.tools.get(proxy.tool_for(work)).is_some())
 }
 
-/// Takes note of a failure in one proxy; passes on that the run shall stop.
+/// Adds a note on the failure of one proxy. Passes on [`Failure::Cancelled`].
 pub(super) fn note<T>(
     report: &mut Report,
     what: &str,
@@ -31,7 +31,7 @@ pub(super) fn note<T>(
     }
 }
 
-/// Takes note of a scenario that cannot be run without a program.
+/// Adds a note on a scenario that is skipped because a program is missing.
 pub(super) fn skip(report: &mut Report, title: &str, missing: tool::Tool) {
     let message = format!("{title}: skipped, {}", tool::missing_hint(missing));
     say(&message);

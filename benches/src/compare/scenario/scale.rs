@@ -1,11 +1,11 @@
-//! The scenarios in which the number of endpoints or of connections grows.
+//! Scenarios with a growing number of endpoints or connections.
 
 use super::courses::one_route;
 use super::name::{DOWNSTREAM_FILES, MANY_CONNECTIONS, MANY_ENDPOINTS};
 use super::throughput::{Course, Variant};
 use crate::compare::load::Load;
 
-/// The request is the same everywhere; the proxies balance it over more and more endpoints.
+/// Returns the scenario of endpoints. The request is the same in all variants; the number of endpoints grows.
 pub(super) fn endpoints() -> Course {
     let of = |label: &'static str, endpoints| Variant {
         label: label.into(),
@@ -28,13 +28,13 @@ pub(super) fn endpoints() -> Course {
     }
 }
 
-/// Requests in flight at once, whatever number of connections is open.
+/// Number of requests in flight, independent of the number of connections.
 const IN_FLIGHT: u32 = 64;
 
-/// With wrk, all connections would have a request in flight: 10,000 connections to the upstream too, which is another
-/// load than with fewer connections.
+/// Returns the scenario of connections. With wrk, all connections would have a request in flight and need as many
+/// upstream connections, which is not comparable to fewer connections.
 ///
-/// Strait takes one downstream connection for two files that it may open, so the limit of open files bounds the last
+/// Strait accepts one downstream connection per two files that it may open, so the limit of open files bounds the last
 /// variant, for all proxies alike.
 pub(super) fn downstream(open_files: u64) -> Course {
     let missing = DOWNSTREAM_FILES.saturating_sub(open_files).div_ceil(2);
@@ -68,7 +68,7 @@ pub(super) fn downstream(open_files: u64) -> Course {
     }
 }
 
-/// A number below a million with a comma after its thousands.
+/// Formats a number below a million with a comma after its thousands.
 fn thousands(number: u32) -> String {
     match (number / 1_000, number % 1_000) {
         (0, rest) => rest.to_string(),

@@ -1,4 +1,4 @@
-//! A pair of sidecars between a client and a service: CPU time of both, memory of each, and the latency that they add.
+//! Pair of sidecars between a client and a service: CPU time of both, memory of each, and added latency.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,10 @@ use entrant::{Entrant, TITLE, Turn};
 use load::Load;
 use pair::Pair;
 
-/// Length of the turns before the rounds, which fill pools and caches and are not counted.
+/// Length of the warm-up turns before the rounds, which fill pools and caches and do not count.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// Puts the load on every pair in turn, and adds the table.
+/// Runs the load on every pair in turn, and adds the table.
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     if bench.tools.get(Tool::Wrk).is_none() {
         skip(report, TITLE, Tool::Wrk);
@@ -87,7 +87,7 @@ fn one_round(
     Ok(())
 }
 
-/// Starts every pair; they stay up for all rounds; idle ones hardly use CPU time.
+/// Starts every pair. They stay up for all rounds, since idle pairs hardly use CPU time.
 fn start(
     bench: &Bench,
     report: &mut Report,

@@ -1,4 +1,4 @@
-//! Memory of clients and upstreams that stop halfway: slow readers, stalled uploads, requests without an answer.
+//! Memory per client or upstream that stops halfway: slow readers, stalled uploads, requests without a response.
 
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -17,29 +17,31 @@ use crate::compare::statistics::median;
 use crate::compare::tls;
 use crate::compare::upstream::http::{HELD_PATH, HUGE_PATH};
 
-/// Memory hardly differs between rounds.
+/// Maximum number of rounds; memory hardly differs between rounds.
 const ROUNDS_MAX: u32 = 3;
 
-/// One slow client takes hundreds of KiB in kernel buffers, so there are fewer than idle connections.
+/// Number of idle connections per slow client: a slow client takes hundreds of KiB of kernel buffers, so there are
+/// fewer.
 const SHARE_OF_CONNECTIONS: u32 = 10;
 
-/// Receive buffer of a client that does not read, in bytes: little of the response leaves the proxy.
+/// Receive buffer of a client that does not read, in bytes; it is small, so that most of the response stays in the
+/// proxy.
 const RECEIVE_BUFFER: usize = 4096;
 
-/// Bytes of an upload that are offered; more than any proxy of the table buffers by default.
+/// Size of an upload, in bytes; more than any proxy of the table buffers by default.
 const UPLOAD_BYTES: usize = 512 * 1024;
 
-/// How long an upload may take no byte until it counts as stalled.
+/// Time without progress after which an upload counts as stalled.
 const STALL: Duration = Duration::from_millis(50);
 
-/// What the clients of one measurement do.
+/// Behavior of the clients of one measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behavior {
-    /// Asks for 16 MiB and reads nothing: more than buffers of the kernel take.
+    /// Requests 16 MiB, which is more than kernel buffers hold, and reads nothing.
     SlowReader,
     /// Sends a body to an upstream that reads nothing.
     StalledUpload,
-    /// Waits for a response that does not come.
+    /// Waits for a response that is never sent.
     Unanswered,
 }
 
@@ -54,7 +56,7 @@ impl Behavior {
         }
     }
 
-    /// Connects to a port of 127.0.0.1 and does its part, up to where it stops.
+    /// Connects to a port of 127.0.0.1 and sends the request, up to the point where the client stops.
     fn begin(self, port: u16) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         if self == Self::SlowReader {
@@ -79,7 +81,7 @@ impl Behavior {
     }
 }
 
-/// Sends an upload until nothing more is taken.
+/// Sends an upload until it stalls.
 fn offer(stream: &mut TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(STALL))?;
     let body = [b'x'; 16 * 1024];
@@ -94,7 +96,7 @@ fn offer(stream: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Memory for each client, in KiB.
+/// Memory per client, in KiB.
 type Each = f64;
 
 /// Opens the connections in every proxy in turn, and adds the table.
@@ -119,7 +121,7 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure>
     Ok(())
 }
 
-/// How many clients there are.
+/// Returns the number of clients.
 fn clients(bench: &Bench) -> u32 {
     (bench.arguments.connections / SHARE_OF_CONNECTIONS).max(1)
 }
@@ -147,7 +149,7 @@ fn one_round(bench: &Bench, proxy: Proxy, behavior: Behavior) -> Result<Option<E
     Ok(Some(full.saturating_sub(idle) as f64 / f64::from(wanted)))
 }
 
-/// A connection that the proxy has closed would be missing from its memory.
+/// Checks that the proxy has not closed a connection, whose memory would then be missing.
 fn expect_open(stream: &TcpStream, behavior: Behavior) -> Result<(), Failure> {
     stream.set_nonblocking(true).map_err(context("a client"))?;
     match stream.peek(&mut [0; 1]) {

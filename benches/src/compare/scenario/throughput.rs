@@ -1,4 +1,4 @@
-//! Scenarios under load: CPU time per request, in rounds in which every proxy has its turn.
+//! Scenarios under load: CPU time per request, in rounds in which every proxy has one turn.
 
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,12 @@ mod table;
 pub(super) use course::{Course, Unit, Variant};
 use course::{Entrant, Turn};
 
-/// Length of the turn before the rounds, which fills pools and caches and is not counted.
+/// Length of the warm-up before the rounds, which fills pools and caches and does not count.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// Downstream connections that each proxy is configured for, and four more for each endpoint: HAProxy takes its limit of
-/// open files from them, and closes idle connections to the upstream beyond a quarter of that limit.
+/// Maximum number of downstream connections in the configuration of each proxy; four more are added per endpoint.
+/// HAProxy derives its limit of open files from it, and closes idle upstream connections beyond a quarter of that
+/// limit.
 const CONNECTIONS_MAX: u32 = 1_024;
 
 /// Runs a scenario and adds its table.
@@ -76,7 +77,7 @@ pub(super) fn measure(bench: &Bench, report: &mut Report, course: &Course) -> Re
     Ok(())
 }
 
-/// Starts every installed proxy in every variant. They stay up for all rounds; idle ones use no CPU time.
+/// Starts every installed proxy in every variant. They stay up for all rounds, since idle proxies use no CPU time.
 fn start(bench: &Bench, report: &mut Report, course: &Course) -> Result<Vec<Entrant>, Failure> {
     let mut entrants = Vec::new();
     if course.has_direct() {

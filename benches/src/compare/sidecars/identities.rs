@@ -1,4 +1,4 @@
-//! Identities of the two workloads: a certificate authority and a certificate of each, made for the run.
+//! Workload identities of client and service: a certificate authority and a certificate for each, created for the run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use rcgen::{
 
 use crate::compare::failure::{Failure, context};
 
-/// A workload of the pair.
+/// Workload of the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Sends requests.
+    /// Workload that sends requests.
     Client,
-    /// Answers them.
+    /// Workload that answers requests.
     Service,
 }
 
 impl Side {
-    /// Both, in the order in which they start: what a client needs is there when it starts.
+    /// Both workloads in start order: the service first, since the client needs it.
     pub const ALL: [Self; 2] = [Self::Service, Self::Client];
 
-    /// Its name, which is also that of its service account.
+    /// Returns the name of the workload, which is also the name of its service account.
     pub fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -31,23 +31,23 @@ impl Side {
         }
     }
 
-    /// Its SPIFFE id.
+    /// Returns the SPIFFE ID.
     pub fn id(self) -> String {
         format!("spiffe://cluster.local/ns/bench/sa/{}", self.name())
     }
 }
 
-/// Where the files are: ECDSA with P-256.
+/// Files with the keys (ECDSA P-256) and certificates of both workloads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identities {
     directory: PathBuf,
 }
 
 impl Identities {
-    /// Makes the keys and certificates, and writes them below a directory.
+    /// Creates the keys and certificates, and writes them below a directory.
     ///
     /// # Errors
-    /// When a certificate cannot be made, or a file cannot be written.
+    /// When a certificate cannot be created, or a file cannot be written.
     pub fn make(directory: &Path) -> Result<Self, Failure> {
         let files = Self {
             directory: directory.to_owned(),
@@ -79,17 +79,17 @@ impl Identities {
         Ok(files)
     }
 
-    /// The certificate of the authority.
+    /// Returns the path of the authority's certificate.
     pub fn authority(&self) -> PathBuf {
         self.directory.join("authority.pem")
     }
 
-    /// The certificate of a workload.
+    /// Returns the path of a workload's certificate.
     pub fn certificate(&self, side: Side) -> PathBuf {
         self.directory.join(format!("{}.pem", side.name()))
     }
 
-    /// Its private key.
+    /// Returns the path of a workload's private key.
     pub fn key(&self, side: Side) -> PathBuf {
         self.directory.join(format!("{}.key", side.name()))
     }

@@ -1,8 +1,8 @@
-//! TCP upstream: takes and gives bytes in bulk, or sends back what it gets.
+//! TCP upstream: a bulk transfer in both directions, or an echo.
 //!
-//! A connection's first byte says what follows. After [`ECHO`] every byte comes back, and the end of the stream is
+//! The first byte of a connection selects the mode. After [`ECHO`] every byte is echoed, and the end of the stream is
 //! answered with the end of the stream. After [`BULK`] both sides send [`SESSION_BYTES`] at once, and the upstream
-//! adds one byte, [`ACK`], when all of the peer's bytes have arrived: the peer can then count them as proxied.
+//! sends one more byte, [`ACK`], when all of the peer's bytes have arrived: the peer can then count them as proxied.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -12,25 +12,26 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::TcpStream;
 use tokio::net::tcp::WriteHalf;
 
-/// First byte of a connection whose bytes come back.
+/// First byte of an echo connection.
 pub const ECHO: u8 = b'E';
 
-/// First byte of a connection with bytes in bulk.
+/// First byte of a bulk connection.
 pub const BULK: u8 = b'B';
 
-/// Sent when all bytes of a session have arrived.
+/// Acknowledgment that all bytes of a session have arrived.
 pub const ACK: u8 = b'A';
 
-/// Bytes that each side sends in a session.
+/// Number of bytes that each side sends in a session.
 pub const SESSION_BYTES: usize = 64 * 1024 * 1024;
 
-/// Bytes per write, and per read at most.
+/// Number of bytes per write, and maximum per read.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// `MSG_TRUNC` of `recv(2)`: the kernel throws the bytes away instead of copying them. The same on every Linux.
+/// `MSG_TRUNC` of `recv(2)`: the kernel discards the bytes instead of copying them. The value is the same on every
+/// Linux.
 const DISCARD: i32 = 0x20;
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 ///
 /// # Errors
 /// When the connection breaks, or its first byte is neither of the two.
@@ -69,7 +70,7 @@ pub async fn send(writer: &mut WriteHalf<'_>) -> io::Result<()> {
 /// Takes this many bytes from a connection without looking at them.
 ///
 /// # Errors
-/// When the connection breaks or ends before.
+/// When the connection breaks or ends early.
 pub async fn discard(stream: &TcpStream, bytes: usize) -> io::Result<()> {
     let mut buffer = vec![MaybeUninit::uninit(); CHUNK_BYTES];
     let mut missing = bytes;

@@ -1,9 +1,9 @@
-//! gRPC upstream: a unary call is answered with headers, one message and trailers with status 0, all ready-made.
+//! gRPC upstream: every unary call is answered with prepared headers, one message, and trailers with status 0.
 //!
-//! It reads HTTP/2 frames and leaves the compressed headers in them alone: what it answers is the same for every
-//! path, and its own headers use no dynamic table. That costs far less than a whole HTTP/2 server, so that the core
-//! that it shares with the load generator is not what is measured. A call whose message did not arrive whole is
-//! answered with status 3 and no message.
+//! The server parses HTTP/2 frames but not the compressed headers in them: the response is the same for every path, and
+//! its own headers use no dynamic table. It therefore needs far less CPU than a complete HTTP/2 server, so that the
+//! core that it shares with the load generator is not the bottleneck. A call with an incomplete message is answered
+//! with status 3 and no message.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -11,16 +11,16 @@ use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// The path of the one method that is called.
+/// Path of the only method that is called.
 pub const PATH: &str = "/bench.Echo/Unary";
 
 /// Bytes of a message, in requests and responses alike.
 const MESSAGE_BYTES: u8 = 128;
 
-/// Bytes of a message and the prefix that gRPC gives it.
+/// Bytes of a message with its gRPC prefix.
 pub const FRAMED_BYTES: usize = MESSAGE_BYTES as usize + 5;
 
-/// What a client sends first.
+/// Client connection preface (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// `:status: 200` and `content-type: application/grpc`, from the static table and as plain text.
@@ -29,13 +29,13 @@ const HEADERS_BLOCK: &[u8] = b"\x88\x0f\x10\x10application/grpc";
 /// `grpc-status: 0` as plain text.
 const TRAILERS_BLOCK: &[u8] = b"\x00\x0bgrpc-status\x010";
 
-/// The same with status 3, invalid argument.
+/// `grpc-status: 3` (invalid argument) as plain text.
 const REFUSAL_BLOCK: &[u8] = b"\x00\x0bgrpc-status\x013";
 
-/// Streams that a peer may have open at once.
+/// Maximum number of concurrent streams per connection.
 const STREAMS_MAX: u32 = 1024;
 
-/// The peer may send more once it has sent this much.
+/// Received bytes after which the flow-control window is extended.
 const CREDIT_BYTES: u32 = 32 * 1024;
 
 const FRAME_HEAD_BYTES: usize = 9;
@@ -56,14 +56,14 @@ const END_HEADERS: u8 = 4;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 
-/// A message that protobuf reads as one field of bytes, with gRPC's prefix: not compressed, and its length.
+/// Returns a protobuf message with one field of bytes, after its gRPC prefix (not compressed, and the length).
 pub fn framed_message() -> Vec<u8> {
     let mut framed = vec![0, 0, 0, 0, MESSAGE_BYTES, 0x0a, MESSAGE_BYTES - 2];
     framed.resize(FRAMED_BYTES, b'x');
     framed
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 ///
 /// # Errors
 /// When the connection breaks, or the peer does not speak HTTP/2 as proxies do.
@@ -102,7 +102,7 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The first frame, if all of it is there.
+    /// Parses the first frame; `None` while it is incomplete.
     fn parse(bytes: &'a [u8]) -> io::Result<Option<Self>> {
         let Some((head, rest)) = bytes.split_first_chunk::<FRAME_HEAD_BYTES>() else {
             return Ok(None);
@@ -129,19 +129,19 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The calls of one connection.
+/// Calls of one connection.
 struct Calls {
-    /// What is to be sent.
+    /// Bytes to send.
     out: Vec<u8>,
-    /// Bytes of messages that have arrived, of calls that are not complete.
+    /// Bytes of messages received so far, by stream of an incomplete call.
     arrived: HashMap<u32, usize>,
-    /// Complete calls that the peer's window has no room for.
+    /// Complete calls that wait for room in the peer's flow-control window.
     waiting: VecDeque<u32>,
-    /// Bytes that the peer lets us send.
+    /// Flow-control window of the peer, in bytes.
     window: i64,
-    /// Bytes that the peer sent since it last got credit for more.
+    /// Bytes received since the last window update.
     used: u32,
-    /// Headers, message and trailers.
+    /// Response frames: headers, message and trailers.
     reply: [Vec<u8>; 3],
     refusal: [Vec<u8>; 2],
 }
@@ -169,7 +169,7 @@ impl Calls {
         }
     }
 
-    /// Takes note of a frame and adds what is to be answered; `false` when the peer is leaving.
+    /// Processes a frame and adds the response; returns `false` when the peer closes the connection.
     fn take(&mut self, frame: &Frame<'_>) -> io::Result<bool> {
         match frame.kind {
             HEADERS if frame.ends_stream() => self.finish(frame.stream),
@@ -217,7 +217,7 @@ impl Calls {
         }
     }
 
-    /// The request is complete.
+    /// Answers a stream whose request is complete.
     fn finish(&mut self, stream: u32) {
         if self.arrived.remove(&stream) != Some(FRAMED_BYTES) {
             append(&mut self.out, &self.refusal, stream);
@@ -238,7 +238,7 @@ impl Calls {
     }
 }
 
-/// A frame of stream 0; [`append`] fills another one in.
+/// Returns a frame of stream 0; [`append`] sets another stream.
 fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     let [_, a, b, c] = length.to_be_bytes();
@@ -253,7 +253,7 @@ fn append(out: &mut Vec<u8>, frames: &[Vec<u8>], stream: u32) {
     }
 }
 
-/// Every stream must have room for a whole message, since their windows are not followed.
+/// Checks that the initial window has room for a whole message, since the windows of streams are not tracked.
 fn check_settings(payload: &[u8]) -> io::Result<()> {
     for setting in payload.chunks_exact(6) {
         let (name, value) = setting.split_at(2);

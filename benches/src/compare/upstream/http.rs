@@ -1,4 +1,4 @@
-//! HTTP/1.1 upstream: any request head is answered with ready-made bytes.
+//! HTTP/1.1 upstream: every request head is answered with prepared bytes.
 
 use std::io;
 use std::rc::Rc;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::TcpStream;
 
-/// The path that is answered with [`LARGE_BODY`] bytes; paths that are not named here get [`SMALL_BODY`].
+/// Path that is answered with [`LARGE_BODY`] bytes; paths without a constant here get [`SMALL_BODY`].
 pub const LARGE_PATH: &str = "/large";
 
-/// The path that is answered with [`HUGE_BODY`] bytes.
+/// Path that is answered with [`HUGE_BODY`] bytes.
 pub const HUGE_PATH: &str = "/huge";
 
-/// A request for this path is never answered, and its body is not read.
+/// Path whose requests are never answered; their bodies are not read.
 pub const HELD_PATH: &str = "/held";
 
-/// How often a connection whose request is held is looked at, whether the peer has closed it.
+/// Interval between checks whether the peer has closed a connection with an unanswered request.
 const HELD_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Bytes in the usual body.
@@ -25,13 +25,13 @@ pub const SMALL_BODY: usize = 128;
 /// Bytes in the large body.
 pub const LARGE_BODY: usize = 1024 * 1024;
 
-/// Bytes in a body that no buffer of the kernel takes whole.
+/// Bytes in a body that is larger than any kernel buffer.
 pub const HUGE_BODY: usize = 16 * 1024 * 1024;
 
-/// Longest head that is read; the peers are proxies that we configured ourselves.
+/// Maximum size of a request head, in bytes; the peers are proxies that we configure.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Ready-made responses, head and body.
+/// Prepared responses, head and body.
 #[derive(Debug)]
 pub struct Responses {
     small: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct Responses {
 }
 
 impl Responses {
-    /// All of them, to be shared by all connections.
+    /// Creates the responses, to be shared by all connections.
     pub fn new() -> Rc<Self> {
         Rc::new(Self {
             small: response(SMALL_BODY),
@@ -50,7 +50,7 @@ impl Responses {
     }
 }
 
-/// Bytes in the body that a path is answered with.
+/// Returns the number of body bytes in the response for a path.
 pub fn body_bytes(path: &str) -> usize {
     if path.ends_with(LARGE_PATH) {
         LARGE_BODY
@@ -91,7 +91,7 @@ pub async fn answer(mut stream: TcpStream, responses: &Responses) -> io::Result<
     }
 }
 
-/// Waits until the peer closes the connection; reads nothing.
+/// Waits until the peer closes the connection, without reading.
 async fn hold(stream: &TcpStream) -> io::Result<()> {
     while !stream.ready(Interest::READABLE).await?.is_read_closed() {
         tokio::time::sleep(HELD_INTERVAL).await;
@@ -99,7 +99,7 @@ async fn hold(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the first head ends, if all of it is there.
+/// Returns the end of the first head; `None` while it is incomplete.
 fn head_end(bytes: &[u8]) -> Option<usize> {
     bytes
         .windows(4)
@@ -107,7 +107,7 @@ fn head_end(bytes: &[u8]) -> Option<usize> {
         .map(|start| start + 4)
 }
 
-/// The path of a request head.
+/// Returns the path of a request head.
 fn path(head: &[u8]) -> Option<&[u8]> {
     head.split(|byte| *byte == b' ').nth(1)
 }

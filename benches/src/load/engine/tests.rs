@@ -1,4 +1,4 @@
-//! Time is paused and servers are pipes, so that every run takes no time and always the same course.
+//! Tests with paused time and in-memory pipes, so that every run takes no time and is deterministic.
 
 use super::*;
 use crate::load::address::Address;
@@ -13,18 +13,18 @@ use tokio::time::{sleep, sleep_until};
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const MILLIS: Duration = Duration::from_millis(1);
 
-/// How a server treats requests.
+/// Behavior of a test server.
 #[derive(Clone, Copy)]
 enum Mode {
-    /// Answers at once with these bytes.
+    /// Responds immediately with these bytes.
     Answer(&'static str),
-    /// Answers at once with these bytes, then closes the connection.
+    /// Responds immediately with these bytes, then closes the connection.
     AnswerAndClose(&'static str),
-    /// Takes requests and never answers.
+    /// Accepts requests and never responds.
     Hang,
-    /// Accepts no connection.
+    /// Accepts no connections.
     Refuse,
-    /// Answers nothing in this part of the run; requests wait for its end.
+    /// Responds to nothing in this part of the run; requests wait until it is over.
     Stall(Duration, Duration),
 }
 
@@ -32,7 +32,7 @@ struct Server {
     mode: Mode,
     start: Instant,
     connections: Cell<usize>,
-    /// When requests arrived, from the start.
+    /// Arrival times of requests, from the start.
     arrivals: RefCell<Vec<Duration>>,
 }
 
@@ -85,7 +85,7 @@ impl Server {
     }
 }
 
-/// What a run gave: due time, latency and class of failure of each request, in the order of their ends.
+/// Result of a run: due time, latency and failure class of each request, in the order of completion.
 struct Run {
     samples: Vec<(Duration, Duration, Option<FailureClass>)>,
     end: End,
@@ -165,7 +165,7 @@ impl Load {
     }
 }
 
-/// Puts a load on a server, in time that is paused.
+/// Runs a load on a server, in paused time.
 fn run(load: Load, mode: Mode) -> (Run, Rc<Server>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -204,8 +204,8 @@ fn requests_arrive_at_their_due_times() {
     );
 }
 
-/// The stall of 200 ms hits all requests that are due in it, not only the four that four connections can have in
-/// flight.
+/// The 200 ms stall affects all requests that are due during it, not only the four that are in flight on four
+/// connections.
 #[test]
 fn stalled_server_is_charged_for_every_request_that_came_due() {
     for rate in [500, 2_000] {
@@ -258,7 +258,7 @@ fn hanging_server_makes_every_request_fail_in_time() {
     }
 }
 
-/// Two requests are due per tick of the timer: the second one is late when the first one gives its connection up.
+/// Two requests are due per timer tick: the second one is late when the first one releases its connection.
 #[test]
 fn request_whose_time_is_up_is_not_sent_any_more() {
     let load = Load {

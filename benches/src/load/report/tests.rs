@@ -34,7 +34,7 @@ fn checks(outcome: &Outcome) -> Vec<Check> {
     verdict::checks(&outcome.record, p99, Some(FailureLimit::Count(0)))
 }
 
-/// Programs read these keys: a change here is a change of `schema`.
+/// Programs read these keys: changing them requires a new `schema`.
 #[test]
 fn json_has_the_documented_keys() {
     let (settings, outcome) = (settings(&["--rate", "100"]), outcome());

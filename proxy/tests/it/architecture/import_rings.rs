@@ -1,11 +1,11 @@
-//! Imports between the files of a crate run one way: no ring of files imports itself.
+//! Imports between the files of a crate have no cycles.
 
 use std::fs;
 
 use super::imports::Imports;
 use super::{PACKAGES, root, rust_files};
 
-/// The imports of a crate, without those of its tests and of its binaries.
+/// Returns the imports of a crate, except those of its tests and binaries.
 pub(super) fn imports(package: &str) -> Imports {
     let base = root().join(package).join("src");
     let mut paths = Vec::new();
@@ -50,7 +50,7 @@ fn imports_between_files_run_one_way() {
     );
 }
 
-/// Modules that form a ring with others of their folder, though their files form none. An opened ring leaves this list.
+/// Known cycles between the modules of a folder whose files form no cycle. A cycle that is removed leaves this list.
 const RINGS_BETWEEN_FOLDERS: [&str; 7] = [
     "proxy: cluster::affinity cluster::check cluster::compiled cluster::federation cluster::live cluster::parts",
     "proxy: command::args command::control command::iptables",
@@ -75,7 +75,7 @@ fn imports_between_the_modules_of_a_folder_run_one_way() {
     assert_eq!(found, RINGS_BETWEEN_FOLDERS, "see ARCHITECTURE.md");
 }
 
-/// The rings of made-up files, each ring as one line.
+/// Returns the cycles of synthetic files, one line per cycle.
 fn rings(files: &[(&str, &str)]) -> Vec<String> {
     let imports = Imports::of(files.iter().copied());
     imports

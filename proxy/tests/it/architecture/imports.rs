@@ -1,26 +1,26 @@
-//! Which files of a crate import which, with every name followed through re-exports to the file that defines it.
+//! Imports between the files of a crate; each name is followed through re-exports to the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Re-exports of re-exports that are followed.
+/// Maximum number of chained re-exports that are followed.
 const REEXPORTS_MAX: usize = 16;
 
-/// Segments of a path from the root of the crate; a file is the module that it defines.
+/// Path segments from the root of the crate; a file is identified by the module that it defines.
 type ModulePath = Vec<String>;
 
-/// The arrows between the files of one crate.
+/// Imports between the files of one crate.
 pub struct Imports {
-    /// The files, and for each the files that it imports from, with the names.
+    /// Imported names by importing file and defining file.
     arrows: BTreeMap<ModulePath, BTreeMap<ModulePath, BTreeSet<String>>>,
 }
 
-/// A file while its imports are resolved.
+/// Source file during import resolution.
 struct File<'a> {
     tokens: Vec<&'a str>,
-    /// What `use` brings into the file, with the path as it is written, from the root of the crate.
+    /// Names that `use` items bring into the file, with their paths as written, from the root of the crate.
     names: BTreeMap<String, Name>,
 }
 
@@ -30,7 +30,7 @@ struct Name {
 }
 
 impl Imports {
-    /// Reads files by module path (`a::b`, empty for the root of the crate), with their texts.
+    /// Parses files by module path (`a::b`, empty for the root of the crate).
     pub fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut crate_files: BTreeMap<ModulePath, File<'_>> = BTreeMap::new();
         let mut of_tests = Vec::new();
@@ -73,7 +73,7 @@ impl Imports {
         Self { arrows }
     }
 
-    /// The rings, each with its files in alphabetical order: the strongly connected components of two files or more.
+    /// Returns the import cycles: strongly connected components of two files or more, each in alphabetical order.
     pub fn rings(&self) -> Vec<Vec<String>> {
         let reached: BTreeMap<_, _> = self
             .arrows
@@ -94,7 +94,7 @@ impl Imports {
         rings
     }
 
-    /// What a file imports from the others of a ring, one line for each.
+    /// Returns the imports between the files of a cycle, one line per pair of files.
     pub fn arrows_within(&self, ring: &[String]) -> Vec<String> {
         let mut lines = Vec::new();
         for (from, to) in &self.arrows {
@@ -110,13 +110,13 @@ impl Imports {
         lines
     }
 
-    /// Every import of a file from another: the importer, the file that defines the name.
+    /// Returns all imports as pairs of the importing and the defining file.
     pub fn arrows(&self) -> impl Iterator<Item = (&[String], &[String])> {
         let arrows = self.arrows.iter();
         arrows.flat_map(|(from, to)| to.keys().map(|to| (&**from, &**to)))
     }
 
-    /// Arrows between the modules of each folder, each module with everything below it.
+    /// Returns the imports between sibling modules of each folder, where a module includes everything below it.
     pub fn between_siblings(&self) -> Self {
         let mut arrows: BTreeMap<ModulePath, BTreeMap<ModulePath, BTreeSet<String>>> =
             BTreeMap::new();
@@ -143,7 +143,7 @@ impl Imports {
         Self { arrows }
     }
 
-    /// The files that a file imports from, directly or through others.
+    /// Returns the files that a file imports from, directly or indirectly.
     fn reached(&self, from: &ModulePath) -> BTreeSet<&ModulePath> {
         let mut reached = BTreeSet::new();
         let mut open = vec![from];
@@ -158,7 +158,7 @@ impl Imports {
     }
 }
 
-/// Identifiers, `::` and every other character of a text; comments and literals of text are left out.
+/// Splits source text into identifiers, `::` and other characters; skips comments and string literals.
 fn tokens(text: &str) -> Vec<&str> {
     static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
         let skipped = [
@@ -178,7 +178,7 @@ fn tokens(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The tokens without items that are compiled for tests only.
+/// Removes items that are compiled for tests only.
 fn without_tests<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     let mut kept = Vec::with_capacity(tokens.len());
     let mut at = 0;
@@ -201,7 +201,7 @@ fn without_tests<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     kept
 }
 
-/// The child modules that tokens declare in files of their own.
+/// Returns the child modules that are declared in files of their own.
 fn declared_modules<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     let declarations = tokens.windows(3).filter_map(|window| match window {
         ["mod", name, ";"] => Some(*name),
@@ -210,7 +210,7 @@ fn declared_modules<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     declarations.collect()
 }
 
-/// The number of tokens of the attribute that tokens begin with.
+/// Returns the length in tokens of the attribute at the start; `None` if there is none.
 fn attribute_end(tokens: &[&str]) -> Option<usize> {
     if !tokens.starts_with(&["#", "["]) {
         return None;
@@ -227,7 +227,7 @@ fn attribute_end(tokens: &[&str]) -> Option<usize> {
     None
 }
 
-/// The number of tokens of the item that tokens begin with: to `;`, or to the end of its braces.
+/// Returns the length in tokens of the item at the start: up to `;`, or to its closing brace.
 fn item_end(tokens: &[&str]) -> usize {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate() {
@@ -242,15 +242,15 @@ fn item_end(tokens: &[&str]) -> usize {
     tokens.len()
 }
 
-/// A part of a file outside of visibilities.
+/// Part of a file; visibility modifiers are skipped.
 enum Part<'t, 'a> {
-    /// A `use` item without the word `use`; whether it is a re-export.
+    /// `use` item without the word `use`, and whether it is a re-export.
     Use(&'t [&'a str], bool),
-    /// A path in code, or a single identifier.
+    /// Path in code, or a single identifier.
     Path(Vec<&'a str>),
 }
 
-/// Calls a function with every part of a file, and with the module that it is in: the file's, or one in braces.
+/// Calls a function with every part of a file and its module: that of the file, or an inline module.
 fn visit<'t, 'a>(
     module: &ModulePath,
     tokens: &'t [&'a str],
@@ -313,7 +313,7 @@ fn is_identifier(token: &str) -> bool {
     token.starts_with(|first: char| first.is_alphanumeric() || first == '_')
 }
 
-/// The names that the `use` items of a file bring in from its own crate.
+/// Returns the names that the `use` items of a file import from its own crate.
 fn imported_names(
     module: &ModulePath,
     tokens: &[&str],
@@ -335,7 +335,7 @@ fn imported_names(
     names
 }
 
-/// The paths of a `use` tree, each with the name that it brings in.
+/// Returns the paths of a `use` tree, each with the imported name.
 fn leaves<'a>(tree: &[&'a str], prefix: &[&'a str]) -> Vec<(Vec<&'a str>, &'a str)> {
     let mut path = prefix.to_vec();
     let mut alias = None;
@@ -359,7 +359,7 @@ fn leaves<'a>(tree: &[&'a str], prefix: &[&'a str]) -> Vec<(Vec<&'a str>, &'a st
     vec![(path, alias.unwrap_or(last))]
 }
 
-/// The parts of a group between commas that are not in a group of their own.
+/// Splits a group at its top-level commas.
 fn branches<'t, 'a>(group: &'t [&'a str]) -> impl Iterator<Item = &'t [&'a str]> {
     let mut depth = 0_usize;
     let branches = group.split(move |token| {
@@ -373,7 +373,8 @@ fn branches<'t, 'a>(group: &'t [&'a str]) -> impl Iterator<Item = &'t [&'a str]>
     branches.filter(|branch| !branch.is_empty())
 }
 
-/// A path as it is written in a module, from the root of the crate; `None` for what another crate or the file defines.
+/// Converts a path as written in a module to a path from the root of the crate; `None` if another crate or the file
+/// itself defines it.
 fn absolute(
     here: &ModulePath,
     path: &[&str],
@@ -402,7 +403,7 @@ fn absolute(
     Some(from)
 }
 
-/// The paths that a file uses: what it imports and does not only export again, and the paths in its code.
+/// Returns the paths that a file uses: imports that are not only re-exported, and paths in code.
 fn used_paths(
     module: &ModulePath,
     file: &File<'_>,
@@ -418,7 +419,7 @@ fn used_paths(
     paths
 }
 
-/// The file that defines what a path names, and the rest of the path within it; the rest of a module is empty.
+/// Returns the file that defines a path, and the rest of the path within that file; empty for a module.
 fn definition(
     mut path: ModulePath,
     files: &BTreeMap<ModulePath, File<'_>>,

@@ -1,8 +1,9 @@
-//! Requests, their mirrors, and raw connections while endpoints come and go: no attempt begins at an endpoint that the
-//! newest snapshot does not have, every request ends, and no endpoint keeps a request that has ended.
+//! Simulation of requests, their mirrors, and raw TCP connections while endpoints are added and removed: no attempt
+//! begins at an endpoint that the newest snapshot lacks, every request ends, and no endpoint keeps a request that has
+//! ended.
 //!
-//! One thread runs the exchange, the endpoints and what publishes snapshots, with a paused clock. An endpoint counts the
-//! attempts that begin at it, so that the count of one that has left must stand still.
+//! One thread runs the exchange, the endpoints and the publisher of snapshots, with a paused clock. Each endpoint
+//! counts the attempts that begin at it, so the count of a removed endpoint must not change.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,37 +41,37 @@ use crate::support::mesh::{documents, gateway, routes};
 use crate::support::origin::Unreachable;
 use crate::support::proxy::free_address;
 
-/// Seeds of a usual run. `STRAIT_SEED=N` runs one, `STRAIT_SEED=N..M` many.
+/// Seeds of a default run. `STRAIT_SEED=N` runs one seed, `STRAIT_SEED=N..M` a range.
 const SEEDS: Range<u64> = 0..48;
 
 const STEPS: usize = 60;
 
-/// How long a request may take after the last change, by the paused clock.
+/// Maximum time until all requests have ended after the last change, by the paused clock.
 const END: Duration = Duration::from_secs(300);
 
-/// What an endpoint does with a request.
+/// Behavior of an endpoint for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Conduct {
     Answer,
     Close,
     Fail,
-    /// Never accepts.
+    /// Never accepts a connection.
     Silent,
     Refuse,
 }
 
-/// An endpoint, of the proxy's own cluster or of a remote one.
+/// Endpoint of the local cluster or of a remote one.
 struct Site {
     address: SocketAddr,
     conduct: Conduct,
     is_remote: bool,
 }
 
-/// Addresses of the gateway, at which nothing listens: connections are made by hand.
+/// Addresses of the gateway, without listeners: the test creates the connections itself.
 const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
 const TCP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9090);
 
-/// What the runs of all seeds came to.
+/// Totals over the runs of all seeds.
 #[derive(Debug, Default)]
 struct Totals {
     answered: u64,
@@ -85,9 +86,9 @@ struct World {
     publisher: Publisher,
     telemetry: Arc<Telemetry>,
     worker: Rc<Worker>,
-    /// Every endpoint that any snapshot had.
+    /// Endpoints of all snapshots so far.
     states: BTreeMap<u64, (String, Arc<EndpointState>)>,
-    /// Attempts at those that have left, as of then.
+    /// Number of attempts at each removed endpoint at the time of its removal.
     left: BTreeMap<u64, u64>,
     requests: JoinSet<()>,
     answered: Rc<Cell<u64>>,
@@ -95,7 +96,7 @@ struct World {
 }
 
 impl World {
-    /// Must run within a local set.
+    /// Creates a world; must run within a local set.
     async fn new(seed: u64, silent: &[Unreachable]) -> Self {
         let mut rng = SmallRng::seed_from_u64(seed);
         let mut sites = Vec::new();
@@ -163,7 +164,7 @@ impl World {
         }
     }
 
-    /// Puts these sites in effect.
+    /// Publishes a snapshot with these endpoints.
     fn publish(&mut self, chosen: &BTreeSet<usize>, has_service: bool) {
         let chosen: Vec<&Site> = chosen.iter().map(|number| &self.sites[*number]).collect();
         let text = mesh(&chosen, has_service);
@@ -194,7 +195,7 @@ impl World {
             .collect();
     }
 
-    /// No attempt has begun at an endpoint that has left.
+    /// Checks that no attempt has begun at a removed endpoint.
     fn check(&self) {
         for (id, requests) in &self.left {
             let (name, state) = &self.states[id];
@@ -239,7 +240,7 @@ impl World {
         self.check();
     }
 
-    /// Ends all requests, with one endpoint that answers.
+    /// Lets all requests end, with one endpoint that answers.
     async fn end(mut self, totals: &mut Totals) {
         let well = |number: &usize| {
             let site = &self.sites[*number];
@@ -298,7 +299,7 @@ fn worker(
     }))
 }
 
-/// A gateway with a rule for each kind of request, and a service of these sites.
+/// Returns a gateway with a rule for each kind of request, and a service with these endpoints.
 fn mesh(sites: &[&Site], has_service: bool) -> String {
     let to = "{destination: {host: web.ns1.svc.cluster.local, port: {number: 80}}}";
     let rules = format!(
@@ -351,7 +352,7 @@ fn slice(number: usize, at: SocketAddr) -> String {
     )
 }
 
-/// The sites of the remote cluster, which take over when the proxy's own cluster fails; none if there is none.
+/// Returns the endpoints of the remote cluster, used for failover from the local cluster; empty if there are none.
 fn import(sites: &[&Site]) -> Vec<String> {
     let remote = sites.iter().filter(|site| site.is_remote);
     let endpoints: Vec<String> = remote
@@ -377,7 +378,7 @@ fn import(sites: &[&Site]) -> Vec<String> {
     ]
 }
 
-/// An endpoint that takes this long for each request.
+/// Starts an endpoint that needs this long for each request.
 async fn serve(conduct: Conduct, millis: u64) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -407,7 +408,7 @@ async fn serve(conduct: Conduct, millis: u64) -> SocketAddr {
     address
 }
 
-/// The status of a request.
+/// Sends a request and returns its status.
 async fn ask(worker: &Rc<Worker>, path: &str) -> u16 {
     let protocol = DownstreamProtocol::Http1;
     let connection = Connection::new(ListenerKey::from(HTTP), HTTP, HTTP, protocol);
@@ -419,7 +420,7 @@ async fn ask(worker: &Rc<Worker>, path: &str) -> u16 {
     if body.is_ok() { status } else { 0 }
 }
 
-/// Whether a raw connection is made, which then stays for a while.
+/// Whether a raw TCP connection succeeds, which then stays open for a while.
 async fn connect(worker: &Rc<Worker>, stays: Duration) -> bool {
     let snapshot = worker.snapshot();
     let listener = snapshot.listener(&ListenerKey::from(TCP), TCP).unwrap();

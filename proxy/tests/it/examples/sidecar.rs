@@ -1,4 +1,4 @@
-//! The Sidecars of Istio's reference: the commands of their README, and workloads with live sockets.
+//! Examples of Sidecars from Istio's reference: the commands of their README, and workloads with live sockets.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,7 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
 use crate::support::{DEADLINE, eventually};
 
-/// Programs that are killed at the end.
+/// Child processes, killed on drop.
 struct Running(Vec<Child>);
 
 impl Drop for Running {
@@ -23,7 +23,7 @@ impl Drop for Running {
     }
 }
 
-/// The resources of the example with other ports and texts.
+/// Returns the resources of the example with text replacements.
 fn resources(replaced: &[(String, String)]) -> String {
     let read = |name| fs::read_to_string(examples().join("sidecar").join(name)).unwrap();
     let mut text = [read("sidecars.yaml"), read("services.yaml")].join("---\n");
@@ -34,7 +34,7 @@ fn resources(replaced: &[(String, String)]) -> String {
     text
 }
 
-/// The commands that the README starts, which go on.
+/// Returns the README's `strait` commands, which keep running.
 fn started() -> Vec<String> {
     let readme = fs::read_to_string(examples().join("sidecar/README.md")).unwrap();
     let commands = readme
@@ -110,7 +110,7 @@ fn sidecar_does_what_its_readme_says() {
     assert_eq!(&greeting, b"productpage\n");
 }
 
-/// A sidecar of `app` in `prod-us1`, with what captured connections of both directions come to.
+/// Starts a sidecar of `app` in `prod-us1`; returns it with its outbound and inbound listener addresses.
 fn workload(app: &str, replaced: &[(String, String)]) -> (Proxy, SocketAddr, SocketAddr) {
     let (outbound, inbound) = (free_address(), free_address());
     let proxy = Start::new()
@@ -125,7 +125,7 @@ fn workload(app: &str, replaced: &[(String, String)]) -> (Proxy, SocketAddr, Soc
     (proxy, outbound, inbound)
 }
 
-/// A request over a connection that was captured on its way to `dialed`.
+/// Sends a request over a connection that was captured on its way to `dialed`, and returns the status.
 fn status(at: SocketAddr, dialed: &str, host: &str) -> u16 {
     let dialed: SocketAddr = dialed.parse().unwrap();
     let (ip, port) = (dialed.ip(), dialed.port());

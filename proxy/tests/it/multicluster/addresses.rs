@@ -1,13 +1,14 @@
-//! Requests to the address of a service that several clusters serve: scenario 93.
+//! Requests to the virtual address of a service that several clusters serve: scenario 93.
 
 use std::net::{IpAddr, TcpListener};
 
 use super::*;
 
-/// The address of the service.
+/// Virtual address of the service.
 const VIP: &str = "127.201.9.9";
 
-/// The gateway of c1 on every address, where ns1/web of other clusters is imported with this `spec` before its ports.
+/// Returns a gateway of c1 on every address, and imports of ns1/web from other clusters that have this `spec` before
+/// the ports.
 fn mesh(world: &World, port: u16, import: &str) -> String {
     let gateway = format!(
         "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: edge}}\nspec:\n  selector: {{istio: ingressgateway}}\n  \

@@ -1,4 +1,4 @@
-//! Configuration that changes under traffic: scenarios 41, 85.
+//! Configuration changes under traffic: scenarios 41 and 85.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -8,11 +8,11 @@ use super::*;
 
 const BACKUPS: &str = "{lbType: FailOver, targets: [{clusterKey: c2}, {clusterKey: c3}]}";
 
-/// Requests of scenario 85, and how often the mesh changes meanwhile.
+/// Number of requests of scenario 85.
 const REQUESTS: usize = 20_000;
 const FLIPS: usize = 50;
 
-/// How long a change may take to be in effect.
+/// Maximum time until a change is in effect.
 const IN_FORCE: Duration = Duration::from_secs(1);
 
 fn setup<'a>(local: usize, policy: &'a str) -> Setup<'a> {

@@ -4,7 +4,7 @@ use super::*;
 
 const BACKUPS: &str = "{lbType: FailOver, targets: [{clusterKey: c2}, {clusterKey: c3}]}";
 
-/// What the running proxy explains of a request to web.example.
+/// Returns the `/explain` page of the running proxy for a request to web.example.
 fn explained(proxy: &Proxy) -> String {
     let port = proxy.edge.port();
     proxy.page(&format!("/explain?url=http://web.example:{port}/"))

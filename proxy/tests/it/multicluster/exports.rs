@@ -1,8 +1,8 @@
-//! What a gateway serves to other clusters: scenarios 49 to 55, 57 and 97.
+//! Exports of a gateway to other clusters: scenarios 49 to 55, 57 and 97.
 
 use super::*;
 
-/// A gateway of c1 with workloads of ns1/web and these exports, in front of which stands no VirtualService for the host.
+/// Starts a gateway of c1 with workloads of ns1/web and these exports, without a VirtualService for the host.
 pub(super) fn gateway_of(world: &World, local: usize, more: &[String]) -> Proxy {
     gateway_of_with(world, local, more, &[])
 }
@@ -41,7 +41,7 @@ pub(super) fn export(name: &str, spec: &str) -> String {
     )
 }
 
-/// Status of a GET and the path that the workload saw.
+/// Returns the status of a GET request, and the path that the workload received.
 fn get(proxy: &Proxy, world: &World, path: &str) -> (u16, Option<String>) {
     let before = world.l1.paths().len();
     let mut client = Raw::connect(proxy.edge);
@@ -112,7 +112,7 @@ fn scenarios_55_and_97_invalid_exports_add_no_route() {
     }
 }
 
-/// Status of a GET that a proxy in front says is for this client.
+/// Sends a GET request that a proxy in front marks as that of this client.
 fn get_for(proxy: &Proxy, path: &str, client: usize) -> Reply {
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: web.ns1\r\nX-Forwarded-For: 10.0.0.{client}\r\n\r\n");

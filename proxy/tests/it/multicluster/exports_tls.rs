@@ -1,11 +1,11 @@
-//! What a gateway serves to other clusters in TLS.
+//! Exports of a gateway to other clusters over TLS.
 
 use super::*;
 use crate::support::client::Front;
 use crate::support::pki::{Authority, Leaf, Pair};
 use crate::support::tls::{self, Visitor, files, get};
 
-/// The gateway of c2, whose certificates are files.
+/// Gateway of c2, whose certificates are files.
 struct Entrance {
     ca: Authority,
     own: Pair,
@@ -41,7 +41,7 @@ impl Entrance {
         self.directory.path().join(name).display().to_string()
     }
 
-    /// `tls` of a server in this mode.
+    /// Returns the `tls` field of a server in this mode.
     fn tls(&self, mode: &str) -> String {
         format!(
             "{{mode: {mode}, serverCertificate: {}, privateKey: {}, caCertificates: {}}}",
@@ -51,7 +51,7 @@ impl Entrance {
         )
     }
 
-    /// Starts it with these servers; it exports ns1/web below /c2/web.
+    /// Starts the gateway with these servers; it exports ns1/web below /c2/web.
     fn start(&self, start: Start, servers: &[String], more: &str) -> Proxy {
         let all = [
             tls::gateway(servers),
@@ -77,7 +77,7 @@ fn service() -> &'static str {
     "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: http, port: 80}]}\n"
 }
 
-/// The gateway of c1, which speaks TLS of this mode to that of c2.
+/// Starts a gateway of c1 that connects to the gateway of c2 with TLS in this mode.
 fn caller(entrance: &Entrance, at: SocketAddr, mode: &str) -> Proxy {
     let shows = match mode {
         "MUTUAL" => format!(

@@ -1,11 +1,11 @@
-//! Destinations of other clusters and of hosts outside: scenarios 71 and 72 as far as workloads are reached directly,
-//! 76, 77.
+//! Destinations of other clusters and of external hosts: scenarios 71 and 72 for directly reachable workloads, 76 and
+//! 77.
 
 use super::*;
 
 const IN_MESH_A: &[&str] = &["--gloo-mesh", "a.gloo-mesh"];
 
-/// A Destination of ns1/web in c2 with these workloads, which its federated host represents.
+/// Returns a Destination of ns1/web in c2 with these workloads, under its federated host.
 fn destination(sites: &[(&Site, &str)]) -> String {
     let workloads = sites
         .iter()
@@ -180,7 +180,7 @@ fn destinations_of_one_service_are_merged() {
     assert_shares(&count(&own, RUN), &[("P1", 500), ("P2", 500)]);
 }
 
-/// An external service at a host, with these endpoints for its port.
+/// Returns an external service at a host, with these endpoints for its port.
 fn external(host: &str, sites: &[&Site]) -> String {
     let endpoints: Vec<String> = sites
         .iter()

@@ -1,8 +1,9 @@
-//! Ejections and panic where several clusters serve: scenarios 81 to 83.
+//! Ejections and panic mode of services in several clusters: scenarios 81 to 83.
 
 use super::*;
 
-/// Four workloads of the local cluster, of which this trafficPolicy's detector takes out three.
+/// Runs a scenario with four workloads of the local cluster, three of which outlier detection ejects by this
+/// trafficPolicy.
 fn three_of_four_out(policy: &str) -> (Proxy, World, [Site; 2]) {
     let world = World::new();
     let more = [Site::new("L3"), Site::new("L4")];

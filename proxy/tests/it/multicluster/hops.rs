@@ -1,11 +1,11 @@
-//! Workloads of another cluster behind its gateway, which passes TLS on: scenario 72, from both sides.
+//! Workloads of another cluster behind a gateway with TLS passthrough: scenario 72, from both sides.
 
 use super::*;
 use crate::support::pki::Authority;
 use crate::support::tls::files;
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 
-/// An authority of the mesh, and the directory of the identity that proxies have.
+/// Authority of the mesh, and the directory with the identity of the proxies.
 pub(super) struct Mesh {
     pub(super) ca: Authority,
     directory: tempfile::TempDir,
@@ -27,7 +27,7 @@ impl Mesh {
         Self { ca, directory }
     }
 
-    /// A workload that speaks this inside the mesh's TLS.
+    /// Starts a workload that speaks this protocol inside mesh TLS.
     pub(super) fn workload(&self, speaks: Speaks) -> TlsOrigin {
         let pair = self.ca.server(&["spiffe://cluster.local/ns/ns1/sa/web"]);
         TlsOrigin::start(speaks, &Terms::new(&pair).for_clients_of(&self.ca))
@@ -38,7 +38,7 @@ impl Mesh {
     }
 }
 
-/// The Destination of a gateway of c2.
+/// Returns the Destination of a gateway of c2.
 fn entrance(name: &str, at: SocketAddr, service_type: &str) -> String {
     let (ip, port) = (at.ip(), at.port());
     let port = match service_type {
@@ -60,12 +60,12 @@ fn rule(host: &str, spec: &str) -> String {
     )
 }
 
-/// The gateway of c1: every request goes to `destination`.
+/// Starts a gateway of c1 that routes every request to `destination`.
 fn caller(mesh: &Mesh, destination: &str, more: &[String]) -> Proxy {
     caller_with(mesh, destination, more, &[])
 }
 
-/// The same, with more arguments.
+/// Starts a gateway of c1 with additional arguments.
 pub(super) fn caller_with(
     mesh: &Mesh,
     destination: &str,
@@ -96,7 +96,7 @@ pub(super) fn caller_with(
         .start()
 }
 
-/// The gateway of c2, which passes on what is for federated hosts.
+/// Starts a gateway of c2 that forwards connections for federated hosts.
 fn receiver(more: &[String]) -> Proxy {
     let start = Start::new();
     let (ip, port) = (start.edge().ip(), start.edge().port());

@@ -1,4 +1,4 @@
-//! `strait imports`: what one cluster imports of what others export, written and used.
+//! `strait imports`: imports that one cluster generates from the exports of others, and their use.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use super::exports::{export, gateway_of};
 use super::*;
 
-/// `strait imports` with these arguments.
+/// Runs `strait imports` with these arguments.
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_strait"))
         .arg("imports")
@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// A directory with files.
+/// Creates a directory with files.
 fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -32,7 +32,7 @@ fn at(directory: &Path, name: &str) -> String {
     directory.join(name).display().to_string()
 }
 
-/// The file of `--clusters` with the gateway of c1.
+/// Returns a remote clusters file with the gateway of c1.
 fn told(host: &str, port: u16) -> String {
     format!(
         "clusters: [{{key: default/default/default/c1, gateway: {{host: {host}, port: {port}}}}}]\n"

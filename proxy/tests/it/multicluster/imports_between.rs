@@ -1,5 +1,5 @@
-//! `strait control --imports-between`: a request from cluster to cluster by an import that it wrote. Everything runs as users run
-//! it: a config server and a gateway for each cluster, and the one that writes imports.
+//! `strait control --imports-between`: a request between clusters by a generated import. Everything runs as users run
+//! it: a config server and a gateway for each cluster, and the process that writes imports.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use crate::config_server::{Control, apply, has_kubectl, kubectl};
 
 const KEYS: [&str; 2] = ["eu/a/prod/c1", "eu/b/prod/c2"];
 
-/// A process that is ended when this is dropped.
+/// Child process, ended on drop.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -20,7 +20,7 @@ impl Drop for Ended {
     }
 }
 
-/// A gateway that follows the config server of its cluster.
+/// Starts a gateway that follows the config server of its cluster.
 fn gateway_following(data: &Path, number: usize, more: &[String]) -> Proxy {
     let start = Start::new();
     let mut all = vec![gateway(&[start.edge()])];
@@ -34,7 +34,7 @@ fn gateway_following(data: &Path, number: usize, more: &[String]) -> Proxy {
         .spawn()
 }
 
-/// Writes imports between the two clusters.
+/// Starts the process that writes imports between the two clusters.
 fn writer(directory: &Path, gateway: SocketAddr) -> Ended {
     let told = format!(
         "clusters: [{{key: {}, gateway: {{host: {}, port: {}}}}}]\n",

@@ -7,7 +7,7 @@ use super::*;
 const LOCAL: &str = "default/default/default/c1";
 const BACKUP: &str = "default/default/default/c2";
 
-/// The last line of the log, of so many.
+/// Returns the last line of the log, once it has this many lines.
 fn last(proxy: &Proxy, lines: usize) -> Value {
     eventually("all are logged", || proxy.access_log().len() == lines);
     proxy.access_log().pop().unwrap()

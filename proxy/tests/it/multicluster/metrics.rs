@@ -1,4 +1,4 @@
-//! What is counted and shown of services that several clusters serve.
+//! Metrics and admin pages of services that several clusters serve.
 
 use super::*;
 
@@ -13,7 +13,7 @@ const AVAILABLE: &str = "strait_cluster_endpoints_available";
 
 const BACKUP: &str = "{lbType: FailOver, targets: [{clusterKey: c2}]}";
 
-/// The value of one series of the service for a cluster.
+/// Returns the value of one series of the service for a cluster.
 fn of(proxy: &Proxy, name: &str, cluster: &str) -> f64 {
     proxy.metric(name, &[HOST, ("destination_cluster", cluster)])
 }

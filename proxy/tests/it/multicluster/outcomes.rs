@@ -1,5 +1,5 @@
-//! Failures of a tier that a replay in the next tier hides, beyond scenarios 27 to 31; and how many attempts one tier
-//! takes.
+//! Failures of a tier that a replay in the next tier hides, beyond scenarios 27 to 31; and the number of attempts per
+//! tier.
 
 use super::*;
 use crate::support::frames::{Frames, HEADERS, RST_STREAM};
@@ -10,10 +10,10 @@ use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 const BACKUP: &str = "{lbType: FailOver, targets: [{clusterKey: c2}]}";
 const BACKUPS: &str = "{lbType: FailOver, targets: [{clusterKey: c2}, {clusterKey: c3}]}";
 
-/// The reason of a stream that was not looked at.
+/// Error code REFUSED_STREAM: the server has not processed the stream.
 const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
 
-/// A proxy whose own cluster has this workload and whose backup is c2, after a change of its mesh.
+/// Starts a proxy with this workload in the local cluster and c2 as backup, after a change of its mesh.
 fn backed(world: &World, local: SocketAddr, change: impl FnOnce(String) -> String) -> Proxy {
     let start = Start::new();
     let more = slice(5, "", local);

@@ -1,17 +1,17 @@
-//! Addresses of ServiceEntries outside of clusters and of federated hosts, and which service has a host that several
-//! describe.
+//! ServiceEntry addresses that belong to no cluster or federated host, and precedence of services that define the same
+//! host.
 
 use std::net::{IpAddr, TcpListener};
 
 use super::*;
 
-/// A port that is free on all addresses.
+/// Returns a port that is free on all addresses.
 fn free_port() -> u16 {
     let socket = TcpListener::bind("0.0.0.0:0").unwrap();
     socket.local_addr().unwrap().port()
 }
 
-/// A gateway on every address.
+/// Returns a gateway on every address.
 fn gateway_everywhere(port: u16, protocol: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: edge}}\nspec:\n  selector: {{istio: ingressgateway}}\n  \
@@ -19,7 +19,7 @@ fn gateway_everywhere(port: u16, protocol: &str) -> String {
     )
 }
 
-/// A ServiceEntry with one endpoint and more in its spec.
+/// Returns a ServiceEntry with one endpoint and additional fields in its spec.
 fn entry((name, host): (&str, &str), more: &str, at: SocketAddr) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{{name}}}\nspec: {{hosts: [{host}], {more}, resolution: STATIC, \
@@ -29,7 +29,7 @@ fn entry((name, host): (&str, &str), more: &str, at: SocketAddr) -> String {
     )
 }
 
-/// A Destination of a host outside with one endpoint and more in its `externalService`.
+/// Returns a Destination of an external host with one endpoint and additional fields in its `externalService`.
 fn external(name: &str, more: &str, at: SocketAddr) -> String {
     format!(
         "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{namespace: gloo-mesh, {name}}}\n\
@@ -44,7 +44,7 @@ fn to(host: &str) -> String {
     format!("- {{route: [{{destination: {{host: {host}, port: {{number: 80}}}}}}]}}")
 }
 
-/// The site that answers a request for `host` on a connection to an address.
+/// Returns the site that answers a request for `host` on a connection to an address.
 fn asked(address: &str, port: u16, host: &str) -> String {
     let address = address.parse::<IpAddr>().unwrap();
     let mut client = Raw::connect((address, port).into());

@@ -1,4 +1,4 @@
-//! GlobalTrafficPolicy together with what else decides: scenarios 44 to 46, 66, 69, 78, 80, 84, 86, 93.
+//! GlobalTrafficPolicy combined with other policies: scenarios 44 to 46, 66, 69, 78, 80, 84, 86, 93.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn setup<'a>(local: usize, policy: &'a str) -> Setup<'a> {
     }
 }
 
-/// A proxy with the mesh of a scenario after some text in it was replaced.
+/// Starts a proxy with the mesh of a scenario after text replacements.
 fn changed(world: &World, setup: Setup<'_>, changes: &[(&str, &str)]) -> Proxy {
     let start = Start::new();
     let mut text = world.mesh(start.edge(), setup);
@@ -119,7 +119,7 @@ fn scenario_69_an_edge_gateway_uses_every_provider() {
     assert_shares(&counts, thirds);
 }
 
-/// A client of a sidecar asks it as an HTTP proxy, by the short name.
+/// The client uses its sidecar as an HTTP proxy, by the short name.
 #[test]
 fn scenario_69_a_sidecar_uses_its_own_cluster_only() {
     let world = World::new();

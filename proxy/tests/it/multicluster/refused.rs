@@ -1,9 +1,9 @@
-//! What is written wrong never widens routing: scenarios 35, 38, 39, 42. The texts of the findings have tests of their
-//! own, next to the rules.
+//! Invalid configuration never widens routing: scenarios 35, 38, 39 and 42. The texts of the findings are tested next
+//! to the rules.
 
 use super::*;
 
-/// How many of a hundred requests each site answers under this policy.
+/// Returns the number of a hundred requests that each site answers under this policy.
 fn with_policy(local: usize, spec: &str) -> BTreeMap<String, usize> {
     let world = World::new();
     let proxy = world.proxy(Setup {
@@ -50,7 +50,7 @@ fn scenarios_39_and_42_a_policy_with_errors_is_rejected() {
     }
 }
 
-/// Answers to a hundred requests in a world where slices of c2 and c3 serve alike, with these documents.
+/// Returns the responses to a hundred requests by answering site, with equal slices of c2 and c3 and these documents.
 fn among_slices(world: &World, host: &str, more: &[String]) -> BTreeMap<String, usize> {
     let mut all = vec![
         slice(1, "c2", world.g2.address()),

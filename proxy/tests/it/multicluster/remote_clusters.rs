@@ -1,4 +1,4 @@
-//! What a proxy knows of other clusters, and TLS that is each endpoint's own.
+//! Remote clusters file of a proxy, and TLS settings per endpoint.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::support::pki::{Authority, Leaf};
 use crate::support::tls::files;
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 
-/// An import of ns1/web from c2 at this gateway.
+/// Returns an import of ns1/web from c2 at this gateway.
 pub(super) fn import(at: SocketAddr, host: &str) -> String {
     let (ip, port) = (at.ip(), at.port());
     format!(
@@ -20,7 +20,7 @@ pub(super) fn import(at: SocketAddr, host: &str) -> String {
 
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: http, port: 80}]}\n";
 
-/// A gateway of c1 that sends every request to ns1/web of the whole cluster set.
+/// Starts a gateway of c1 that routes every request to ns1/web of the whole cluster set.
 pub(super) fn proxy(more: &[String], arguments: &[&str]) -> Proxy {
     let start = Start::new();
     let mut all = vec![

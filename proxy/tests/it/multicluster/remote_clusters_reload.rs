@@ -1,4 +1,4 @@
-//! The file of what a proxy knows of other clusters changes while the proxy runs.
+//! Changes of the remote clusters file while the proxy runs.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::support::pki::Authority;
 use crate::support::tls::files;
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 
-/// How long a change may take to be in effect.
+/// Maximum time until a change is in effect.
 const IN_FORCE: Duration = Duration::from_secs(1);
 
-/// How often the gateway moves under traffic.
+/// Number of address changes of the gateway under traffic.
 const MOVES: usize = 20;
 
-/// The file, in a directory of its own.
+/// Remote clusters file, in a directory of its own.
 struct Told {
     directory: tempfile::TempDir,
 }
@@ -33,7 +33,7 @@ impl Told {
         told
     }
 
-    /// Replaces the file as a careful editor does.
+    /// Replaces the file atomically, by a rename.
     fn write(&self, text: &str) {
         let draft = self.directory.path().join(".draft");
         std::fs::write(&draft, text).unwrap();
@@ -49,7 +49,7 @@ impl Told {
     }
 }
 
-/// The entry of c2 in the remote clusters file: its gateway, and more fields of that.
+/// Returns the entry of c2 in the remote clusters file: its gateway, and additional fields of the gateway.
 fn c2(gateway: SocketAddr, more: &str) -> String {
     let (ip, port) = (gateway.ip(), gateway.port());
     format!(
@@ -57,7 +57,7 @@ fn c2(gateway: SocketAddr, more: &str) -> String {
     )
 }
 
-/// Waits until answers are these, no longer than a change may take.
+/// Waits until responses match, at most as long as a change may take.
 #[track_caller]
 fn in_force(what: &str, mut holds: impl FnMut() -> bool) {
     let changed = Instant::now();
@@ -65,7 +65,7 @@ fn in_force(what: &str, mut holds: impl FnMut() -> bool) {
     assert!(changed.elapsed() < IN_FORCE, "{:?}", changed.elapsed());
 }
 
-/// A workload behind a gateway of c2 that the file names, with the name of the gateway in place of its own.
+/// Starts a workload behind a gateway of c2 from the file. It answers with `name`, the name of the gateway.
 fn behind(mesh: &Mesh, name: &'static str) -> TlsOrigin {
     let pair = mesh.ca.server(&["spiffe://cluster.local/ns/ns1/sa/web"]);
     let terms = Terms::new(&pair).for_clients_of(&mesh.ca);
@@ -74,7 +74,7 @@ fn behind(mesh: &Mesh, name: &'static str) -> TlsOrigin {
     })
 }
 
-/// A gateway of c1 that reaches ns1/web in c2 through the gateway that the file names.
+/// Starts a gateway of c1 that reaches ns1/web in c2 through the gateway in the file.
 fn proxy(mesh: &Mesh, told: &Told) -> Proxy {
     let unreachable = "192.0.2.1:8080".parse().unwrap();
     let web = web_in_c2(&[(unreachable, "v1")], false);
@@ -179,7 +179,7 @@ fn a_remote_clusters_file_in_a_config_map_is_reloaded() {
     in_force("the new version", || answers(&proxy, "two"));
 }
 
-/// The `tls` of a gateway that wants to see no certificate.
+/// Returns the `tls` field of a gateway that requests no client certificate.
 fn simple(directory: &Path, authorities: &str, more: &str) -> String {
     let path = directory.join(authorities).display().to_string();
     format!("    tls:\n      mode: SIMPLE\n      caCertificates: {path}\n{more}")

@@ -1,15 +1,15 @@
-//! What is tried again inside a tier, and what goes on to the next one.
+//! Retries within a tier, and failover replays in the next tier.
 
 use std::net::SocketAddr;
 
 use super::*;
 
-/// For `failover-order: ordered`, or one tier of both.
+/// Policy with two backups: two tiers with `failover-order: ordered`, otherwise one tier of both.
 const BACKUPS: &str = "{lbType: FailOver, targets: [{clusterKey: c2}, {clusterKey: c3}]}";
 
 const POST: &str = "POST / HTTP/1.1\r\nHost: web.example\r\nContent-Length: 2\r\n\r\nhi";
 
-/// A proxy whose own cluster has these workloads, with the retries of a rule that says nothing unless `retries` does.
+/// Starts a proxy with these workloads in the local cluster, with a rule without `retries` unless `retries` is set.
 fn proxy(world: &World, locals: &[SocketAddr], retries: &str, arguments: &[&str]) -> Proxy {
     proxy_with(world, locals, arguments, |text| {
         text.replace("retries: {attempts: 0}, ", retries)
@@ -42,7 +42,7 @@ fn at(address: SocketAddr) -> String {
     format!("ip: {}, port: {}", address.ip(), address.port())
 }
 
-/// Says nothing, ever.
+/// Starts an origin that never answers.
 fn silent() -> Origin {
     Origin::start(Back::H1, |_| async {
         std::future::pending::<()>().await;
@@ -130,7 +130,7 @@ fn a_local_circuit_breaker_does_not_cause_failover() {
     assert!(world.g2.paths().is_empty());
 }
 
-/// Flags and details in the log for a request that no cluster serves.
+/// Asserts the flags and details in the log for a request that no cluster serves.
 #[track_caller]
 fn assert_reason(proxy: &Proxy, reason: &str) {
     let late = "GET /late HTTP/1.1\r\nHost: web.example\r\n\r\n";

@@ -1,9 +1,9 @@
-//! Clusters whose gateways all route the same host by the same policy, and export to each other: what one sends to another
-//! ends there.
+//! Clusters whose gateways route the same host by the same policy and export to each other: a request from another
+//! cluster ends at the local cluster.
 
 use super::*;
 
-/// What every cluster has: the route, the service, and a policy for c1 and c2.
+/// Returns the resources of every cluster: the route, the service, and a policy for c1 and c2.
 fn everywhere(edge: SocketAddr, kind: &str) -> Vec<String> {
     vec![
         gateway(&[edge]),
@@ -20,7 +20,7 @@ fn everywhere(edge: SocketAddr, kind: &str) -> Vec<String> {
     ]
 }
 
-/// An import from that cluster's gateway.
+/// Returns an import from the gateway of that cluster.
 fn import(cluster: &str, at: SocketAddr) -> String {
     let (ip, port) = (at.ip(), at.port());
     format!(
@@ -38,7 +38,7 @@ fn export(cluster: &str) -> String {
     )
 }
 
-/// The gateways of c1 and c2, each with the other's import and what else it has.
+/// Starts the gateways of c1 and c2, each with an import from the other and additional documents.
 fn pair(kind: &str, of_c1: &[String], of_c2: &[String]) -> [Proxy; 2] {
     let (one, two) = (Start::new(), Start::new());
     let (to_one, to_two) = (import("c1", one.edge()), import("c2", two.edge()));

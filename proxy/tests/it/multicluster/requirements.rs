@@ -1,8 +1,8 @@
-//! What Destinations say of localities, of shifts and of connections: scenarios 73 to 75 and 94.
+//! Localities, shifts and connection settings of Destinations: scenarios 73 to 75 and 94.
 
 use super::*;
 
-/// Workloads of ns1/web in a cluster: where, their version, and their zone.
+/// Workloads of ns1/web in a cluster: their sites, versions and zones.
 struct Of<'a> {
     cluster: &'a str,
     workloads: &'a [(&'a Site, &'a str, &'a str)],
@@ -40,7 +40,7 @@ impl Of<'_> {
 
 const IN_MESH_A: &[&str] = &["--gloo-mesh", "a.gloo-mesh"];
 
-/// The shift of scenario 74, and the policies that are applied.
+/// Returns the shift of scenario 74 with the applied policies.
 fn shift(applied: &str) -> String {
     let to = |weight: u8, cluster: &str, subset: &str| {
         format!(
@@ -55,14 +55,15 @@ fn shift(applied: &str) -> String {
     )
 }
 
-/// The sites that answer requests for ns1/web in c1 when it has this status and another cluster has the service, too.
+/// Returns the number of responses by site for ns1/web in c1 with this status, while another cluster has the service,
+/// too.
 fn shifted(status: &str, more: &str) -> BTreeMap<String, usize> {
     let world = World::new();
     let other = Site::new("P1");
     mean(&shifting(&world, &other, (status, more)))
 }
 
-/// A proxy of c1, where ns1/web has this status, with another cluster that has it, too.
+/// Starts a proxy of c1, where ns1/web has this status, while another cluster has the service, too.
 fn shifting(world: &World, other: &Site, (status, more): (&str, &str)) -> Proxy {
     let locals = [(&world.l1, "v1", "a"), (&world.l2, "v2", "a")];
     let here = Of {
@@ -85,10 +86,10 @@ fn shifting(world: &World, other: &Site, (status, more): (&str, &str)) -> Proxy 
     })
 }
 
-/// Runs whose mean is taken where shares are drawn by chance: it strays from them less than half as far as one run.
+/// Number of runs whose mean is taken where shares are random; it deviates less than half as much as one run.
 const RUNS: usize = 6;
 
-/// Answers of a run by who gave them, as the mean of several.
+/// Returns the number of responses by site, as the mean of several runs.
 fn mean(proxy: &Proxy) -> BTreeMap<String, usize> {
     let mut counts = count(proxy, RUNS * RUN);
     counts.values_mut().for_each(|count| *count /= RUNS);
@@ -237,7 +238,7 @@ fn scenario_75_zones_of_a_destination_fail_over_by_their_capacity() {
     assert_shares(&mean(&proxy), &[("A2", 700), ("B1", 150), ("B2", 150)]);
 }
 
-/// After how many hundredths of a second the established connection to this address is probed, if it is.
+/// Returns the time in hundredths of a second until the next keepalive probe of the connection to this address, if any.
 fn probed_in(to: SocketAddr) -> Option<u64> {
     let SocketAddr::V4(to) = to else {
         panic!("tests are on IPv4")

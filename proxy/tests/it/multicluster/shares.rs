@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// One scenario: its number, what it changes, the ejected sites, and how many of 1000 requests each site gets.
+/// Scenario: number, setup, ejected sites, and expected number of 1000 requests for each site.
 type Row<'a> = (&'a str, Setup<'a>, &'a [&'a str], &'a [(&'a str, usize)]);
 
 fn play(rows: &[Row<'_>]) {

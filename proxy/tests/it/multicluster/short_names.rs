@@ -1,8 +1,8 @@
-//! What short names of services mean: the local cluster's, or those of all clusters.
+//! Short names of services: resolution in the local cluster, or in the cluster set.
 
 use super::*;
 
-/// A gateway with a VirtualService in ns1 for `hosts` that leads to `destination`.
+/// Starts a gateway with a VirtualService in ns1 that routes `hosts` to `destination`.
 fn proxy(world: &World, hosts: &str, destination: &str, arguments: &[&str]) -> Proxy {
     let start = Start::new();
     let rules =

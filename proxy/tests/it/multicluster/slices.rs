@@ -1,8 +1,8 @@
-//! Slices that were copied from other clusters: whose they are, and under which hosts they serve.
+//! EndpointSlices copied from other clusters: their source cluster, and the hosts that they serve.
 
 use super::*;
 
-/// A gateway of c1 that sends everything to `host`, with these documents.
+/// Starts a gateway of c1 that routes everything to `host`, with these documents.
 fn proxy_to(host: &str, more: &[String], arguments: &[&str]) -> Proxy {
     let start = Start::new();
     let route = format!(
@@ -25,7 +25,7 @@ fn service() -> String {
         .to_owned()
 }
 
-/// An import whose endpoints are those of slices.
+/// Returns an import whose endpoints come from slices.
 fn import(kind: &str) -> String {
     format!(
         "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\

@@ -1,12 +1,11 @@
-//! Clients that stay with their cluster: scenarios 58 to 60. How long they are remembered is tested where times are
-//! said.
+//! Session affinity to a cluster: scenarios 58 to 60. The timeout is tested with the other timeouts.
 
 use super::*;
 
 const HALVES: &str =
     "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 50}, {clusterKey: c3, weight: 50}]}";
 
-/// Requests for the host of the cluster set, whose import says this.
+/// Returns a mesh for requests to the host of the cluster set, whose import has these fields.
 fn mesh(world: &World, edge: SocketAddr, import: &str, setup: Setup<'_>) -> String {
     let setup = Setup {
         local: 0,
@@ -42,7 +41,7 @@ const DETECTS: &str =
 
 const STICKY: &str = "sessionAffinity: ClientIP";
 
-/// The site that answers each of these clients; their addresses are in `x-forwarded-for`.
+/// Returns the site that answers each of these clients; their addresses are in `x-forwarded-for`.
 fn answers(proxy: &Proxy, clients: std::ops::Range<u8>) -> Vec<String> {
     let mut stream = Raw::connect(proxy.edge);
     let request = |client: u8| {

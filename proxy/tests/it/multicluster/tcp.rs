@@ -7,7 +7,7 @@ use super::*;
 use crate::support::DEADLINE;
 use crate::support::origin::RawOrigin;
 
-/// An origin that sends a name on every connection.
+/// Starts an origin that sends its name on every connection.
 fn says(name: &'static str) -> RawOrigin {
     RawOrigin::start(move |_, mut stream| {
         let mut asked = [0; 2];
@@ -17,13 +17,14 @@ fn says(name: &'static str) -> RawOrigin {
     })
 }
 
-/// A proxy with a TCP listener for ns1/web, which c1 has at one address and c2 behind a gateway without a prefix.
+/// Starts a proxy with a TCP listener for ns1/web, which c1 has at one address, and c2 behind a gateway without a
+/// prefix.
 fn before(local: SocketAddr, gateway: SocketAddr) -> Proxy {
     let to = policy("{lbType: FailOver, targets: [{clusterKey: c2}]}");
     among(&[local], &[gateway], to, &[])
 }
 
-/// The same for any number of workloads in c1, and gateways of c2, c3 and so on.
+/// Starts a proxy with any number of workloads in c1, and gateways of c2, c3 and so on.
 fn among(
     locals: &[SocketAddr],
     gateways: &[SocketAddr],
@@ -33,7 +34,7 @@ fn among(
     kept_among("None", locals, gateways, policy, arguments)
 }
 
-/// The same with this `sessionAffinity` of the Service.
+/// Starts a proxy with this `sessionAffinity` of the Service.
 fn kept_among(
     affinity: &str,
     locals: &[SocketAddr],
@@ -80,7 +81,7 @@ fn kept_among(
         .start()
 }
 
-/// The answer to two bytes; empty if the connection is reset.
+/// Sends two bytes and returns the answer; empty if the connection is reset.
 fn ask_bytes(proxy: &Proxy) -> Vec<u8> {
     let mut stream = TcpStream::connect(proxy.edge).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();

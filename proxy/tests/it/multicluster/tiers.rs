@@ -237,7 +237,7 @@ fn scenario_33_backups_are_used_in_order() {
     assert_shares(&count(&proxy, RUN), &[("g2", 1000)]);
 }
 
-/// A proxy whose rule says nothing about retries, while the gateway of c2 takes no connections.
+/// Starts a proxy whose rule has no `retries`, while the gateway of c2 accepts no connections.
 fn without_c2(world: &World, setup: Setup<'_>) -> Proxy {
     let start = Start::new();
     let (address, gone) = (world.g2.address(), free_address());

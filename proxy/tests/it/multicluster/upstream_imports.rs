@@ -1,11 +1,11 @@
-//! ServiceImports of upstream's API (KEP-1645), alone and beside those of flomesh: endpoints come from slices with the mark
-//! of their cluster.
+//! ServiceImports of the upstream API (KEP-1645), alone and combined with those of flomesh: endpoints come from slices
+//! that name their cluster.
 
 use super::*;
 
 const TOGETHER: &str = "web.ns1.svc.clusterset.local";
 
-/// An import of upstream's API with this in its spec.
+/// Returns an import of the upstream API with these fields in its spec.
 fn import(spec: &str) -> String {
     format!(
         "apiVersion: multicluster.x-k8s.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
@@ -13,11 +13,11 @@ fn import(spec: &str) -> String {
     )
 }
 
-/// Lets endpoints take turns.
+/// DestinationRule for round robin.
 const TURNS: &str = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {namespace: ns1, name: web}\n\
     spec: {host: web, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}\n";
 
-/// A slice as implementations of KEP-1645 copy it from a cluster.
+/// Returns a slice as implementations of KEP-1645 copy it from a cluster.
 fn copied(cluster: &str, at: SocketAddr) -> String {
     format!(
         "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: ns1, name: imported-{cluster}, \
@@ -29,7 +29,7 @@ fn copied(cluster: &str, at: SocketAddr) -> String {
     )
 }
 
-/// A gateway of c1 that sends everything to `host`, with these documents.
+/// Starts a gateway of c1 that routes everything to `host`, with these documents.
 fn proxy_to(host: &str, more: &[String]) -> Proxy {
     let start = Start::new();
     let route = format!(

@@ -1,4 +1,4 @@
-//! Who may use whose endpoints: scenarios 61 to 69.
+//! Visibility of endpoints between clusters: scenarios 61 to 69.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn exposed(spec: &str) -> String {
     )
 }
 
-/// The local cluster with two workloads, c2 with three that are reached directly.
+/// Runs the local cluster with two workloads, and c2 with three workloads that are reached directly.
 fn run(spec: &str, setup: Setup<'_>) -> BTreeMap<String, usize> {
     let world = World::new();
     let remote = ["P1", "P2", "P3"].map(Site::new);

@@ -1,4 +1,4 @@
-//! Which connections arrive at the proxy's ports, and with which original destination.
+//! Captured connections at the ports of the proxy, and their original destinations.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::lab::{Lab, Node, PROXY, WORKLOAD, arrival};
 const OUTBOUND: u16 = 15_001;
 const INBOUND: u16 = 15_006;
 
-/// What listens in a node.
+/// Listening sockets of a node.
 struct Ports {
     outbound: TcpListener,
     inbound: TcpListener,
@@ -18,7 +18,7 @@ struct Ports {
     port: u16,
 }
 
-/// Where a connection arrived.
+/// Listening socket at which a connection arrived, with its original destination.
 #[derive(Debug, PartialEq, Eq)]
 enum Arrived {
     Outbound { to: Option<SocketAddr> },
@@ -36,7 +36,7 @@ impl Ports {
         }
     }
 
-    /// Where the next connection arrives, and from which client.
+    /// Returns the arrival of the next connection, and the address of its client.
     #[track_caller]
     fn next(&self) -> (Arrived, IpAddr) {
         let (index, stream, from) = arrival(&[&self.outbound, &self.inbound, &self.workload]);
@@ -55,7 +55,7 @@ impl Ports {
         (arrived, from.ip())
     }
 
-    /// Where it arrives when `act` connects.
+    /// Returns the arrival of the connection that `act` opens.
     #[track_caller]
     fn after(&self, act: impl FnOnce() -> std::io::Result<TcpStream>) -> Arrived {
         let client = act().unwrap();
@@ -121,7 +121,7 @@ fn connections_of_the_proxy_are_not_captured() {
     });
 }
 
-/// What happens within a pod, where everything goes through the loopback interface.
+/// Capture within a pod, where all traffic uses the loopback interface.
 #[test]
 fn loopback_is_captured_only_from_the_proxy_to_the_address_of_the_workload() {
     Lab::with_each_backend(1, |lab, backend| {
@@ -165,7 +165,7 @@ fn loopback_is_captured_only_from_the_proxy_to_the_address_of_the_workload() {
     });
 }
 
-/// Connects as the inbound side of the proxy does.
+/// Connects from the source address that the inbound side of the proxy uses.
 fn connect_from(source: InboundSource, to: SocketAddr) -> std::io::Result<TcpStream> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().build()?.block_on(async {
@@ -174,7 +174,7 @@ fn connect_from(source: InboundSource, to: SocketAddr) -> std::io::Result<TcpStr
     })
 }
 
-/// Flags, a port, and whether a connection from elsewhere to that port is captured.
+/// Flags, a port, and whether a connection from another node to that port is captured.
 const INBOUND_PORTS: &[(&str, u16, bool)] = &[
     ("", 80, true),
     ("", 53, false),
@@ -237,7 +237,7 @@ fn inbound_ports_are_intercepted_unless_excluded() {
     inbound_ports("TPROXY");
 }
 
-/// Flags, a port of the other node, and whether a connection to it is captured: IPv4, IPv6.
+/// Flags, a port of the other node, and whether a connection to it is captured over IPv4 and over IPv6.
 const OUTBOUND_DESTINATIONS: &[(&str, u16, [bool; 2])] = &[
     ("", 80, [true, true]),
     ("", 53, [false, false]),
@@ -296,7 +296,7 @@ fn outbound_destinations_are_captured_unless_excluded() {
     });
 }
 
-/// Such a connection must be told from a captured one, so that the proxy does not send it to itself.
+/// A direct connection must be distinguishable from a captured one, so that the proxy does not connect to itself.
 #[test]
 fn connections_to_the_proxys_own_ports_have_no_original_destination() {
     Lab::with_each_backend(2, |lab, backend| {

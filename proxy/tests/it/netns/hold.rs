@@ -1,4 +1,4 @@
-//! `strait iptables hold`: it says whether connections are captured, and has them captured again.
+//! `strait iptables hold`: reports whether connections are captured, and restores the capture.
 
 use std::process::{Child, Command, Output};
 
@@ -9,7 +9,7 @@ use crate::support::eventually;
 
 const LISTEN: &str = "127.0.0.1:15022";
 
-/// A holder that runs; stopped when this is dropped.
+/// Running holder, stopped on drop.
 struct Holder(Child);
 
 impl Drop for Holder {
@@ -19,7 +19,7 @@ impl Drop for Holder {
     }
 }
 
-/// `strait health` of the holder, which answers for a proxy here, with the capture at that address.
+/// Runs `strait health` against the holder, which answers in place of a proxy, with the capture at that address.
 fn health(node: &Node, capture: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
     command.args(["health", "--admin", LISTEN, "--capture", capture]);

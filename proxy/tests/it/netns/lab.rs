@@ -1,4 +1,4 @@
-//! Network namespaces on one bridge: nodes with an address of each IP version, and what runs inside of them.
+//! Network namespaces on one bridge: nodes with an IPv4 and an IPv6 address, and programs inside of them.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -17,34 +17,34 @@ use rustix::thread::{
 
 use crate::support::{DEADLINE, eventually};
 
-/// User and group of the proxy.
+/// User and group ID of the proxy.
 pub const PROXY: u32 = 1337;
 
-/// A user of workloads.
+/// User ID of workloads.
 pub const WORKLOAD: u32 = 4242;
 
-/// Each backend of `strait iptables`.
+/// Backends of `strait iptables`.
 const BACKENDS: [&str; 3] = ["nft", "legacy", "native"];
 
-/// How names of our namespaces begin; the number of the process follows.
+/// Prefix of the names of the tests' namespaces; the process ID follows.
 const PREFIX: &str = "strait-test-";
 
-/// Namespaces that go away with this.
+/// Network namespaces, deleted on drop.
 pub struct Lab {
     names: Vec<String>,
     nodes: Vec<Node>,
 }
 
-/// One namespace with a network interface.
+/// Network namespace with one interface.
 pub struct Node {
     name: String,
-    /// Its addresses.
+    /// Addresses of the node.
     pub v4: Ipv4Addr,
     pub v6: Ipv6Addr,
 }
 
 impl Lab {
-    /// Joins so many nodes; `None`, with the reason printed, where the system does not allow it.
+    /// Creates this many connected nodes; prints the reason and returns `None` if the system does not allow it.
     pub fn new(nodes: usize) -> Option<Self> {
         if !geteuid().is_root() {
             println!("skipped: network namespaces need root");
@@ -74,7 +74,7 @@ impl Lab {
         Some(lab)
     }
 
-    /// Runs a test once with each backend of `strait iptables`, in namespaces of its own; the test gets the flag.
+    /// Runs a test once per backend of `strait iptables`, in new namespaces; the test gets the flag of the backend.
     pub fn with_each_backend(nodes: usize, test: impl Fn(&Self, &str)) {
         for backend in BACKENDS {
             if backend != "native" && !has_iptables() {
@@ -87,7 +87,7 @@ impl Lab {
         }
     }
 
-    /// So many nodes, if iptables is there as well.
+    /// Creates this many nodes, if iptables is installed as well.
     pub fn with_iptables(nodes: usize) -> Option<Self> {
         if has_iptables() {
             Self::new(nodes)
@@ -96,7 +96,7 @@ impl Lab {
         }
     }
 
-    /// Its nodes.
+    /// Returns the nodes.
     pub fn nodes<const N: usize>(&self) -> &[Node; N] {
         self.nodes.as_slice().try_into().unwrap()
     }
@@ -121,7 +121,7 @@ impl Drop for Lab {
     }
 }
 
-/// Whether there is iptables; says so if not.
+/// Whether iptables is installed; prints a message if not.
 fn has_iptables() -> bool {
     let tools = Command::new("iptables").arg("--version").output();
     if let Err(error) = &tools {
@@ -130,7 +130,7 @@ fn has_iptables() -> bool {
     tools.is_ok()
 }
 
-/// Removes namespaces of test processes that were killed.
+/// Removes the namespaces of test processes that were killed.
 fn remove_stale() {
     let names = std::fs::read_dir("/run/netns").into_iter().flatten();
     for name in names.flatten() {
@@ -144,7 +144,7 @@ fn remove_stale() {
     }
 }
 
-/// Connects a namespace with the bridge.
+/// Connects a namespace to the bridge.
 fn join(hub: &str, name: String, index: u8) -> Node {
     let node = Node {
         v4: Ipv4Addr::new(10, 77, 0, index),
@@ -178,7 +178,7 @@ pub fn ip(arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Takes the identity of a user and the group of the same number, for this thread only.
+/// Switches this thread to a user and the group with the same ID.
 fn become_user(id: u32) {
     set_thread_groups(&[]).unwrap();
     set_thread_gid(Gid::from_raw(id)).unwrap();
@@ -186,7 +186,7 @@ fn become_user(id: u32) {
 }
 
 impl Node {
-    /// Both addresses with a port.
+    /// Returns both addresses with a port.
     pub fn addresses(&self, port: u16) -> [SocketAddr; 2] {
         [
             SocketAddr::new(self.v4.into(), port),
@@ -194,7 +194,7 @@ impl Node {
         ]
     }
 
-    /// The address of the same IP version as `other`.
+    /// Returns the address of the same IP version as `other`.
     pub fn ip_like(&self, other: SocketAddr) -> IpAddr {
         match other {
             SocketAddr::V4(_) => self.v4.into(),
@@ -202,7 +202,7 @@ impl Node {
         }
     }
 
-    /// Calls a function on a thread inside the namespace, as root. Sockets and processes that it makes stay inside.
+    /// Calls a function as root on a thread inside the namespace. Its sockets and processes stay inside.
     pub fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         let namespace = File::open(Path::new("/run/netns").join(&self.name)).unwrap();
         thread::scope(|scope| {
@@ -218,7 +218,7 @@ impl Node {
         })
     }
 
-    /// The same as another user, whose group has the same number.
+    /// Calls a function as a user, whose group has the same ID, on a thread inside the namespace.
     pub fn inside_as<T: Send>(&self, user: u32, act: impl FnOnce() -> T + Send) -> T {
         self.inside(|| {
             become_user(user);
@@ -226,8 +226,8 @@ impl Node {
         })
     }
 
-    /// A listening socket for both IP versions. Waits for the port: a process that another thread is starting holds a copy of
-    /// every socket until it runs its program, also of one that was closed meanwhile.
+    /// Opens a listening socket for both IP versions. Waits for the port, since a process that another thread is
+    /// starting holds copies of all sockets, including closed ones, until it executes its program.
     pub fn listen(&self, port: u16) -> TcpListener {
         let mut bound = None;
         eventually("the port is free", || match self.try_listen(port) {
@@ -244,17 +244,17 @@ impl Node {
         self.inside(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)))
     }
 
-    /// A connection that a user makes.
+    /// Opens a connection as a user.
     pub fn connect(&self, user: u32, to: SocketAddr) -> io::Result<TcpStream> {
         self.inside_as(user, || TcpStream::connect_timeout(&to, DEADLINE))
     }
 
-    /// Runs a program to its end, as root.
+    /// Runs a program as root until it exits.
     pub fn run(&self, mut command: Command) -> Output {
         self.inside(|| command.output().unwrap())
     }
 
-    /// Starts a program as a user, whose group has the same number.
+    /// Starts a program as a user, whose group has the same ID.
     pub fn spawn(&self, user: u32, command: Command) -> std::process::Child {
         self.spawn_in_group(user, user, command)
     }
@@ -277,7 +277,7 @@ impl Node {
         self.run(command)
     }
 
-    /// The same where no program but `strait` can be found, which must succeed.
+    /// Runs `strait iptables` as root without any other program on the path; it must succeed.
     #[track_caller]
     pub fn without_tools(&self, arguments: &str) -> String {
         let root = tempfile::tempdir().unwrap();
@@ -305,7 +305,7 @@ impl Node {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// All that `strait iptables` may change: rules of both backends, addresses, and routing.
+    /// Returns all state that `strait iptables` may change: rules of both backends, addresses, and routing.
     pub fn state(&self) -> String {
         let mut state = String::new();
         for tool in [
@@ -344,7 +344,7 @@ impl Node {
     }
 }
 
-/// Waits for the one of these sockets that accepts a connection next, and returns its position.
+/// Waits for the next connection on any of these sockets, and returns the index of the socket.
 #[track_caller]
 pub fn arrival(listeners: &[&TcpListener]) -> (usize, TcpStream, SocketAddr) {
     let mut arrived = None;

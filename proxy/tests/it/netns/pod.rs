@@ -1,4 +1,4 @@
-//! A workload with its sidecar in a node of a lab, and the services that the tests know.
+//! Workload with its sidecar in a node of a lab, and the services that the tests use.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use super::lab::{Node, PROXY};
 use crate::support::mesh::documents;
 use crate::support::{DEADLINE, eventually};
 
-/// Ports of the service `web`: name, port, port of the workload.
+/// Ports of the service `web`: name, service port, workload port.
 const PORTS: [(&str, u16, u16); 6] = [
     ("http", 80, 8080),
     ("http2", 81, 8081),
@@ -21,15 +21,15 @@ const PORTS: [(&str, u16, u16); 6] = [
     ("undeclared", 7000, 7001),
 ];
 
-/// Addresses of the service `web`: one service for each IP version.
+/// Addresses of the services `web` and `web6`, for IPv4 and IPv6.
 pub const VIPS: [&str; 2] = ["10.96.0.10", "fd00:96::10"];
 
-/// An address of the service `web` with a port.
+/// Returns an address of the service `web` with a port.
 pub fn vip(index: usize, port: u16) -> SocketAddr {
     SocketAddr::new(VIPS[index].parse().unwrap(), port)
 }
 
-/// The services `web` (IPv4), `web6` and the headless `db` at a node, and a workload `client` without ports.
+/// Returns the services `web` (IPv4), `web6` and the headless `db` at a node, and a workload `client` without ports.
 pub fn services(node: &Node) -> String {
     let ports = PORTS.map(|(name, port, target)| {
         format!("{{name: {name}, port: {port}, targetPort: {target}}}")
@@ -59,14 +59,14 @@ pub fn services(node: &Node) -> String {
     ])
 }
 
-/// A sidecar that runs; stopped when this is dropped.
+/// Running sidecar, stopped on drop.
 pub struct Sidecar<'a> {
     node: &'a Node,
     child: Child,
     directory: tempfile::TempDir,
 }
 
-/// How a sidecar captures inbound connections, and the user that it runs as for that.
+/// Interception mode of a sidecar for inbound connections, which determines its user as well.
 #[derive(Clone, Copy)]
 pub enum Interception {
     Redirect,
@@ -74,12 +74,12 @@ pub enum Interception {
 }
 
 impl<'a> Sidecar<'a> {
-    /// Captures what a node does, and starts its sidecar.
+    /// Installs the capture rules of a node, and starts its sidecar.
     pub fn start(node: &'a Node, app: &str, mesh: &str, flags: &[&str]) -> Self {
         Self::start_with(node, app, mesh, flags, Interception::Redirect)
     }
 
-    /// The same with this mode of interception.
+    /// Starts a sidecar with this interception mode.
     pub fn start_with(
         node: &'a Node,
         app: &str,
@@ -129,7 +129,7 @@ impl<'a> Sidecar<'a> {
         sidecar
     }
 
-    /// A page of its admin server, if that answers with 200.
+    /// Returns a page of the admin server if its status is 200.
     pub fn page(&self, path: &str) -> Option<String> {
         let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, 15_000));
         let mut stream = self.node.inside(|| TcpStream::connect(admin)).ok()?;
@@ -142,7 +142,7 @@ impl<'a> Sidecar<'a> {
         text.starts_with("HTTP/1.1 200").then(|| body.to_owned())
     }
 
-    /// Sum of the samples of a metric whose labels have all of these texts.
+    /// Returns the sum of a metric's samples whose labels contain all of these texts.
     pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
         let page = self.page("/stats/prometheus").unwrap();
         let samples = page.lines().filter(|line| {
@@ -155,7 +155,7 @@ impl<'a> Sidecar<'a> {
             .sum()
     }
 
-    /// What it wrote to its logs.
+    /// Returns the access log and the standard error output.
     pub fn logs(&self) -> String {
         ["access.log", "stderr"]
             .map(|name| fs::read_to_string(self.directory.path().join(name)).unwrap_or_default())
@@ -177,7 +177,7 @@ impl Drop for Sidecar<'_> {
     }
 }
 
-/// Answers each connection with a thread that calls this. The process ends it.
+/// Starts a thread that calls `act` for each connection until the process ends.
 pub fn serve(listener: TcpListener, act: impl Fn(TcpStream) + Clone + Send + 'static) {
     thread::spawn(move || {
         for stream in listener.incoming() {
@@ -190,7 +190,7 @@ pub fn serve(listener: TcpListener, act: impl Fn(TcpStream) + Clone + Send + 'st
     });
 }
 
-/// Sends everything back.
+/// Echoes all received bytes.
 pub fn echo(mut stream: TcpStream) {
     let mut bytes = [0; 4096];
     while let Ok(read @ 1..) = stream.read(&mut bytes) {
@@ -200,7 +200,7 @@ pub fn echo(mut stream: TcpStream) {
     }
 }
 
-/// Reads exactly as much as is expected, and compares it.
+/// Reads as many bytes as expected, and compares them.
 #[track_caller]
 pub fn expect(stream: &mut TcpStream, expected: &[u8]) {
     stream.set_read_timeout(Some(DEADLINE)).unwrap();

@@ -1,4 +1,4 @@
-//! Installing twice, installing over something else, failing half way, and removing.
+//! Installation of capture rules: repeated, over other rules, failing half way; and removal.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn removed(node: &Node) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Compares states line by line, and shows only lines that differ.
+/// Compares states line by line, and prints only lines that differ.
 #[track_caller]
 fn assert_same(state: &str, expected: &str, when: &str) {
     let only = |one: &str, other: &str| {
@@ -45,7 +45,7 @@ fn said(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Rules that are not ours.
+/// Adds rules that other programs own.
 fn add_rules_of_others(node: &Node) {
     for command in [
         "iptables-nft -t nat -A PREROUTING -p tcp --dport 1 -m comment --comment STRAIT_INBOUND -j RETURN",
@@ -136,7 +136,7 @@ fn backend_that_has_rules_is_chosen() {
     );
 }
 
-/// Runs `install` with a tool that fails when its arguments, or what it reads, have `word`.
+/// Runs `install` with a tool that fails when its arguments or its input contain `word`.
 fn install_with_broken(node: &Node, tool: &str, word: &str, flags: &str) -> Output {
     let real =
         ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(|directory| format!("{directory}/{tool}"));
@@ -181,7 +181,7 @@ fn failure_at_any_step_changes_nothing() {
     }
 }
 
-/// As in an image that has nothing but the binary.
+/// Runs like an image that contains only the binary.
 #[test]
 fn without_tools_the_kernel_is_told_directly() {
     let Some(lab) = Lab::new(1) else {

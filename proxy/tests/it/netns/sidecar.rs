@@ -1,4 +1,4 @@
-//! Traffic between two workloads, each with its sidecar, captured by the kernel.
+//! Traffic between two workloads with sidecars, captured by the kernel.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,21 +17,21 @@ use crate::support::pki::Authority;
 use crate::support::raw::{Raw, Reply};
 use crate::support::tls::Visitor;
 
-/// An HTTP server of the workload at a node.
+/// Starts an HTTP server of the workload at a node.
 fn web(node: &Node, port: u16, back: Back) -> Origin {
     Origin::start_on(node.listen(port), back, |_| async {
         Response::new(full("web"))
     })
 }
 
-/// A request of the workload at a node.
+/// Sends a request as the workload at a node.
 fn request(node: &Node, to: SocketAddr, host: &str) -> Reply {
     let mut raw = node.inside_as(WORKLOAD, || Raw::connect(to));
     let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     raw.send(text).reply()
 }
 
-/// A connection of the workload at a node.
+/// Opens a connection as the workload at a node.
 fn connect(node: &Node, to: SocketAddr) -> TcpStream {
     node.connect(WORKLOAD, to).unwrap()
 }
@@ -193,7 +193,8 @@ fn headless_service_is_reached_at_the_address_of_its_endpoint() {
     drop(here);
 }
 
-/// A node without a sidecar, which no resource names. Port 80 is one of the mesh, so that a Host there may be unknown.
+/// Destination without a sidecar, which no resource names. Port 80 is a port of the mesh, so the Host may be unknown
+/// there.
 #[test]
 fn unknown_destinations_pass_or_are_refused() {
     let Some(lab) = Lab::new(3) else {
@@ -227,7 +228,7 @@ fn unknown_destinations_pass_or_are_refused() {
     assert_eq!(origin.seen().len(), 2);
 }
 
-/// Certificates of two workloads, as files, and the flags that name them.
+/// Certificate files of two workloads.
 struct Certificates(tempfile::TempDir);
 
 impl Certificates {
@@ -273,7 +274,7 @@ fn mutual(host: &str) -> String {
     )
 }
 
-/// The client has a sidecar, which speaks TLS of the mesh; the node outside has none.
+/// The client has a sidecar that speaks mesh TLS; the node outside of the mesh has none.
 #[test]
 fn strict_refuses_plain_text_and_permissive_takes_both() {
     let Some(lab) = Lab::new(3) else {
@@ -377,7 +378,7 @@ fn connections_to_the_ports_of_the_proxy_are_closed() {
     assert_eq!(sidecar.metric("istio_requests_total", &[]), 0.0);
 }
 
-/// What the server's workload says of who connected to it.
+/// Client addresses as seen by the server's workload.
 #[test]
 fn workload_sees_the_address_of_the_client_only_under_transparent_interception() {
     let Some(lab) = Lab::new(3) else {

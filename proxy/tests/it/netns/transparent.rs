@@ -1,4 +1,5 @@
-//! Transparent interception (TPROXY): the workload sees the client's address, and answers find their way back.
+//! Transparent interception (TPROXY): the workload sees the client's address, and responses are routed back to the
+//! proxy.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +12,7 @@ use crate::support::DEADLINE;
 
 const INBOUND: u16 = 15_006;
 
-/// A proxy that forwards one connection to where it was going, from the client's address.
+/// Forwards one connection to its original destination, from the client's address.
 fn forward_one(node: &Node, listener: &TcpListener) -> SocketAddr {
     let (_, client, from) = arrival(&[listener]);
     let to = original_destination(&client, INBOUND).unwrap();
@@ -28,7 +29,7 @@ fn forward_one(node: &Node, listener: &TcpListener) -> SocketAddr {
     to
 }
 
-/// Moves what each side sends to the other until both have ended.
+/// Copies bytes in both directions until both sides have ended.
 fn splice(one: &TcpStream, other: &TcpStream) {
     for stream in [one, other] {
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -43,7 +44,7 @@ fn splice(one: &TcpStream, other: &TcpStream) {
     });
 }
 
-/// A workload that says who its client is, once it has read all of what that sends.
+/// Accepts a connection, reads it to its end, and answers with the address of the client.
 fn tell_peer(listener: &TcpListener) -> IpAddr {
     let (_, mut stream, from) = arrival(&[listener]);
     let mut asked = String::new();
@@ -52,7 +53,7 @@ fn tell_peer(listener: &TcpListener) -> IpAddr {
     from.ip()
 }
 
-/// What a client sends, and what it gets.
+/// Sends a greeting, and returns the response.
 fn ask(mut client: TcpStream) -> String {
     client.set_read_timeout(Some(DEADLINE)).unwrap();
     client.write_all(b"hello").unwrap();

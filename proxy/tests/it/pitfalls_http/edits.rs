@@ -6,7 +6,7 @@ use crate::support::mesh::{documents, gateway, routes, service};
 use crate::support::origin::{Back, Origin};
 use crate::support::proxy::Proxy;
 
-/// A rule with request edits, and destinations with theirs; each destination is `one.test`.
+/// Returns a rule with request header edits, and destinations with edits of their own; each destination is `one.test`.
 fn rule(edits: &str, destinations: &[&str]) -> String {
     let mut text = format!("- headers: {{request: {{{edits}}}}}\n  route:\n");
     for edits in destinations {

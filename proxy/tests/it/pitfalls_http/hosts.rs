@@ -1,10 +1,10 @@
-//! Which virtual host takes a request.
+//! Virtual host selection for requests.
 
 use super::{World, ask};
 use crate::support::mesh::{documents, gateway};
 use crate::support::proxy::{Proxy, Start};
 
-/// A VirtualService with a namespace, an age and fields.
+/// Returns a VirtualService with a namespace, an age and fields.
 fn vs(name: &str, namespace: &str, day: u32, fields: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: VirtualService\n\
@@ -13,7 +13,7 @@ fn vs(name: &str, namespace: &str, day: u32, fields: &str) -> String {
     )
 }
 
-/// A rule that tells its name.
+/// Returns a rule that answers with its name.
 fn says(name: &str, conditions: &str) -> String {
     format!("{{{conditions}directResponse: {{status: 200, body: {{string: {name}}}}}}}")
 }

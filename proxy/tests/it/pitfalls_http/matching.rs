@@ -1,8 +1,8 @@
-//! What a match block takes.
+//! Requests that match blocks accept.
 
 use super::{World, to_one};
 
-/// Requests that a match block takes, and others.
+/// Checks match blocks with requests that match, and requests that do not.
 async fn check(cases: &[(&str, &[&str], &[&str])]) {
     let cases: Vec<(String, Vec<(&str, &str)>)> = cases
         .iter()

@@ -1,4 +1,4 @@
-//! Delegates, with the conditions of root and delegate put together.
+//! Delegates, whose conditions are combined with those of the root.
 
 use super::{World, ask};
 use crate::support::eventually;

@@ -1,4 +1,4 @@
-//! Which destination takes a request.
+//! Destination selection for requests.
 
 use super::World;
 use crate::support::client::{Client, Front, get};
@@ -6,7 +6,7 @@ use crate::support::eventually;
 use crate::support::mesh::routes;
 use crate::support::proxy::Proxy;
 
-/// How many of so many requests to a host end with each outcome, told by the first word of the body or the status.
+/// Returns the number of requests to a host by outcome: the first word of the body, or the status.
 async fn outcomes(proxy: &Proxy, host: &str, requests: usize) -> Vec<(String, usize)> {
     let mut client = Client::connect(Front::H2, proxy.edge).await;
     let mut counts = std::collections::BTreeMap::<String, usize>::new();

@@ -1,4 +1,4 @@
-//! Probes that the kubelet sends to the sidecar in place of the workload's containers.
+//! Kubelet probes that the sidecar answers in place of the workload's containers.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -14,9 +14,10 @@ use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::{Raw, Reply};
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 
-/// An address on 127.0.0.1, where the containers listen: the proxy asks them where it was asked itself.
+/// Returns an address on 127.0.0.1 for the health server. The containers listen there as well, since the proxy probes
+/// the address at which it was probed.
 ///
-/// The socket keeps the port from others, and lets a listener have it.
+/// The socket reserves the port, while a listener can still bind it.
 fn health_address() -> (Socket, SocketAddr) {
     let reserved = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     reserved.set_reuse_address(true).unwrap();
@@ -26,7 +27,7 @@ fn health_address() -> (Socket, SocketAddr) {
     (reserved, address)
 }
 
-/// A proxy with these probers, and its health server.
+/// Starts a proxy with these probers, and returns it with its health server.
 fn start(json: &str) -> (Proxy, SocketAddr) {
     started(|start| start.args(["--app-probers", json]))
 }
@@ -46,7 +47,7 @@ fn body(reply: &Reply) -> &str {
     std::str::from_utf8(&reply.body).unwrap()
 }
 
-/// A container that answers by the path.
+/// Starts a container that answers by path.
 fn container() -> Origin {
     Origin::start(Back::H1, |request| async move {
         let (status, location, body) = match request.uri().path() {

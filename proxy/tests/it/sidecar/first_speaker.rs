@@ -1,4 +1,4 @@
-//! Ports that carry bytes, in plain text or inside the mesh's TLS (PERMISSIVE): the side that speaks first tells.
+//! Raw TCP ports, in plain text or inside mesh TLS (PERMISSIVE): detection of the side that speaks first.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
 use crate::support::tls::Visitor;
 
-/// A sidecar under PERMISSIVE beside a workload.
+/// Sidecar in PERMISSIVE mode, and its workload.
 struct Server {
     proxy: Proxy,
     at: SocketAddr,
@@ -25,7 +25,7 @@ struct Server {
 }
 
 impl Server {
-    /// A workload whose port declares this protocol; nothing for none.
+    /// Starts the sidecar of a workload whose port declares this protocol; none if it is empty.
     fn start(app: SocketAddr, protocol: &str, more: &[&str]) -> Self {
         let (directory, ca) = (tempfile::tempdir().unwrap(), Authority::new("mesh"));
         let at = free_address();
@@ -44,7 +44,7 @@ impl Server {
         }
     }
 
-    /// A client of the mesh that has connected and said nothing.
+    /// Opens a connection as a mesh client, and sends nothing.
     fn visitor(&self, alpn: &[&str]) -> (ClientConnection, TcpStream) {
         let pair = self
             .ca
@@ -63,7 +63,7 @@ impl Server {
     }
 }
 
-/// A workload whose connections the test gets.
+/// Starts a workload that passes its connections to the test.
 fn listening() -> (SocketAddr, Receiver<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -165,7 +165,7 @@ fn reset_by_the_workload_before_either_side_speaks_is_passed_on() {
     });
 }
 
-/// Delay of the first message of a client that TCP had to send again.
+/// Delay of a client's first message after a TCP retransmission.
 const LATE: Duration = Duration::from_millis(400);
 
 #[test]

@@ -1,4 +1,4 @@
-//! Headless services: clients choose a pod, by its address or by its name.
+//! Headless services: clients select a pod, by its address or by its name.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -15,7 +15,7 @@ use crate::support::raw::Raw;
 
 const NAMES: [&str; 2] = ["web-0", "web-1"];
 
-/// Sockets of two pods with one port.
+/// Returns sockets of two pods with the same port.
 fn pods() -> [TcpListener; 2] {
     let bind = |port| TcpListener::bind((free_address().ip(), port)).unwrap();
     let first = bind(0);
@@ -27,7 +27,7 @@ fn address(listener: &TcpListener) -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
-/// Upstream servers that answer with the name of their pod.
+/// Starts upstream servers that answer with the name of their pod.
 fn http_pods() -> ([SocketAddr; 2], [Origin; 2]) {
     let listeners = pods();
     let addresses = [address(&listeners[0]), address(&listeners[1])];
@@ -40,7 +40,7 @@ fn http_pods() -> ([SocketAddr; 2], [Origin; 2]) {
     (addresses, origins)
 }
 
-/// The addresses of pods that greet their clients with their names.
+/// Starts pods that greet their clients with their names, and returns their addresses.
 fn tcp_pods() -> [SocketAddr; 2] {
     let mut named = NAMES.into_iter();
     pods().map(|listener| {
@@ -54,7 +54,7 @@ fn tcp_pods() -> [SocketAddr; 2] {
     })
 }
 
-/// The headless Service `web` in the namespace `default`; its pods are `web-0`, `web-1` and so on.
+/// Returns the headless Service `web` in the namespace `default`; its pods are `web-0`, `web-1` and so on.
 fn headless(port_name: &str, pods: &[SocketAddr]) -> String {
     let port = pods[0].port();
     let endpoints = pods.iter().enumerate();
@@ -75,14 +75,14 @@ fn headless(port_name: &str, pods: &[SocketAddr]) -> String {
     ])
 }
 
-/// Marks responses to all requests for the service.
+/// Returns a VirtualService that marks responses to all requests for the service.
 fn marking() -> String {
     "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: r, namespace: default}\nspec:\n  hosts: [web]\n  \
      http:\n  - route: [{destination: {host: web}, headers: {response: {set: {x-rule: 'yes'}}}}]\n"
         .to_owned()
 }
 
-/// More connections than chance leads to the right one of two pods.
+/// Number of connections that a random choice of two pods would not all route to the right one.
 const CONNECTIONS: usize = 12;
 
 #[test]
@@ -191,7 +191,7 @@ fn http_proxy_finds_pods_by_name() {
     }
 }
 
-/// Text and JSON of `strait explain` at a sidecar, for pods at 10.0.0.1 and 10.0.0.2.
+/// Returns text and JSON of `strait explain` at a sidecar, for pods at 10.0.0.1 and 10.0.0.2.
 fn explained(port_name: &str, method: &str, url: &str, more: &[&str]) -> (String, Value) {
     let directory = tempfile::tempdir().unwrap();
     let pods = ["10.0.0.1:80", "10.0.0.2:80"].map(|pod| pod.parse().unwrap());

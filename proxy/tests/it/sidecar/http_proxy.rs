@@ -1,4 +1,4 @@
-//! The sidecar as the HTTP proxy of clients with `http_proxy`, without capture.
+//! Sidecar as the HTTP proxy of clients with `http_proxy`, without capture.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
@@ -21,7 +21,7 @@ use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 
 mod tunnels;
 
-/// A sidecar that captures nothing, and where clients send what they ask of it.
+/// Sidecar without capture, and the address at which clients use it as an HTTP proxy.
 struct HttpProxy {
     proxy: Proxy,
     address: SocketAddr,
@@ -47,13 +47,13 @@ impl HttpProxy {
         Self { proxy, address }
     }
 
-    /// The reply to a request for this URL, with a Host header that says something else.
+    /// Sends a request for this URL, with a different Host header, and returns the reply.
     fn get(&self, url: &str) -> Reply {
         let request = format!("GET {url} HTTP/1.1\r\nHost: wrong.test\r\n\r\n");
         Raw::connect(self.address).send(request).reply()
     }
 
-    /// A connection on which CONNECT was sent, and the reply.
+    /// Sends a CONNECT request, and returns the connection and the reply.
     fn connect(&self, authority: &str) -> (Raw, Reply) {
         let mut connection = Raw::connect(self.address);
         let request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
@@ -61,7 +61,7 @@ impl HttpProxy {
         (connection, reply)
     }
 
-    /// The line of the access log for the CONNECT that names this.
+    /// Returns the access log line of the CONNECT request for this authority.
     fn logged(&self, authority: &str) -> serde_json::Value {
         let mut found = None;
         eventually("the access log has the line", || {
@@ -205,7 +205,7 @@ fn requests_never_come_back_to_the_proxy() {
     });
 }
 
-/// The address by which other machines reach this one, if it has one.
+/// Returns the address of this machine for other machines, if it has one.
 fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     // nothing is sent
@@ -237,8 +237,8 @@ fn open_proxy_is_warned_of_and_does_not_reach_itself_by_the_machines_address() {
     });
 }
 
-/// A port that is free on every address. The kernel gives out none of these: another test could get it on one address
-/// meanwhile.
+/// Returns a port that is free on every address, outside of the range of ephemeral ports, since another test could take
+/// an ephemeral port on one address meanwhile.
 fn port_of_all_addresses() -> u16 {
     let first = 10_000 + u16::try_from(std::process::id() % 10_000).unwrap();
     let mut ports = first..30_000;
@@ -246,7 +246,7 @@ fn port_of_all_addresses() -> u16 {
     free.expect("a free port")
 }
 
-/// It trusts everyone who reaches it.
+/// The admin server trusts every client that can connect to it.
 #[test]
 fn admin_server_is_not_reached_through_the_proxy() {
     let proxy = HttpProxy::start(&[], []);

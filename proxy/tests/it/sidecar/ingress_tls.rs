@@ -1,4 +1,4 @@
-//! TLS of clients outside of the mesh that ends at a sidecar: `ingress[].tls`.
+//! TLS of clients outside of the mesh, terminated at a sidecar: `ingress[].tls`.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::support::raw::Raw;
 use crate::support::tls::{Visitor, files};
 use crate::support::until;
 
-/// A sidecar with one ingress listener that has a socket: `tls` below its mode and files, and a PeerAuthentication.
+/// Starts a sidecar with one ingress listener that has a socket, with these fields of `tls`, and a PeerAuthentication.
 fn sidecar(
     (at, app): (SocketAddr, SocketAddr),
     protocol: &str,
@@ -44,7 +44,7 @@ fn sidecar(
         .start()
 }
 
-/// The settings of `tls` with files in this directory, which are those of `web.test`.
+/// Returns the `tls` settings with the files of `web.test` in this directory.
 fn settings(directory: &Path, ca: &Authority, mode: &str) -> String {
     let pair = ca.server(&["web.test"]);
     let contents = [
@@ -162,7 +162,7 @@ fn captured_connections_have_ingress_tls_too() {
     assert_eq!(get(&mut captured(inbound, &other), "web").status, 200);
 }
 
-/// Statuses for clients without a certificate, and with each of these.
+/// Returns the status for a client without a certificate, and with each of these.
 async fn statuses(visitor: &Visitor, pairs: [&Pair; 3]) -> [u16; 4] {
     let mut all = [visitor.status("web.test").await, 0, 0, 0];
     for (status, pair) in all[1..].iter_mut().zip(pairs) {

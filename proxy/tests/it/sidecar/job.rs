@@ -1,11 +1,11 @@
-//! A sidecar of a job: it ends once the process of the workload has ended.
+//! Sidecar of a job, which ends once the process of the workload has ended.
 
 use std::process::{Child, Command, Stdio};
 
 use crate::support::eventually;
 use crate::support::proxy::{Proxy, Start};
 
-/// A process that runs until it is killed.
+/// Process that runs until it is killed.
 struct Job(Child);
 
 impl Job {

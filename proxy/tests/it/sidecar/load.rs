@@ -1,4 +1,4 @@
-//! A sidecar under load: nothing that the workload asks for fails while certificates are renewed, or while it drains.
+//! Sidecar under load: no request of the workload fails while certificates are renewed, or while the sidecar drains.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,16 +11,16 @@ use crate::support::eventually;
 use crate::support::pki::Authority;
 use crate::support::proxy::Proxy;
 
-/// Threads that ask on a connection each that stays open, and as many that connect for each request.
+/// Number of client threads with a keep-alive connection, and of client threads with a new connection per request.
 const CLIENTS: usize = 3;
 
-/// How often each side gets a new certificate.
+/// Number of certificate renewals of each side.
 const RENEWALS: usize = 20;
 
-/// Requests that are answered between one renewal and the next, at least.
+/// Minimum number of requests between two renewals.
 const REQUESTS_BETWEEN: usize = 100;
 
-/// What clients saw.
+/// Results of the clients.
 #[derive(Default)]
 struct Seen {
     answered: AtomicUsize,
@@ -41,7 +41,7 @@ struct Load {
 }
 
 impl Load {
-    /// Asks through the outbound listener `at`.
+    /// Starts clients that send requests through the outbound listener `at`.
     fn start(at: SocketAddr) -> Self {
         let seen = Arc::<Seen>::default();
         let client = |number: usize| {
@@ -52,7 +52,7 @@ impl Load {
         Self { seen, clients }
     }
 
-    /// Waits for so many more answers.
+    /// Waits for this many more responses.
     fn goes_on(&self, answers: usize) {
         let before = self.seen.answered();
         eventually("requests are answered", || {
@@ -61,7 +61,7 @@ impl Load {
         });
     }
 
-    /// Ends it; returns how many requests were answered.
+    /// Stops the clients; returns the number of answered requests.
     #[track_caller]
     fn end(self) -> usize {
         self.seen.over.store(true, Ordering::Relaxed);
@@ -94,7 +94,7 @@ fn ask(at: SocketAddr, stays: bool, seen: &Seen) {
     }
 }
 
-/// The serial numbers of the certificates that a proxy uses.
+/// Returns the serial numbers of the certificates that a proxy uses.
 fn serial_numbers(proxy: &Proxy) -> Vec<String> {
     let page: serde_json::Value = serde_json::from_str(&proxy.page("/certs")).unwrap();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Two sidecars with TLS between them, and clients in plain text.
+//! Two sidecars with mutual TLS, and clients with plain text.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
 use crate::support::tls::files;
 
-/// Flags for an identity in the mesh, whose files are put into this directory.
+/// Writes the files of a mesh identity into this directory, and returns the flags for them.
 pub(super) fn identity(directory: &Path, ca: &Authority, account: &str) -> Vec<String> {
     identity_of(directory, ca, ("cluster.local", account))
 }
@@ -41,7 +41,7 @@ fn identity_of(
     .collect()
 }
 
-/// A Sidecar that takes connections to the workload at `app` without capture, and a PeerAuthentication.
+/// Returns a Sidecar that accepts connections to the workload at `app` without capture, and a PeerAuthentication.
 pub(super) fn resources(
     (at, app): (std::net::SocketAddr, std::net::SocketAddr),
     protocol: &str,
@@ -59,7 +59,7 @@ pub(super) fn resources(
     ])
 }
 
-/// A sidecar whose workload is at `app`; it takes connections without capture at the returned address.
+/// Starts a sidecar for the workload at `app`; it accepts connections without capture at the returned address.
 pub(super) fn server(
     flags: &[String],
     app: std::net::SocketAddr,

@@ -1,4 +1,4 @@
-//! Connections that were open when a security policy came that forbids them.
+//! Open connections when a new security policy forbids them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
 use crate::support::{DEADLINE, eventually, until};
 
-/// A sidecar beside the workload at `app`, whose connections without capture it takes at an address of its own.
+/// Sidecar of the workload at `app`, which accepts connections without capture at an address of its own.
 struct Server {
     proxy: Proxy,
     at: SocketAddr,
@@ -54,7 +54,7 @@ impl Server {
         self.proxy.write("mesh.yaml", resources);
     }
 
-    /// The sidecar of a client that speaks the mesh's TLS to it.
+    /// Starts the sidecar of a client that connects to it with mesh TLS.
     fn client(&self, port_name: &str) -> Sidecar {
         let flags = identity(self.directory.path(), &self.ca, "client");
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -66,13 +66,13 @@ impl Server {
     }
 }
 
-/// Whether bytes come back on a connection.
+/// Whether bytes are echoed on a connection.
 fn echoes(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream.write_all(b"ask\n").is_ok() && stream.read_exact(&mut [0; 4]).is_ok()
 }
 
-/// Whether the peer closes or resets a connection without a further byte.
+/// Whether the peer closes or resets a connection without sending another byte.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     match stream.read(&mut [0]) {
@@ -194,7 +194,7 @@ fn mutual_tls_ends_once_it_is_disabled() {
     assert!(is_closed(&mut encrypted));
 }
 
-/// A workload that switches protocols, sends everything back, and never closes: its connections are in the list.
+/// Starts a workload that switches protocols, echoes, and never closes; the list keeps its connections open.
 fn switching() -> (RawOrigin, Arc<Mutex<Vec<TcpStream>>>) {
     let kept = Arc::<Mutex<Vec<TcpStream>>>::default();
     let list = Arc::clone(&kept);

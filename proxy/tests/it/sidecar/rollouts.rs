@@ -12,17 +12,17 @@ use crate::support::raw::Raw;
 
 const ROLLOUTS: usize = 5;
 
-/// Clients that keep their connection, and as many that connect for each request.
+/// Number of clients with a keep-alive connection, and of clients with a new connection per request.
 const CLIENTS: usize = 3;
 
-/// Requests of each client that are answered between one step of a rollout and the next, at least. With two, none of them
-/// can still have a connection that it made, or a request that it sent, before the step.
+/// Minimum number of requests of each client between two steps of a rollout. After two, no client still uses a
+/// connection or a request from before the step.
 const REQUESTS_BETWEEN: usize = 8;
 
-/// Where a client connects to, and the address of the workload there.
+/// Address that a client connects to, and the address of the workload there.
 type Endpoint = (SocketAddr, SocketAddr);
 
-/// A workload and its sidecar.
+/// Workload and its sidecar.
 struct Pod {
     workload: Origin,
     sidecar: Sidecar,
@@ -49,11 +49,11 @@ impl Pod {
     }
 }
 
-/// What clients share.
+/// State that the clients share.
 #[derive(Default)]
 struct Shared {
     endpoints: Mutex<Vec<Endpoint>>,
-    /// By client.
+    /// Number of answered requests by client.
     answered: [AtomicUsize; 2 * CLIENTS],
     failures: Mutex<Vec<String>>,
     over: AtomicBool,
@@ -141,8 +141,8 @@ impl Load {
     }
 }
 
-/// Replaces the pods one after the other; `begin` is what Kubernetes does to a sidecar when its pod begins to end. The workload
-/// ends once clients connect to it no more.
+/// Replaces the pods one after the other; `begin` does what Kubernetes does to a sidecar when its pod starts to
+/// terminate. The workload ends once clients no longer connect to it.
 fn roll(pre_drain: &str, begin: impl Fn(&Pod)) {
     let mut pods = vec![Pod::start(pre_drain), Pod::start(pre_drain)];
     let load = Load::start(&pods);

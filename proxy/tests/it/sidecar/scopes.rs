@@ -1,4 +1,4 @@
-//! What a Sidecar says about its workload: what it reaches, by which listeners, and what may reach it.
+//! Sidecar resource: reachable services, listeners, and inbound traffic of its workload.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -9,14 +9,14 @@ use crate::support::DEADLINE;
 use crate::support::proxy::free_address;
 use crate::support::raw::Raw;
 
-/// A Sidecar of the namespace `default` with this spec, in YAML's flow style.
+/// Returns a Sidecar of the namespace `default` with this spec, in flow style.
 fn resource(name: &str, spec: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {{name: {name}}}\nspec: {spec}\n"
     )
 }
 
-/// A ServiceEntry for a host, served at `endpoint`.
+/// Returns a ServiceEntry for a host, served at `endpoint`.
 fn entry(name: &str, endpoint: SocketAddr) -> String {
     let (ip, port) = (endpoint.ip(), endpoint.port());
     format!(
@@ -134,8 +134,8 @@ fn egress_proxy_can_be_a_subset_of_its_service() {
     assert_eq!((old.seen().len(), new.seen().len()), (0, 4));
 }
 
-/// The protocol of the Sidecar counts before that of the service: so a server that speaks first is heard at once, although
-/// its service declares HTTP, and a service that declares bytes is found by its host.
+/// The protocol of the Sidecar takes precedence over that of the service: the greeting of a server-first protocol is
+/// forwarded immediately although the service declares HTTP, and a service that declares TCP is found by its host.
 #[test]
 fn egress_listeners_carry_the_protocol_that_they_declare() {
     let (db, api) = (Greeter::start(), answering());

@@ -1,4 +1,4 @@
-//! The end of a sidecar: its workload is served until it has no connection any more.
+//! Termination of a sidecar: it serves its workload until the workload has no connections left.
 
 use std::net::TcpStream;
 
@@ -6,7 +6,7 @@ use super::{Sidecar, answering, get, service};
 use crate::support::eventually;
 use crate::support::origin::Origin;
 
-/// A sidecar of `app: web`, which takes requests for a service `web` and reaches a service `api`.
+/// Starts a sidecar of `app: web`, which accepts requests for a service `web` and reaches a service `api`.
 fn sidecar(arguments: &[&str], web: &Origin, api: &Origin) -> Sidecar {
     Sidecar::start(
         arguments,

@@ -1,17 +1,17 @@
-//! A route with a single feature, which every request takes: the upstream, its policy, and the rule.
+//! Configuration of a route with a single feature, which every request uses: the upstream, its policy, and the rule.
 
 use crate::compare::configure::feature::{ENDPOINTS, Feature, HEADER, ORIGIN};
 use crate::compare::configure::plan::{Plan, address, prefix};
 
 const HOST: &str = "upstream.bench.example";
 
-/// The second destination, and where copies would go: other endpoints of the same upstream.
+/// Host of the second destination and of mirrored requests; its endpoints are at the same upstream.
 const SECOND: &str = "second.bench.example";
 
-/// Where the proxy and its nearer endpoints are.
+/// Locality of the proxy and of the nearer endpoints.
 pub(super) const LOCALITY: &str = "near/a";
 
-/// All resources but the Gateway: the name of a file, and its text.
+/// Returns all resources except the Gateway, as pairs of file name and text.
 pub(super) fn files(plan: &Plan, feature: Feature) -> Vec<(&'static str, String)> {
     let mut files = vec![
         ("upstream.yaml", upstream(plan, feature)),
@@ -27,7 +27,7 @@ pub(super) fn files(plan: &Plan, feature: Feature) -> Vec<(&'static str, String)
     files
 }
 
-/// Arguments beside those of every scenario.
+/// Returns arguments in addition to those of every scenario.
 pub(super) fn arguments(feature: Feature) -> &'static [&'static str] {
     match feature {
         Feature::AccessLog => &["--access-log", "text", "--access-log-path", "/dev/null"],
@@ -118,7 +118,7 @@ fn matched(feature: Feature) -> String {
     }
 }
 
-/// What a rule says beside its destinations.
+/// Returns the fields of a rule other than its destinations.
 fn action(feature: Feature) -> String {
     let origin = ORIGIN.1;
     match feature {
@@ -198,7 +198,7 @@ fn destination(host: &str, more: &str) -> String {
     )
 }
 
-/// What a DestinationRule says beside its host.
+/// Returns the fields of a DestinationRule other than its host.
 fn policy(feature: Feature) -> Option<String> {
     let text = match feature {
         Feature::CircuitBreakers => CIRCUIT_BREAKERS.to_owned(),
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// All files of the feature as one stream of documents.
+    /// Returns all files of the feature as one YAML stream.
     fn text(feature: Feature) -> String {
         let files = crate::compare::configure::strait::files(&plan(feature));
         let texts: Vec<String> = files.into_iter().map(|file| file.text).collect();

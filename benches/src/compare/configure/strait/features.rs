@@ -1,18 +1,18 @@
-//! Rules beside the one that is measured: plain ones, and ones that use all that a rule has to offer.
+//! Additional rules next to the measured one: plain rules, and rules with many features.
 
-/// Prefix of a rule that no request takes.
+/// Returns the prefix of a rule that no request matches.
 fn other(index: usize) -> String {
     format!("/other-{index:05}/")
 }
 
-/// Rules that only forward.
+/// Returns rules that only forward.
 pub(super) fn plain_rules(count: usize) -> String {
     (0..count)
         .map(|index| rule(&other(index), "", &destination()))
         .collect()
 }
 
-/// Rules with retries, faults, CORS, mirrors, header operations and timeouts, in turn and together.
+/// Returns rules with retries, faults, CORS, mirrors, header operations and timeouts, alone and combined.
 pub(super) fn featured_rules(count: usize) -> String {
     (0..count)
         .map(|index| {

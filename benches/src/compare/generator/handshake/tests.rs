@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 use super::*;
 use crate::compare::tls::Credentials;
 
-/// A server that shows a certificate, hands out this many tickets, and answers with this many bytes.
+/// Test server that presents a certificate, issues this many session tickets, and responds with this many bytes.
 struct Server {
     tickets: usize,
     body_bytes: usize,
@@ -61,7 +61,7 @@ async fn answer(acceptor: &TlsAcceptor, stream: TcpStream, response: &[u8]) -> i
     stream.shutdown().await
 }
 
-/// What a caller of this kind makes of the server, connection by connection.
+/// Connects to the server three times with the same client, and returns the results of [`Caller::once`].
 fn calls(
     server: &Server,
     work: GeneratedWork,

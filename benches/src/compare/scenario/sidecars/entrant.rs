@@ -1,24 +1,24 @@
-//! The entrants of the comparison of sidecars, and what each turn of theirs gave.
+//! Entrants of the sidecar comparison, and the results of their turns.
 
 use std::time::Duration;
 
 use super::load::Measured;
 use super::pair::Pair;
 
-/// What the scenario is called.
+/// Title of the scenario.
 pub(super) const TITLE: &str = "A pair of sidecars";
 
-/// An entrant: a pair, or the upstream without proxies.
+/// Entrant: a pair of sidecars, or the upstream without proxies.
 pub(super) struct Entrant {
     pub(super) label: String,
     pub(super) pair: Option<Pair>,
     pub(super) flat_out: Vec<Turn>,
     pub(super) steady: Vec<Turn>,
-    /// Resident memory of the larger one of the two after the load, in KiB.
+    /// Resident memory of the larger process of the pair after the load, in KiB.
     pub(super) kib: Option<u64>,
 }
 
-/// What one turn gave.
+/// Result of one turn.
 pub(super) struct Turn {
     pub(super) measured: Measured,
     /// CPU time of both proxies.

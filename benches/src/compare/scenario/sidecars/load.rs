@@ -1,4 +1,4 @@
-//! The two loads: as many requests as pass by wrk, and a steady rate whose latency is measured.
+//! Loads of the sidecar comparison: maximum throughput by wrk, and a steady rate with latency.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,29 +11,29 @@ use crate::compare::steady::Steady;
 use crate::compare::tls::HOST;
 use crate::compare::tool::Tool;
 
-/// Requests per second of the steady load, and the connections that share them.
+/// Requests per second of the steady load.
 pub(super) const RATE: u32 = 1_000;
 const STEADY_CONNECTIONS: u32 = 20;
 
-/// Connections of the load that sends as much as passes.
+/// Number of connections of the load at maximum throughput.
 pub(super) const CONNECTIONS: u32 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
-    /// The next request of a connection follows the response before it.
+    /// Maximum throughput: a connection sends its next request right after the previous response.
     FlatOut,
     /// [`RATE`] requests per second.
     Steady,
 }
 
-/// What the load generator saw.
+/// Results from the load generator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Measured {
     pub requests: u64,
     pub failures: u64,
-    /// Half of the requests of the steady load took at most this long, in us.
+    /// Median latency of the steady load, in us.
     pub p50: Option<f64>,
-    /// 99 of 100 took at most this long, in us.
+    /// 99th percentile of latency, in us.
     pub p99: Option<f64>,
 }
 
@@ -45,7 +45,7 @@ impl Load {
         }
     }
 
-    /// Puts the load on a port for this long.
+    /// Sends the load to a port for `length`.
     pub fn put_on(self, bench: &Bench, port: u16, length: Duration) -> Result<Measured, Failure> {
         match self {
             Self::FlatOut => flat_out(bench, port, length),

@@ -1,4 +1,4 @@
-//! Two proxies that are up, with the client's connected to the service's.
+//! Running pair of sidecars, with the client's sidecar connected to the service's.
 
 use std::fs;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::compare::failure::{Failure, context};
 use crate::compare::process::Process;
 use crate::compare::sidecars::{Identities, PairPlan, Side, command, files};
 
-/// How long a pair may take until it answers.
+/// Maximum time from the start of a pair to its first response.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// A pair of sidecars.
@@ -22,7 +22,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Starts both, and waits until a request passes.
+    /// Starts both proxies, and waits until a request succeeds.
     pub fn start(
         bench: &Bench,
         (proxy, tls): (Proxy, bool),
@@ -63,12 +63,12 @@ impl Pair {
         Ok(pair)
     }
 
-    /// The port that the client connects to.
+    /// Returns the port that the client connects to.
     pub fn port(&self) -> u16 {
         self.plan.outbound
     }
 
-    /// Both processes.
+    /// Returns both processes.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter()
     }
@@ -88,7 +88,7 @@ impl Pair {
             })
     }
 
-    /// The service's sidecar takes plain text only where that is what is measured.
+    /// Checks that the service's sidecar accepts plain text only in the measurement without TLS.
     fn check_security(&self) -> Result<(), Failure> {
         let plain = Connection::open(self.plan.inbound).map_err(context("inbound"))?;
         let is_taken = { plain }.get("/").is_ok_and(|status| status == 200);

@@ -1,4 +1,4 @@
-//! What the pairs gave, as a table.
+//! Table of the results of the sidecar comparison.
 
 use super::entrant::{Entrant, TITLE, Turn};
 use super::load::{CONNECTIONS, RATE};
@@ -6,7 +6,7 @@ use crate::compare::configure::Proxy;
 use crate::compare::report::{Figure, Figures, Section, number, ratio};
 use crate::compare::statistics::median;
 
-/// How the two proxies of a pair speak with each other.
+/// Returns the name of the protocol between the two proxies of a pair.
 pub(super) fn security(tls: bool) -> &'static str {
     match tls {
         true => "mutual TLS",
@@ -14,7 +14,7 @@ pub(super) fn security(tls: bool) -> &'static str {
     }
 }
 
-/// The figures of one row.
+/// Figures of one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Row {
     flat_out: Option<f64>,
@@ -44,7 +44,7 @@ impl Row {
     }
 }
 
-/// Adds what is compared with targets: pairs with mutual TLS.
+/// Adds the figures that are compared with targets: those of pairs with mutual TLS.
 pub(super) fn figures(entrants: &[Entrant], figures: &mut Figures) {
     let direct = entrants.iter().find(|one| one.pair.is_none()).map(Row::of);
     for entrant in entrants {

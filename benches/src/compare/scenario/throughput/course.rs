@@ -1,4 +1,4 @@
-//! A scenario under load, and what its turns give.
+//! Scenario under load, and the results of its turns.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::compare::load::{Counts, Load};
 use crate::compare::report::Figure;
 use crate::compare::statistics::median;
 
-/// One scenario under load.
+/// Scenario under load.
 pub(in crate::compare::scenario) struct Course {
     pub(in crate::compare::scenario) title: &'static str,
     pub(in crate::compare::scenario) text: String,
@@ -19,7 +19,7 @@ pub(in crate::compare::scenario) struct Course {
     pub(in crate::compare::scenario) tls: bool,
     pub(in crate::compare::scenario) path: String,
     pub(in crate::compare::scenario) proxies: &'static [Proxy],
-    /// The first one is what the others are compared with.
+    /// Variants; the first one is the baseline of the others.
     pub(in crate::compare::scenario) variants: Vec<Variant>,
 }
 
@@ -32,13 +32,13 @@ impl Course {
         matches!(self.load, Load::Http2 { .. } | Load::Grpc { .. })
     }
 
-    /// Handshakes have no row without a proxy, since the upstream speaks no TLS.
+    /// Whether the table has a row without a proxy. Handshakes have none, since the upstream speaks no TLS.
     pub(in crate::compare::scenario) fn has_direct(&self) -> bool {
         self.unit != Unit::Handshake
     }
 }
 
-/// What CPU time is divided by.
+/// Unit of work that CPU time is divided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::compare::scenario) enum Unit {
     Request,
@@ -46,21 +46,21 @@ pub(in crate::compare::scenario) enum Unit {
     Gigabyte,
 }
 
-/// One way to configure each proxy in a scenario.
+/// Configuration of each proxy in a scenario.
 pub(in crate::compare::scenario) struct Variant {
     pub(in crate::compare::scenario) label: Cow<'static, str>,
     pub(in crate::compare::scenario) prefixes: Vec<String>,
     pub(in crate::compare::scenario) others: Others,
     pub(in crate::compare::scenario) endpoints: u16,
-    /// What every request takes.
+    /// Feature of the route that every request matches.
     pub(in crate::compare::scenario) feature: Option<Feature>,
-    /// Another load than that of the course.
+    /// Load that replaces the load of the scenario.
     pub(in crate::compare::scenario) load: Option<Load>,
     pub(in crate::compare::scenario) figure: Option<Figure>,
 }
 
 impl Variant {
-    /// One route that takes everything.
+    /// Creates a variant with one catch-all route.
     pub(in crate::compare::scenario) fn catch_all(figure: Option<Figure>) -> Self {
         Self {
             label: "".into(),
@@ -74,28 +74,28 @@ impl Variant {
     }
 }
 
-/// Somebody who takes turns under load.
+/// Participant that takes turns under load.
 pub(in crate::compare::scenario) struct Entrant {
-    /// `None` is the upstream itself, without a proxy.
+    /// Running proxy; `None` is the upstream without a proxy.
     pub(in crate::compare::scenario) running: Option<Running>,
     pub(in crate::compare::scenario) variant: usize,
     pub(in crate::compare::scenario) label: String,
     pub(in crate::compare::scenario) turns: Vec<Turn>,
 }
 
-/// What one turn gave.
+/// Result of one turn.
 #[derive(Clone, Debug)]
 pub(in crate::compare::scenario) struct Turn {
     pub(in crate::compare::scenario) counts: Counts,
     pub(in crate::compare::scenario) unit: Unit,
-    /// Bytes that had to be read for each that was counted.
+    /// Minimum number of bytes read per counted request.
     pub(in crate::compare::scenario) bytes_each: u64,
     pub(in crate::compare::scenario) cpu: Duration,
     pub(in crate::compare::scenario) elapsed: Duration,
 }
 
 impl Turn {
-    /// How much was done, in its unit.
+    /// Amount of work, in its unit.
     pub(in crate::compare::scenario) fn amount(&self) -> f64 {
         match self.unit {
             Unit::Request | Unit::Handshake => self.counts.requests as f64,
@@ -103,7 +103,7 @@ impl Turn {
         }
     }
 
-    /// CPU time for one, in us; of a GB in ms.
+    /// CPU time per unit of work: in us per request or handshake, in ms per GB.
     pub(in crate::compare::scenario) fn cpu(&self) -> f64 {
         let parts = match self.unit {
             Unit::Request | Unit::Handshake => 1e6,
@@ -120,7 +120,7 @@ impl Turn {
         100.0 * self.cpu.as_secs_f64() / self.elapsed.as_secs_f64()
     }
 
-    /// Whether bodies were shorter than they should be.
+    /// Whether bodies were shorter than expected.
     pub(in crate::compare::scenario) fn is_short(&self) -> bool {
         self.counts.bytes < self.counts.requests * self.bytes_each
     }

@@ -1,4 +1,4 @@
-//! What a scenario under load gave, as a table.
+//! Table of the results of a scenario under load.
 
 use super::course::{Course, Entrant, Turn, Unit};
 use crate::compare::configure::Proxy;
@@ -6,7 +6,7 @@ use crate::compare::report::{Section, number, ratio};
 use crate::compare::statistics::{median, range};
 
 impl Unit {
-    /// What the CPU time for one is counted in.
+    /// Returns the unit of the CPU time column.
     pub(super) fn of_cpu(self) -> &'static str {
         match self {
             Self::Request => "us/request",
@@ -99,7 +99,7 @@ fn rate(unit: Unit, per_second: f64) -> String {
     }
 }
 
-/// A run with errors is not worth its other figures, so they are shouted.
+/// Formats the errors of all turns. Errors are in bold, since the other figures of such a run are worthless.
 fn errors(turns: &[Turn]) -> String {
     let bad_statuses: u64 = turns.iter().map(|turn| turn.counts.bad_statuses).sum();
     let failures: u64 = turns.iter().map(|turn| turn.counts.failures).sum();

@@ -43,7 +43,7 @@ async fn send(sender: &mut SendRequest<Bytes>, message: &[u8]) -> ResponseFuture
     response
 }
 
-/// Message and trailers.
+/// Returns message and trailers.
 async fn receive(response: ResponseFuture) -> (Vec<u8>, HeaderMap) {
     let response = response.await.unwrap();
     assert_eq!(response.status(), 200);
@@ -76,7 +76,7 @@ fn call_with_a_cut_message_or_none_is_refused() {
     }
 }
 
-/// More bytes both ways than the windows of a connection hold at first.
+/// The calls exceed the initial window of a connection in both directions.
 #[test]
 fn calls_go_on_when_windows_are_used_up() {
     const CALLS: usize = 2_000;

@@ -1,8 +1,8 @@
-//! Tunnels of CONNECT with the rest of the configuration: rules by SNI, limits, the egress proxy, and the drain.
+//! CONNECT tunnels combined with other configuration: rules by SNI, limits, the egress proxy, and the drain.
 
 use super::*;
 
-/// A ServiceEntry for `NAME.test` on a port, served at `endpoint`.
+/// Returns a ServiceEntry for `NAME.test` on a port, served at `endpoint`.
 fn entry(name: &str, (protocol, number): (&str, u16), endpoint: SocketAddr) -> String {
     let (ip, port) = (endpoint.ip(), endpoint.port());
     format!(

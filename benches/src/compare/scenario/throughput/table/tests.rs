@@ -5,7 +5,7 @@ use crate::compare::configure::Work;
 use crate::compare::load::{Counts, Load};
 use crate::compare::scenario::throughput::Variant;
 
-/// A turn of one second.
+/// Returns a turn of one second.
 pub(in crate::compare::scenario::throughput) fn turn(cpu_ms: u64, requests: u64) -> Turn {
     let counts = Counts {
         requests,

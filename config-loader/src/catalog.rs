@@ -1,4 +1,4 @@
-//! What resources say about hosts and workloads, in one place: names, and which of several values applies.
+//! Queries over the loaded resources: hosts, workloads, names, and the precedence between conflicting values.
 //!
 //! Findings about references and the compiler of snapshots ask these functions and nothing else, so that `check` and traffic
 //! agree about every host.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct HostIndex<T> {
     by_host: HashMap<Arc<str>, T>,
-    /// How many wildcards there are of each length, the `*` included.
+    /// Number of wildcards by suffix length, including `*`.
     wildcards: BTreeMap<usize, usize>,
 }
 
@@ -28,7 +28,7 @@ impl<T> HostIndex<T> {
         Self::default()
     }
 
-    /// The value of a host or wildcard itself, made if there is none.
+    /// Returns the value of this exact host or wildcard; inserts the default if there is none.
     pub fn entry(&mut self, host: &str) -> &mut T
     where
         T: Default,
@@ -64,22 +64,22 @@ impl<T> HostIndex<T> {
         Some(before)
     }
 
-    /// The value of a host or wildcard itself.
+    /// Returns the value of this exact host or wildcard.
     pub fn get(&self, host: &str) -> Option<&T> {
         self.by_host.get(host)
     }
 
-    /// The value of a host or wildcard itself, to be changed.
+    /// Returns a mutable reference to the value of this exact host or wildcard.
     pub fn get_mut(&mut self, host: &str) -> Option<&mut T> {
         self.by_host.get_mut(host)
     }
 
-    /// The value that applies to a host: its own, else that of the longest wildcard that covers it.
+    /// Returns the value that applies to a host: the exact match, otherwise the longest wildcard that covers it.
     pub fn find(&self, host: &str) -> Option<&T> {
         self.covering(host).next()
     }
 
-    /// The values of all names that cover a host or wildcard, the most specific first.
+    /// Returns the values of all names that cover a host or wildcard, most specific first.
     pub fn covering<'i>(&'i self, host: &str) -> impl Iterator<Item = &'i T> {
         let own = self.by_host.get(host);
         // `*.com` does not cover `.com`: a wildcard matches one character at least
@@ -96,7 +96,7 @@ impl<T> HostIndex<T> {
         own.into_iter().chain(covering)
     }
 
-    /// The value of `*` followed by this suffix.
+    /// Returns the value of `*` followed by this suffix.
     fn wildcard(&self, suffix: &str) -> Option<&T> {
         const STACK_MAX: usize = 256; // longer than any host
         let mut name = [b'*'; STACK_MAX];
@@ -105,17 +105,17 @@ impl<T> HostIndex<T> {
         self.by_host.get(std::str::from_utf8(name).ok()?)
     }
 
-    /// Every host and wildcard with its value, in no order.
+    /// Iterates over every host and wildcard with its value, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &T)> {
         self.by_host.iter()
     }
 
-    /// Every value, to be changed, in no order.
+    /// Iterates mutably over every value, in no particular order.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.by_host.values_mut()
     }
 
-    /// How many hosts and wildcards have a value.
+    /// Number of hosts and wildcards with a value.
     pub fn len(&self) -> usize {
         self.by_host.len()
     }

@@ -1,4 +1,4 @@
-//! The EndpointSlices of each service, which follow changes: a change costs what changed, not all slices.
+//! EndpointSlices by service, updated incrementally: an update takes time in proportion to the change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ type Slice = Arc<Object<EndpointSlice>>;
 pub struct Slices(HashMap<Arc<str>, HashMap<Arc<str>, Vec<Slice>>>);
 
 impl Slices {
-    /// Follows a change of the slices.
+    /// Applies a change of the slices.
     pub fn update(&mut self, before: &Objects<EndpointSlice>, now: &Objects<EndpointSlice>) {
         for (gone, came) in differences(before, now) {
             if let Some(gone) = gone {
@@ -54,7 +54,7 @@ impl Slices {
         }
     }
 
-    /// Those of a service, in the order of their names.
+    /// Returns the slices of a service, sorted by name.
     pub fn of(&self, namespace: &str, service: &str) -> &[Slice] {
         let slices = self
             .0

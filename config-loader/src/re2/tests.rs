@@ -1,4 +1,4 @@
-//! What is translated, what is refused, and what a real RE2 said of many expressions.
+//! Tests of translation, of rejected expressions, and of equal results with RE2.
 
 use regex::bytes::Regex;
 
@@ -170,7 +170,7 @@ fn size_and_depth_are_bounded() {
     assert!(whole(&long).is_err_and(|reason| reason == "it compiles to more than 1 MiB"));
 }
 
-/// Different expressions that compile to nearly 1 MiB.
+/// Returns one of many expressions that compile to nearly 1 MiB.
 fn large(number: usize) -> String {
     format!("{}{number}", "(?:[a-m][n-z]){500}".repeat(12))
 }

@@ -1,7 +1,7 @@
 //! Queries over the loaded resources: hosts, workloads, names, and the precedence between conflicting values.
 //!
-//! Findings about references and the compiler of snapshots ask these functions and nothing else, so that `check` and traffic
-//! agree about every host.
+//! Findings about references and the compiler of snapshots ask these functions and nothing else, so that `check` and
+//! traffic agree about every host.
 
 mod clusters;
 mod describes;

@@ -70,8 +70,8 @@ pub fn client_tls(files: &ClientTlsFiles, missing_ca: &str) -> Result<TlsConnect
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Creates a channel to one address. It connects when it is first used, and reconnects after the connection was closed. An
-/// IPv6 address is written without brackets.
+/// Creates a channel to one address. It connects when it is first used, and reconnects after the connection was closed.
+/// An IPv6 address is written without brackets.
 ///
 /// # Errors
 ///

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The table of kinds: API group, kind, field of a [`ResourceSet`](crate::ResourceSet), module of the checked type. The macro
-/// `$generate` makes a register of the rows.
+/// The table of kinds: API group, kind, field of a [`ResourceSet`](crate::ResourceSet), module of the checked type. The
+/// macro `$generate` makes a register of the rows.
 ///
-/// `marked`: labels and annotations are part of what the checked type says. `reduced`: in addition, its objects drop them.
+/// `marked`: labels and annotations are part of what the checked type says. `reduced`: in addition, its objects drop
+/// them.
 macro_rules! kinds {
     ($generate:ident) => {
         $generate! {
@@ -72,8 +73,8 @@ impl Kind {
         )
     }
 
-    /// Whether objects of this kind are the state of a Kubernetes cluster rather than configuration: they come from its API
-    /// server, or from files with what it says, and most of their fields are for others.
+    /// Whether objects of this kind are the state of a Kubernetes cluster rather than configuration: they come from its
+    /// API server, or from files with what it says, and most of their fields are for others.
     pub fn is_state(self) -> bool {
         matches!(self, Kind::Namespace | Kind::Node | Kind::Pod)
     }

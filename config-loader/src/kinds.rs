@@ -82,8 +82,8 @@ pub(crate) fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Whether `api_version` probably means the group `ours`: it is misspelled, incomplete, or the group is missing and the core
-/// group has no kind of this name.
+/// Whether `api_version` probably means the group `ours`: it is misspelled, incomplete, or the group is missing and the
+/// core group has no kind of this name.
 fn is_meant(ours: &str, api_version: &str) -> bool {
     let Some((group, _)) = api_version.split_once('/') else {
         return true;

@@ -1,8 +1,8 @@
 //! Reads mesh resources from files and yields validated, immutable resource sets.
 //!
 //! Stages of a change: `source` finds bytes, `load` leads each document that changed through `parse` (raw types) and
-//! `validate` (checked ones) by the row of its kind in `kinds`, and `store` decides which version of an object is in effect
-//! and hands out a [`ResourceSet`]. `loader` drives them.
+//! `validate` (checked ones) by the row of its kind in `kinds`, and `store` decides which version of an object is in
+//! effect and hands out a [`ResourceSet`]. `loader` drives them.
 
 mod loader;
 

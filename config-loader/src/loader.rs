@@ -109,7 +109,8 @@ pub fn load_files_for(fleet: Fleet, paths: &[PathBuf], options: ReadOptions) -> 
     load_files_and(fleet, paths, None, options)
 }
 
-/// Loads as [`load_files_for`] does, together with a text that is in no file (such as standard input) and its display name.
+/// Loads as [`load_files_for`] does, together with a text that is in no file (such as standard input) and its display
+/// name.
 pub fn load_files_and(
     fleet: Fleet,
     paths: &[PathBuf],
@@ -177,8 +178,8 @@ pub struct Sources {
     pub ages: SourceAges,
 }
 
-/// Watches as [`watch()`] does, for all sources and with diagnostics for a proxy in this fleet. `fleet` is called before every
-/// check. Data of servers arrives later: see [`Loaded::waits_for`].
+/// Watches as [`watch()`] does, for all sources and with diagnostics for a proxy in this fleet. `fleet` is called
+/// before every check. Data of servers arrives later: see [`Loaded::waits_for`].
 ///
 /// # Errors
 /// Returns the error of the operating system if no thread can be started.
@@ -475,7 +476,8 @@ fn text_of_event(file: &Arc<str>, event: FileEvent) -> Result<Option<String>, Bo
     }
 }
 
-/// Checks one object, given as YAML or JSON, by itself. Returns its diagnostics, without checks that depend on other objects.
+/// Checks one object, given as YAML or JSON, by itself. Returns its diagnostics, without checks that depend on other
+/// objects.
 pub fn check_object(text: &str) -> Vec<Diagnostic> {
     check_text(&Arc::from("object"), text)
 }

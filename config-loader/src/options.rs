@@ -9,16 +9,16 @@ use crate::resource::gloo::MeshRef;
 /// Options for reading resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Whether unknown fields are only warnings, and the resource is used without them. By default they are errors, because
-    /// most of them are misspelled.
+    /// Whether unknown fields are only warnings, and the resource is used without them. By default they are errors,
+    /// because most of them are misspelled.
     pub unknown_fields_pass: bool,
     /// Whether a `timeout` of `0s` in an HTTP rule means no timeout. By default it is an error, as in Istio.
     pub zero_timeout_passes: bool,
-    /// Whether `sourceSubnet` of a match block in `tcp` has effect. By default it is ignored with a warning, because Istio
-    /// does not evaluate it.
+    /// Whether `sourceSubnet` of a match block in `tcp` has effect. By default it is ignored with a warning, because
+    /// Istio does not evaluate it.
     pub enforce_source_subnet: bool,
-    /// Whether `maxEjectionPercent` also limits the first ejection, as in newer Envoy; a value that permits no ejection is
-    /// then a warning. By default one endpoint may be ejected at any percentage, if another one is left.
+    /// Whether `maxEjectionPercent` also limits the first ejection, as in newer Envoy; a value that permits no ejection
+    /// is then a warning. By default one endpoint may be ejected at any percentage, if another one is left.
     pub first_ejection_is_capped: bool,
 }
 
@@ -34,8 +34,8 @@ pub struct Fleet {
     pub told: Vec<RemoteCluster>,
     /// Gloo mesh of the local cluster; `None` to derive it from the Destinations of the local cluster.
     pub mesh: Option<MeshRef>,
-    /// Namespace of the proxy; `None` if resources are checked for proxies of several namespaces. Then the namespace of each
-    /// resource is used.
+    /// Namespace of the proxy; `None` if resources are checked for proxies of several namespaces. Then the namespace of
+    /// each resource is used.
     pub namespace: Option<Arc<str>>,
     /// Namespace with mesh-wide defaults; `None` for `istio-system`.
     pub root_namespace: Option<Arc<str>>,

@@ -1,8 +1,8 @@
 //! Parser: text to raw types, strictly, without interpreting values. Uses `raw`, `span` and `diagnostic`.
 //!
-//! YAML and JSON take the same steps: bytes are checked to be UTF-8, a file is split into documents, a document becomes a
-//! tree of [`Node`]s, and a tree becomes a raw type. Every step reports all errors, not only the first. A tree is dropped
-//! after its document was read.
+//! YAML and JSON take the same steps: bytes are checked to be UTF-8, a file is split into documents, a document becomes
+//! a tree of [`Node`]s, and a tree becomes a raw type. Every step reports all errors, not only the first. A tree is
+//! dropped after its document was read.
 
 mod access;
 mod brackets;
@@ -38,7 +38,8 @@ pub const DOCUMENT_NODES_MAX: usize = 1_000_000;
 /// Maximum number of nodes that the aliases and merge keys of one file expand to.
 pub const ALIAS_NODES_MAX: usize = 100_000;
 
-/// Maximum size of texts and keys that the aliases and merge keys of one file expand to, in bytes. Readers copy these texts.
+/// Maximum size of texts and keys that the aliases and merge keys of one file expand to, in bytes. Readers copy these
+/// texts.
 pub const ALIAS_BYTES_MAX: usize = 4 << 20;
 
 /// Maximum size of expanded aliases of one document, as a multiple of the document's own size.

@@ -1,5 +1,5 @@
-//! Report of a proxy to a config server: its identity, the revision of the server's configuration that is in effect, and the
-//! rejected objects.
+//! Report of a proxy to a config server: its identity, the revision of the server's configuration that is in effect,
+//! and the rejected objects.
 
 use std::sync::Arc;
 
@@ -118,7 +118,8 @@ pub struct ProxyState {
     pub generation: u64,
     /// Revision in effect of each source.
     pub applied: Vec<AppliedRevision>,
-    /// Rejected objects, each with the name of its document. For an object of a server it starts with the server's name.
+    /// Rejected objects, each with the name of its document. For an object of a server it starts with the server's
+    /// name.
     pub rejected: Vec<(Arc<str>, RejectedObject)>,
 }
 

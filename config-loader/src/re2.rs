@@ -39,7 +39,8 @@ const COMPILED_BYTES_MAX: usize = 1 << 20;
 /// Maximum nesting depth of groups. RE2 permits 1,000, but compilation uses stack for each level.
 const DEPTH_MAX: usize = 200;
 
-/// Nesting limit passed to the crate `regex`, which counts each group, its alternatives, its sequence and its repetition.
+/// Nesting limit passed to the crate `regex`, which counts each group, its alternatives, its sequence and its
+/// repetition.
 const NEST_LIMIT: u32 = 1_000;
 
 /// Maximum repetition count; nested counts are multiplied.

@@ -1,7 +1,8 @@
 //! The messages of the xDS protocol, version 3, and which resources have which type URL.
 //!
-//! Only the fields that Strait reads or writes are here; a decoder skips all others. Sources: `envoy/service/discovery/v3/discovery.proto`,
-//! `envoy/config/core/v3/base.proto`, `google/rpc/status.proto` and `istio/mcp/v1alpha1/resource.proto`.
+//! Only the fields that Strait reads or writes are here; a decoder skips all others. Sources:
+//! `envoy/service/discovery/v3/discovery.proto`, `envoy/config/core/v3/base.proto`, `google/rpc/status.proto` and
+//! `istio/mcp/v1alpha1/resource.proto`.
 
 mod answers;
 mod body_of;

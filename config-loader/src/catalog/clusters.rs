@@ -10,8 +10,8 @@ use crate::resource::gloo::Backing;
 pub struct ClusterNames<'a> {
     /// Keys, `REGION/ZONE/GROUP/NAME`: of Clusters, and in ServiceImports, GlobalTrafficPolicies and ServiceExports.
     pub keys: BTreeSet<&'a str>,
-    /// Names of clusters whose endpoints are known: in Destinations and in EndpointSlices of other clusters. Mostly the last part
-    /// of a key.
+    /// Names of clusters whose endpoints are known: in Destinations and in EndpointSlices of other clusters. Mostly the
+    /// last part of a key.
     pub serving: BTreeSet<&'a str>,
 }
 

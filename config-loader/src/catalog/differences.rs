@@ -8,8 +8,8 @@ use crate::resource::{Object, Objects};
 /// Versions of an object before and after a change.
 pub type Change<'a, T> = (Option<&'a Arc<Object<T>>>, Option<&'a Arc<Object<T>>>);
 
-/// Returns the objects that were changed, added or removed, sorted by name. An unchanged object is the same `Arc` in both
-/// versions. Objects that share their name with another object are not compared.
+/// Returns the objects that were changed, added or removed, sorted by name. An unchanged object is the same `Arc` in
+/// both versions. Objects that share their name with another object are not compared.
 pub fn differences<'a, T>(
     before: &'a Objects<T>,
     now: &'a Objects<T>,

@@ -11,7 +11,8 @@ use crate::resource::flomesh::{PathType, ServiceExport};
 /// decides about the differences (KEP-1645).
 pub const MERGED_CONFLICTS: [&str; 3] = ["PortConflict", "ServiceAccountConflict", "TypeConflict"];
 
-/// Returns the exports that the gateways of a cluster serve, oldest first. Of two with the same path and type only the older.
+/// Returns the exports that the gateways of a cluster serve, oldest first. Of two with the same path and type only the
+/// older.
 pub fn served_exports<'a>(
     exports: impl Iterator<Item = &'a Arc<Object<ServiceExport>>>,
 ) -> Vec<&'a Arc<Object<ServiceExport>>> {

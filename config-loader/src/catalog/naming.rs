@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::hostname;
 
-/// Meaning of a short host name: `web`, or `web.ns1` and `web.ns1.svc` for services that several clusters serve together.
+/// Meaning of a short host name: `web`, or `web.ns1` and `web.ns1.svc` for services that several clusters serve
+/// together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DefaultDomain {
     /// The Service of the local cluster; names with a dot are not short. The default.
@@ -39,7 +40,8 @@ impl Naming {
         hostname::complete(host, namespace, &self.domain)
     }
 
-    /// Returns the full host of a destination in a resource of `namespace`. `is_host` says whether a resource describes a host.
+    /// Returns the full host of a destination in a resource of `namespace`. `is_host` says whether a resource describes
+    /// a host.
     pub fn destination<'h>(
         &self,
         host: &'h str,

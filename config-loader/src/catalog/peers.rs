@@ -1,11 +1,11 @@
 //! Mutual TLS mode of a workload, from the PeerAuthentications of its namespace and of the mesh.
 //!
-//! Same precedence as Istio: the oldest policy of a level applies. A level with mode `UNSET`, or without a policy, inherits
-//! the mode of the level above it. The default of the mesh is PERMISSIVE. Policies with a selector in the root namespace
-//! apply to no workload.
+//! Same precedence as Istio: the oldest policy of a level applies. A level with mode `UNSET`, or without a policy,
+//! inherits the mode of the level above it. The default of the mesh is PERMISSIVE. Policies with a selector in the root
+//! namespace apply to no workload.
 //!
-//! If a policy was rejected and has no last good version, it may have required STRICT: until it is corrected, its workloads
-//! accept mutual TLS only.
+//! If a policy was rejected and has no last good version, it may have required STRICT: until it is corrected, its
+//! workloads accept mutual TLS only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

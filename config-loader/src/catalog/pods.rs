@@ -1,7 +1,7 @@
 //! The pod behind an endpoint, with the node that it runs on.
 //!
-//! An EndpointSlice names pods and nodes of the cluster that it was read from. Objects of remote clusters are kept under other names, and say
-//! which cluster they are of.
+//! An EndpointSlice names pods and nodes of the cluster that it was read from. Objects of remote clusters are kept
+//! under other names, and say which cluster they are of.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ pub struct PodInfo {
     pub pod: Option<Arc<Object<Pod>>>,
     /// The node that it runs on.
     pub node: Option<Arc<Object<Node>>>,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: Option<Arc<Object<Namespace>>>,
 }
 
@@ -136,8 +136,8 @@ pub fn pods_in<'a>(
     pods.map(|(_, pod)| pod)
 }
 
-/// The pod behind an endpoint of a slice: the one that it names; if it names none, the only one of its namespace that has
-/// the address.
+/// The pod behind an endpoint of a slice: the one that it names; if it names none, the only one of its namespace that
+/// has the address.
 pub fn pod_of<'a>(
     set: &'a ResourceSet,
     slice: &Object<EndpointSlice>,

@@ -12,9 +12,9 @@ type Rule = Arc<Object<DestinationRule>>;
 
 /// Every DestinationRule, by its host.
 ///
-/// The index is the same for every proxy. The client decides between rules: rules in its own namespace apply first (for a
-/// client in the root namespace only rules that no other namespace sees), then rules in the namespace of the service, then
-/// rules in the root namespace. Within a namespace only the rules with the most specific host apply.
+/// The index is the same for every proxy. The client decides between rules: rules in its own namespace apply first (for
+/// a client in the root namespace only rules that no other namespace sees), then rules in the namespace of the service,
+/// then rules in the root namespace. Within a namespace only the rules with the most specific host apply.
 #[derive(Clone, Debug)]
 pub struct DestinationRules {
     domain: Arc<str>,
@@ -64,7 +64,8 @@ impl DestinationRules {
         touched
     }
 
-    /// Returns the rules that apply to a host of a service for a client: the oldest rule first, then the rules merged with it.
+    /// Returns the rules that apply to a host of a service for a client: the oldest rule first, then the rules merged
+    /// with it.
     pub fn applying(
         &self,
         host: &str,
@@ -95,8 +96,8 @@ impl DestinationRules {
         self.by_host.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the rules that can apply to a host for a client that is only partly known. `service_namespace` is `None` if the
-    /// service is unknown.
+    /// Returns the rules that can apply to a host for a client that is only partly known. `service_namespace` is `None`
+    /// if the service is unknown.
     pub fn may_apply(
         &self,
         host: &str,
@@ -171,7 +172,8 @@ impl Object<DestinationRule> {
         hostname::complete(&self.spec.host, &self.id.namespace, domain).into_owned()
     }
 
-    /// Whether the rule can apply to a client: it is exported to the client's namespace, or its selector matches the client.
+    /// Whether the rule can apply to a client: it is exported to the client's namespace, or its selector matches the
+    /// client.
     pub fn counts_for(&self, client: Workload<'_>) -> bool {
         match &self.spec.workload_selector {
             None => self.spec.export_to.includes(client.namespace),

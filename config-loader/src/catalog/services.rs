@@ -1,8 +1,8 @@
 //! Index of hosts: the resources that describe each host, and their visibility and precedence for a namespace.
 //!
-//! `check`, the compiler of snapshots and explanations share this index. It is the same for every proxy; the view of one
-//! proxy depends on its namespace ([`HostEntry::seen_from`]). A changed object updates only the entries of the hosts that it
-//! describes ([`Services::update`]).
+//! `check`, the compiler of snapshots and explanations share this index. It is the same for every proxy; the view of
+//! one proxy depends on its namespace ([`HostEntry::seen_from`]). A changed object updates only the entries of the
+//! hosts that it describes ([`Services::update`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,8 @@ pub struct HostEntry {
 pub enum Seen<'s> {
     /// Service of Kubernetes clusters. ServiceEntries for its host are ignored.
     Cluster(Vec<&'s Source>),
-    /// Host outside of all clusters. The first source decides; the ports of all sources are merged, each with its endpoints.
+    /// Host outside of all clusters. The first source decides; the ports of all sources are merged, each with its
+    /// endpoints.
     Outside(Vec<&'s Source>),
     /// Host that is not visible, because the object that describes it is not exported to the namespace.
     Hidden(&'s ObjectRef),
@@ -95,8 +96,8 @@ impl HostEntry {
         &self.sources
     }
 
-    /// Returns the view of the host from a namespace: a Kubernetes service, otherwise the ServiceEntries of the namespace (merged),
-    /// otherwise the oldest resource.
+    /// Returns the view of the host from a namespace: a Kubernetes service, otherwise the ServiceEntries of the
+    /// namespace (merged), otherwise the oldest resource.
     pub fn seen_from(&self, namespace: &str) -> Seen<'_> {
         let seen = || {
             self.sources
@@ -238,8 +239,8 @@ impl Services {
         self.by_host.find(host)
     }
 
-    /// Returns the view of a host from a namespace: the exact match, otherwise the longest visible wildcard that covers it.
-    /// `None` if no resource describes the host.
+    /// Returns the view of a host from a namespace: the exact match, otherwise the longest visible wildcard that covers
+    /// it. `None` if no resource describes the host.
     pub fn find_from(&self, host: &str, namespace: &str) -> Option<Seen<'_>> {
         let mut hidden = None;
         for entry in self.by_host.covering(host) {
@@ -253,8 +254,9 @@ impl Services {
         hidden
     }
 
-    /// Follows a host from alias to alias (Services of type ExternalName), as a namespace sees them. Only the last name can be
-    /// one that no resource describes. For a loop, the result has one name more than the maximum length of a chain.
+    /// Follows a host from alias to alias (Services of type ExternalName), as a namespace sees them. Only the last name
+    /// can be one that no resource describes. For a loop, the result has one name more than the maximum length of a
+    /// chain.
     pub fn aliases(&self, host: &str, namespace: &str) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         while names.len() <= ALIASES_MAX {
@@ -269,8 +271,8 @@ impl Services {
         names
     }
 
-    /// Returns the final target of an alias. `None` if the host is no alias, the target is a DNS name that no resource describes,
-    /// or the chain of aliases is too long.
+    /// Returns the final target of an alias. `None` if the host is no alias, the target is a DNS name that no resource
+    /// describes, or the chain of aliases is too long.
     pub fn behind_alias(&self, host: &str, namespace: &str) -> Option<String> {
         let mut names = self.aliases(host, namespace);
         if names.len() > ALIASES_MAX {

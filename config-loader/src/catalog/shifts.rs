@@ -32,7 +32,8 @@ impl<'a> RoutedHosts<'a> {
         routed
     }
 
-    /// Returns a VirtualService that routes a host. VirtualServices for every host are not included: see [`Self::every`].
+    /// Returns a VirtualService that routes a host. VirtualServices for every host are not included: see
+    /// [`Self::every`].
     pub fn by(&self, host: &str) -> Option<&'a ObjectRef> {
         self.by_host.find(host).copied().flatten()
     }

@@ -6,8 +6,8 @@ use super::{Workload, hostname};
 use crate::resource::istio::{EgressHost, EgressListener, EgressNamespace, Sidecar};
 use crate::resource::{Object, ResourceSet};
 
-/// Returns the Sidecar that applies to a workload: in its namespace the oldest that selects it, otherwise the oldest without a
-/// selector; otherwise the oldest without a selector in the root namespace.
+/// Returns the Sidecar that applies to a workload: in its namespace the oldest that selects it, otherwise the oldest
+/// without a selector; otherwise the oldest without a selector in the root namespace.
 pub fn sidecar_of<'a>(
     set: &'a ResourceSet,
     workload: Workload<'_>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// A workload, as far as it matters which resources are for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload<'a> {
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: &'a str,
     /// Its labels.
     pub labels: &'a BTreeMap<String, String>,

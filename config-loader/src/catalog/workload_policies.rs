@@ -12,7 +12,8 @@ use crate::resource::{Object, ResourceSet, Spec};
 
 /// A kind of policy that selects workloads.
 pub trait SelectsWorkloads: Spec {
-    /// Labels of the selected workloads; empty for all workloads. `None` if the policy selects its targets in another way.
+    /// Labels of the selected workloads; empty for all workloads. `None` if the policy selects its targets in another
+    /// way.
     fn selector(&self) -> Option<&BTreeMap<String, String>>;
 }
 

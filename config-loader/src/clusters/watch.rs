@@ -21,8 +21,8 @@ pub struct ClustersUpdate {
 }
 
 /// Watches the file at `path` and calls `on_update` from a thread of its own whenever the clusters in effect or the
-/// diagnostics change. `known` holds the clusters in effect at the start; the file is read again once at the start. A path
-/// that is no regular file, such as a pipe, is not watched.
+/// diagnostics change. `known` holds the clusters in effect at the start; the file is read again once at the start. A
+/// path that is no regular file, such as a pipe, is not watched.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ macro_rules! codes {
             #[doc = $text]
             pub const $code: $crate::diagnostic::codes::Code = $crate::diagnostic::codes::Code(stringify!($code));
         )*
-        /// The rows of this file.
+        /// Rows of this family of kinds.
         pub(super) const ROWS: &[$crate::diagnostic::codes::Row] =
             &[$(($code, $crate::diagnostic::Severity::$severity, $text)),*];
     };

@@ -102,7 +102,8 @@ impl Locator<'_> {
         }
     }
 
-    /// Returns the number of characters of a part of the document. ASCII documents are not scanned, because lines can be huge.
+    /// Returns the number of characters of a part of the document. ASCII documents are not scanned, because lines can
+    /// be huge.
     fn count(&self, text: &str) -> u32 {
         let count = if self.lines.is_ascii() {
             text.len()

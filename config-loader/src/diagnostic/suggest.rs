@@ -15,7 +15,7 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
 }
 
 /// Returns the edit distance of two words: letters added, removed, changed or swapped with their neighbor. Returns
-/// `usize::MAX` if a word is longer than 64 bytes, to bound the work on hostile input.
+/// `usize::MAX` if a word is longer than 64 characters, to bound the work on hostile input.
 pub(crate) fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();

@@ -1,4 +1,5 @@
-//! Conflicts between the exports of one service in several clusters. Conflicts do not prevent an import: the oldest export wins.
+//! Conflicts between the exports of one service in several clusters. Conflicts do not prevent an import: the oldest
+//! export wins.
 
 use std::collections::BTreeSet;
 

@@ -18,8 +18,8 @@ use super::conflicts;
 use super::exported::{Exported, all_exports, finding};
 use super::types::{Import, Imported, Importing, Source};
 
-/// Computes the ServiceImports of a cluster. Each service that other clusters export to it has every port that any of them
-/// exports, with the gateways of the exporting clusters.
+/// Computes the ServiceImports of a cluster. Each service that other clusters export to it has every port that any of
+/// them exports, with the gateways of the exporting clusters.
 pub fn imports(importing: &Importing<'_>) -> Imported {
     let mut imported = Imported::default();
     for source in importing.sources {
@@ -74,7 +74,8 @@ struct Gateway {
     port: u16,
 }
 
-/// Returns the gateways of the clusters: from the remote clusters file, otherwise from the first Cluster object with the key.
+/// Returns the gateways of the clusters: from the remote clusters file, otherwise from the first Cluster object with
+/// the key.
 fn gateways(importing: &Importing<'_>) -> BTreeMap<ClusterKey, Gateway> {
     let mut gateways = BTreeMap::new();
     for told in importing.told {
@@ -105,7 +106,8 @@ struct Merging {
 }
 
 impl Merging {
-    /// Adds the exported ports of a cluster. A port is merged with an existing one of the same name, otherwise the same number.
+    /// Adds the exported ports of a cluster. A port is merged with an existing one of the same name, otherwise the same
+    /// number.
     fn add(&mut self, export: &Exported<'_>, gateway: &Gateway, found: &mut Vec<Diagnostic>) {
         let ports: Vec<(&ServicePort, ImportEndpoint)> = export.endpoints(gateway).collect();
         let (named, others): (Vec<_>, Vec<_>) = ports
@@ -188,8 +190,8 @@ impl Merging {
 }
 
 impl<'a> Exported<'a> {
-    /// Returns the served ports as endpoints of the gateway, with the path of each port's first Prefix rule. Exact rules are
-    /// skipped, because clients of an import also request paths below it.
+    /// Returns the served ports as endpoints of the gateway, with the path of each port's first Prefix rule. Exact
+    /// rules are skipped, because clients of an import also request paths below it.
     fn endpoints(
         &self,
         gateway: &Gateway,

@@ -7,7 +7,7 @@ use crate::kind::Kind;
 use crate::parse::fields_of;
 use crate::{raw, validate};
 
-/// The rows of this file.
+/// Rows of this family of kinds.
 pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::EndpointSlice,

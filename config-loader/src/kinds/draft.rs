@@ -197,7 +197,8 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Removes diagnostics that do not matter for objects from cluster state, such as unknown fields.
+    /// Drops the diagnostics about unknown fields for kinds that are cluster state; makes them warnings if the options
+    /// say so.
     fn forgive(&mut self) {
         if self.kind.is_state() {
             self.found.retain(|found| found.code != CM021);
@@ -214,8 +215,8 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Reads and checks the body. The object is rejected if anything in it is an error. Also returns the diagnostics, and the
-    /// compiled size of its regular expressions in bytes.
+    /// Reads and checks the body. The object is rejected if anything in it is an error. Also returns the diagnostics,
+    /// and the compiled size of its regular expressions in bytes.
     pub(crate) fn finish(
         mut self,
         read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,

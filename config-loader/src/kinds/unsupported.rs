@@ -122,8 +122,8 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
 ];
 
-/// Returns the row of a kind at an apiVersion, if it is known and unsupported. For security policies, a misspelled group also
-/// matches, so that the policy is not ignored as an unknown kind.
+/// Returns the row of a kind at an apiVersion, if it is known and unsupported. For security policies, a misspelled
+/// group also matches, so that the policy is not ignored as an unknown kind.
 pub(crate) fn find(kind: &str, api_version: &str) -> Option<&'static Unsupported> {
     let written = group(api_version);
     UNSUPPORTED.iter().find(|row| {

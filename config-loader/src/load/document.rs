@@ -146,7 +146,7 @@ struct Document<'a> {
     reading: Reading,
 }
 
-/// Kind, apiVersion and name that a document declares.
+/// Kind and apiVersion that an object declares.
 struct Claim<'a> {
     kind: &'a str,
     kind_span: Span,
@@ -174,7 +174,8 @@ impl Document<'_> {
         }
     }
 
-    /// Reads the kind and apiVersion of a node; `inherited` is the kind of the items of a typed list, used if it has none.
+    /// Reads the kind and apiVersion of a node; `inherited` has those of the items of a typed list, for a node without
+    /// its own.
     fn claim<'n>(
         &mut self,
         node: &'n Node,

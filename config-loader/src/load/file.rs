@@ -54,8 +54,8 @@ pub(crate) struct Document {
     len: u32,
     first_line: u32,
     pub(crate) reading: KeptReading,
-    /// Size of the expanded aliases of earlier documents, and of this one. `None` for a document without aliases, which reads the
-    /// same after any others.
+    /// Size of the expanded aliases of earlier documents, and of this one. `None` for a document without aliases, which
+    /// reads the same after any others.
     expansions: Option<Box<[Expansion; 2]>>,
     /// Positions of its list items, if a changed version can be read without parsing all of them.
     layout: Option<Arc<Layout>>,
@@ -189,8 +189,8 @@ pub(crate) fn read_file(
     }
 }
 
-/// Reads a document, which may be a changed version of one of the `known` ones. If the parser or a validator panics, only this
-/// document is rejected.
+/// Reads a document, which may be a changed version of one of the `known` ones. If the parser or a validator panics,
+/// only this document is rejected.
 fn read_safely(
     source: &Source<'_>,
     (hash, len): (u64, u32),

@@ -1,9 +1,9 @@
 //! Positions of the items of a long list in a text, so that a change of a few items does not parse the whole text.
 //!
-//! A changed text is parsed *in short*: without list items that are unchanged. Only whole items of a block list in `spec`
-//! with equal indentation are cut out. At the start of such an item the parser state is the same for every item of the
-//! list, so cutting out some items does not change how the others are parsed. Texts with anchors are an exception, and
-//! are always parsed in full.
+//! A changed text is parsed *in short*: without list items that are unchanged. Only whole items of a block list in
+//! `spec` with equal indentation are cut out. At the start of such an item the parser state is the same for every item
+//! of the list, so cutting out some items does not change how the others are parsed. Texts with anchors are an
+//! exception, and are always parsed in full.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ pub(super) struct Layout {
     pub(super) text: Arc<str>,
     /// Byte offset of the first line of each item.
     starts: Vec<u32>,
-    /// Indentation of the dashes, in columns.
+    /// Indentation of the dashes, in bytes.
     indent: usize,
-    /// The start of the line after the last item.
+    /// Byte offset of the line after the last item.
     end: u32,
     /// Byte offset of the root node.
     pub(super) root: u32,
@@ -51,7 +51,7 @@ pub(super) struct Short {
 }
 
 impl Layout {
-    /// Returns the layout of a text that parses to `root`, if it is long enough and its list has one item per line group.
+    /// Returns the layout of a text that parses to `root`, if it is long enough and its items can be separated.
     pub(super) fn of_long(root: &Node, list: &'static str, text: &str) -> Option<Layout> {
         let readable = text.len() >= TEXT_BYTES_MIN && !has_anchors(text);
         readable.then(|| Layout::of(root, list, text)).flatten()
@@ -153,7 +153,8 @@ impl Layout {
         (short.text.len() <= new.len() / 2).then_some(short)
     }
 
-    /// Returns the layout of the text `new`, whose short form parses to `root`; `None` if `new` must be parsed in full after all.
+    /// Returns the layout of the text `new`, whose short form parses to `root`; `None` if `new` must be parsed in full
+    /// after all.
     pub(super) fn join(
         &self,
         short: &Short,
@@ -219,7 +220,8 @@ fn has_anchors(text: &str) -> bool {
     text.contains('&') || text.contains("<<")
 }
 
-/// Returns the byte offsets of an item's first line and of its dash. `None` if other text precedes the dash on that line.
+/// Returns the byte offsets of an item's first line and of its dash. `None` if other text precedes the dash on that
+/// line.
 fn first_line(item: &Node, text: &str) -> Option<(usize, usize)> {
     if !matches!(item.value, Value::Map(_)) {
         return None;

@@ -1,5 +1,6 @@
-//! Kinds with a list of which a change usually touches few items: rules of a VirtualService, endpoints of a ServiceEntry. A
-//! new version of such an object is assembled from unchanged items of its last version and the items that were parsed.
+//! Kinds with a list of which a change usually touches few items: rules of a VirtualService, endpoints of a
+//! ServiceEntry. A new version of such an object is assembled from unchanged items of its last version and the items
+//! that were parsed.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -94,8 +95,8 @@ pub(super) fn field_of(object: &dyn AnyObject) -> Option<&'static str> {
     field.or_else(|| of_kind::<ServiceEntry>(object).map(|_| ServiceEntry::FIELD))
 }
 
-/// Assembles an object from `read`, which lacks the `kept` items, and the previous version. Sets the fingerprint. Returns the
-/// object with its number of items; `None` if it must be parsed in full.
+/// Assembles an object from `read`, which lacks the `kept` items, and the previous version. Sets the fingerprint.
+/// Returns the object with its number of items; `None` if it must be parsed in full.
 pub(super) fn join(
     before: &dyn AnyObject,
     read: &dyn AnyObject,

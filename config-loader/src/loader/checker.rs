@@ -45,8 +45,8 @@ impl Checker {
         self.loader.absorb(look).is_some()
     }
 
-    /// When [`Checker::catch_up`] is due, if the findings are behind the objects: where they take long they are made less
-    /// often.
+    /// When [`Checker::catch_up`] is due, if the findings are behind the objects: where they take long they are made
+    /// less often.
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         self.loader.pace.deadline(now)
     }

@@ -1,7 +1,7 @@
 //! Scheduling of the checks of the whole set, so that they neither delay changes nor keep a core busy.
 //!
-//! The checks take time in proportion to the number of objects, and do not decide which objects are in effect. Quick checks
-//! run before a change is passed on. Slow checks run after it, and less often if there are many changes.
+//! The checks take time in proportion to the number of objects, and do not decide which objects are in effect. Quick
+//! checks run before a change is passed on. Slow checks run after it, and less often if there are many changes.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Brackets that close a flow collection at the indentation of its key, which kubectl accepts and our parser rejects.
 //!
 //! Line ends and comments between such a bracket and the text before it are blanked out: the bracket is on a line that
-//! is indented, and no byte moves. Only a document that was rejected for such a bracket comes here; the caller makes sure
-//! that the parser read each of the brackets as one.
+//! is indented, and no byte moves. Only a document that was rejected for such a bracket comes here; the caller makes
+//! sure that the parser read each of the brackets as one.
 
 /// A text in which brackets do not begin lines, and where these brackets are.
 #[derive(Debug, PartialEq, Eq)]

@@ -22,7 +22,8 @@ const QUOTE_STAR: &str =
 /// Suggested fix for an unrendered chart template.
 const RENDER_TEMPLATE: &str = "this is a template that is not rendered: check its output, as in `helm template . | strait check -`";
 
-/// Parses the only document of a text. Returns `None` if it cannot be parsed; even with a tree, `found` can have errors.
+/// Parses the only document of a text. Returns `None` if it cannot be parsed; even with a tree, `found` can have
+/// errors.
 pub fn tree(locator: &Locator<'_>, found: &mut Vec<Diagnostic>) -> Option<Node> {
     tree_after(locator, &mut Expansion::default(), found)
 }
@@ -215,8 +216,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the span of a list, extended to its first dash. For a list without indentation the parser reports the start of
-    /// the first item, which would give list and item the same span.
+    /// Returns the span of a list, extended to its first dash. For a list without indentation the parser reports the
+    /// start of the first item, which would give list and item the same span.
     fn with_dash(&self, span: Span) -> Span {
         let Some((before, after)) = self.locator.text.split_at_checked(span.start as usize) else {
             return span;
@@ -282,8 +283,8 @@ impl Builder<'_> {
         )
     }
 
-    /// Returns the text of an item such as `[2001:db8::]`. Kubernetes reads it as text, because only a colon before a blank
-    /// starts a value.
+    /// Returns the text of an item such as `[2001:db8::]`. Kubernetes reads it as text, because only a colon before a
+    /// blank starts a value.
     fn ends_in_colon(&self, start: usize, entries: &[Entry]) -> Option<Node> {
         let [Entry { key, value }] = entries else {
             return None;

@@ -31,8 +31,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a value from `node`; returns the default if `node` has the wrong type. Entries of the mapping `node` with keys in
-    /// `skipped` are ignored.
+    /// Reads a value from `node`; returns the default if `node` has the wrong type. Entries of the mapping `node` with
+    /// keys in `skipped` are ignored.
     pub fn read<T: Default + for<'de> Deserialize<'de>>(&self, node: &Node, skipped: &[&str]) -> T {
         let from = From {
             node,

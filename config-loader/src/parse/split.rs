@@ -1,7 +1,7 @@
 //! Splits a file into its documents.
 //!
-//! Splitting comes before parsing, so that a broken document does not affect the others, and an unchanged one is recognized
-//! by its text. In YAML, a line that starts with `---` always ends a document, even within a quoted text.
+//! Splitting comes before parsing, so that a broken document does not affect the others, and an unchanged one is
+//! recognized by its text. In YAML, a line that starts with `---` always ends a document, even within a quoted text.
 
 /// Text of one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

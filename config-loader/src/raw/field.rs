@@ -1,7 +1,7 @@
 //! Field of a raw type, a map that keeps its order, and int-or-string.
 //!
-//! With the deserializer of `parse`, a `Field` has its span, and suppresses errors that were already reported, so that one
-//! pass finds them all. With any other deserializer it reads as its value, without a span.
+//! With the deserializer of `parse`, a `Field` has its span, and suppresses errors that were already reported, so that
+//! one pass finds them all. With any other deserializer it reads as its value, without a span.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -6,7 +6,8 @@ use super::escape;
 use super::groups;
 use super::text::Text;
 
-/// Parses a class whose `[` was taken, and writes it with nothing in it that has a meaning beyond a range of characters.
+/// Parses a class whose `[` was taken, and writes it with nothing in it that has a meaning beyond a range of
+/// characters.
 pub(super) fn bracket(text: &mut Text<'_>) -> Result<String, String> {
     let mut class = String::from("[");
     if text.eat('^') {

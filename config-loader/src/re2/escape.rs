@@ -3,8 +3,8 @@
 use super::groups;
 use super::text::Text;
 
-/// Parses the name of a character class after a backslash, such as `d` or `p{L}`, and returns the class. `None` if there is
-/// no such name.
+/// Parses the name of a character class after a backslash, such as `d` or `p{L}`, and returns the class. `None` if
+/// there is no such name.
 pub(super) fn group(text: &mut Text<'_>) -> Result<Option<String>, String> {
     let Some(c) = text.peek() else {
         return Ok(None);

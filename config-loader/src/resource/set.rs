@@ -112,8 +112,8 @@ macro_rules! resource_set {
                 #[doc = concat!(stringify!($kind), " objects (", $group, ").")]
                 pub $field: Objects<$module::$kind>,
             )*
-            /// Rejected objects that restrict what is allowed ([`Kind::restricts`](crate::Kind::restricts)) and of which there never was a good
-            /// version.
+            /// Rejected objects that restrict what is allowed ([`Kind::restricts`](crate::Kind::restricts)) and of
+            /// which there never was a good version.
             pub withheld: Arc<BTreeSet<ObjectRef>>,
         }
     };

@@ -1,6 +1,7 @@
 //! The error of a NACK: which resources of a response are rejected, and why.
 //!
-//! Its message is for people. The same is in a `google.rpc.BadRequest` among its details, for servers that show it elsewhere.
+//! Its message is for people. The same is in a `google.rpc.BadRequest` among its details, for servers that show it
+//! elsewhere.
 
 use prost::Message;
 use prost_types::Any;

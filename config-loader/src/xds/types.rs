@@ -46,8 +46,8 @@ impl ResourceType {
     }
 }
 
-/// Every type, one for each group that a kind is in, at the preferred version of that group. The state of clusters is not
-/// streamed.
+/// Every type, one for each group that a kind is in, at the preferred version of that group. The state of clusters is
+/// not streamed.
 pub fn resource_types() -> impl Iterator<Item = ResourceType> {
     rows().filter(|row| !row.kind.is_state()).flat_map(|row| {
         let groups = row.api_groups().into_iter();

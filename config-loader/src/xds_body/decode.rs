@@ -18,8 +18,8 @@ use super::forms;
 pub struct Decoded {
     /// The `spec` of the object: a mapping.
     pub spec: Value,
-    /// Fields and values that the schema does not know, from a newer version of Istio: `field 9 of spec.http[0].retries`.
-    /// Such fields are not in `spec`; such values are, as numbers.
+    /// Fields and values that the schema does not know, from a newer version of Istio: `field 9 of
+    /// spec.http[0].retries`. Such fields are not in `spec`; such values are, as numbers.
     pub unknown: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Tests of API servers that fail or recover: dead connections, a server that is starting, a missing permission, an object
-//! that is rejected after a restart, and a remote cluster without response.
+//! Tests of API servers that fail or recover: dead connections, a server that is starting, a missing permission, an
+//! object that is rejected after a restart, and a remote cluster without response.
 
 use std::path::Path;
 

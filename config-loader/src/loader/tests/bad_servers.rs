@@ -1,4 +1,5 @@
-//! Tests of API servers with invalid responses: each is reported once, retries go on, and the last good state stays in effect.
+//! Tests of API servers with invalid responses: each is reported once, retries go on, and the last good state stays in
+//! effect.
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -1,10 +1,10 @@
 //! Simulation of sources that fail at random: several API servers whose responses are slow, stale, repeated, cut off or
 //! missing, outages, and restarts from saved state, with a simulated clock.
 //!
-//! Invariants: no state has a version of an object that no server ever had, no state lacks an object that existed all the
-//! time, and the final state equals that of the servers. A failure prints its seed: `SEED=n cargo test -p config-loader
-//! --lib simulation`. Reproducing it can take a few runs, because the client's pauses between attempts are random.
-//! `SEEDS=n` runs more seeds.
+//! Invariants: no state has a version of an object that no server ever had, no state lacks an object that existed all
+//! the time, and the final state equals that of the servers. A failure prints its seed: `SEED=n cargo test -p
+//! config-loader --lib simulation`. Reproducing it can take a few runs, because the client's pauses between attempts
+//! are random. `SEEDS=n` runs more seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,8 +31,8 @@ const STEPS: usize = 120;
 /// Time that endpoints of a remote cluster stay in use without its server.
 const ENDPOINT_TTL: Duration = Duration::from_secs(60);
 
-/// Maximum length of a short outage, which ends before that time. A server is polled every 30 s, and counts as silent after
-/// up to 10 s more.
+/// Maximum length of a short outage, which ends before that time. A server is polled every 30 s, and counts as silent
+/// after up to 10 s more.
 const SHORT_MAX_MS: u64 = 20_000;
 const LONG: Duration = Duration::from_secs(150);
 
@@ -251,7 +251,8 @@ impl World {
         self.servers[0].allow(plural, true);
     }
 
-    /// Restarts the proxy from its saved state, sometimes without any server, or while the local cluster's server starts.
+    /// Restarts the proxy from its saved state, sometimes without any server, or while the local cluster's server
+    /// starts.
     async fn restart(&mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;

@@ -93,7 +93,8 @@ pub enum AddressType {
     Ipv6,
 }
 
-/// Endpoint of a slice. There may be a million of them, so unused fields (other addresses, hints) are checked but not kept.
+/// Endpoint of a slice. There may be a million of them, so unused fields (other addresses, hints) are checked but not
+/// kept.
 #[derive(Clone, Debug)]
 pub struct SliceEndpoint {
     /// First address. All addresses of an endpoint are equivalent.
@@ -108,7 +109,7 @@ pub struct SliceEndpoint {
     ///
     /// Source: `targetRef`.
     pub pod: Option<Arc<str>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
@@ -161,8 +162,8 @@ pub struct SlicePort {
     pub port: Option<u16>,
     /// Transport protocol.
     pub protocol: Protocol,
-    /// What the port speaks, when that was written.
+    /// Application protocol (`appProtocol`), if set.
     pub app_protocol: Option<Arc<str>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }

@@ -1,4 +1,5 @@
-//! Labels in one text: a cluster has tens of thousands of pods, and a map of each one's labels takes ten times the memory.
+//! Labels in one text: a cluster has tens of thousands of pods, and a map of each one's labels takes ten times the
+//! memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

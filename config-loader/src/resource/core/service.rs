@@ -25,7 +25,7 @@ pub struct Service {
     pub external_ips: Vec<IpAddr>,
     /// Session affinity: whether requests of one client go to one endpoint.
     pub session_affinity: SessionAffinity,
-    /// Which endpoints are preferred.
+    /// Preference between endpoints.
     pub traffic_distribution: TrafficDistribution,
     /// Endpoints that traffic from inside the cluster may use.
     pub internal_traffic_policy: TrafficPolicy,
@@ -35,7 +35,7 @@ pub struct Service {
     pub publish_not_ready_addresses: bool,
     /// Addresses of the load balancer (`status.loadBalancer.ingress`).
     pub ingress: Vec<Ingress>,
-    /// `status.conditions`
+    /// Conditions (`status.conditions`).
     pub conditions: Vec<Condition>,
 }
 
@@ -106,7 +106,7 @@ pub enum ServiceType {
 pub struct ExternalAddress {
     /// Host name. Strait also accepts an IP address, unlike Kubernetes.
     pub host: Host,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
@@ -121,11 +121,11 @@ pub struct ServicePort {
     pub target: TargetPort,
     /// Transport protocol.
     pub protocol: Protocol,
-    /// What the port speaks, when that was written; otherwise the name's prefix tells.
+    /// Application protocol (`appProtocol`), if set; otherwise the prefix of the port's name decides.
     pub app_protocol: Option<Arc<str>>,
     /// Port number on every node, for the types that have one.
     pub node_port: Option<u16>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 

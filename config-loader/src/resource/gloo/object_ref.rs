@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct MeshRef {
     /// Its name.
     pub name: Arc<str>,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: Arc<str>,
 }
 
@@ -17,7 +17,7 @@ pub struct MeshRef {
 pub struct ClusterRef {
     /// Its name.
     pub name: Arc<str>,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: Arc<str>,
     /// The bare name of its cluster.
     pub cluster: Arc<str>,

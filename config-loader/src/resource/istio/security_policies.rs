@@ -19,10 +19,10 @@ pub struct RequestAuthentication {
 /// The workloads that a security policy is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyScope {
-    /// The labels of the workloads of the resource's own namespace that it is for, and in the root namespace of those of the
-    /// mesh; empty for all.
+    /// The labels of the workloads of the resource's own namespace that it is for, and in the root namespace of those
+    /// of the mesh; empty for all.
     pub selector: BTreeMap<String, String>,
-    /// Whether it names what it is for (`targetRefs`), such as a waypoint or a Gateway of the Gateway API: never a sidecar or a
-    /// gateway that is selected by labels.
+    /// Whether it names what it is for (`targetRefs`), such as a waypoint or a Gateway of the Gateway API: never a
+    /// sidecar or a gateway that is selected by labels.
     pub has_targets: bool,
 }

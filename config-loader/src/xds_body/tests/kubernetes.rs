@@ -1,5 +1,5 @@
-//! Objects in the protobuf of Kubernetes. The samples in `proto/testdata` are those of its module `k8s.io/api` 0.36: each
-//! object with every field set, as its clients write it in protobuf and in JSON.
+//! Objects in the protobuf of Kubernetes. The samples in `proto/testdata` are those of its module `k8s.io/api` 0.36:
+//! each object with every field set, as its clients write it in protobuf and in JSON.
 
 use std::path::Path;
 

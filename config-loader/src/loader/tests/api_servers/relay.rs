@@ -1,5 +1,5 @@
-//! TCP relay between a client and a server. It can drop all data of established connections without closing them, like a
-//! firewall that lost its connection state.
+//! TCP relay between a client and a server. It can drop all data of established connections without closing them, like
+//! a firewall that lost its connection state.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

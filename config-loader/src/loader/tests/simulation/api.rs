@@ -65,7 +65,8 @@ struct State {
     epoch: u64,
     /// Share of requests that fail, 0 to 1.
     trouble: f64,
-    /// Generation of the connections. Connections of an older generation are dead: they transfer no data and do not close.
+    /// Generation of the connections. Connections of an older generation are dead: they transfer no data and do not
+    /// close.
     connections: u64,
     /// Number of requests, and of watches, that get no response.
     unanswered: [usize; 2],
@@ -75,7 +76,7 @@ struct State {
     readiness: u16,
     /// Resources that the credentials do not permit.
     forbidden: BTreeSet<&'static str>,
-    /// Resources that the server does not have.
+    /// Resources that the server does not serve.
     unserved: BTreeSet<&'static str>,
     /// Resources whose lists get no response.
     unlisted: BTreeSet<&'static str>,
@@ -395,7 +396,7 @@ impl State {
         Duration::from_millis(self.rng.random_range(0..longest_ms))
     }
 
-    /// Whether a random fault with this probability happens. Always false without trouble.
+    /// Whether a random fault happens: on average in one of `often` calls while there is trouble.
     fn happens(&mut self, often: f64) -> bool {
         self.trouble > 0.0 && self.rng.random_bool(1.0 / often)
     }

@@ -32,7 +32,7 @@ pub struct ClusterSettings {
     pub network: Arc<str>,
     /// Default locality (`region/zone/subzone`) of endpoints without one; empty if not set.
     pub locality: Arc<str>,
-    /// Its gateway.
+    /// Gateway of the cluster.
     pub gateway: Option<GatewaySettings>,
 }
 

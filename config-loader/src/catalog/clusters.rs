@@ -1,22 +1,22 @@
-//! The Kubernetes clusters that resources name.
+//! Kubernetes clusters that resources name.
 
 use std::collections::BTreeSet;
 
 use crate::resource::ResourceSet;
 use crate::resource::gloo::Backing;
 
-/// The names of clusters in resources.
+/// Cluster names in resources.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterNames<'a> {
-    /// Keys, `REGION/ZONE/GROUP/NAME`: of Clusters, and in ServiceImports, GlobalTrafficPolicies and ServiceExports.
+    /// Keys, `REGION/ZONE/GROUP/NAME`, in Clusters, ServiceImports, GlobalTrafficPolicies and ServiceExports.
     pub keys: BTreeSet<&'a str>,
-    /// Names of clusters whose endpoints are known: in Destinations and in EndpointSlices of other clusters. Mostly the
+    /// Names of clusters with known endpoints, in Destinations and in EndpointSlices of remote clusters. Usually the
     /// last part of a key.
     pub serving: BTreeSet<&'a str>,
 }
 
 impl<'a> ClusterNames<'a> {
-    /// The names in these resources.
+    /// Collects the cluster names in `set`.
     pub fn collect(set: &'a ResourceSet) -> Self {
         let mut names = Self::default();
         for import in set.service_imports.in_all_groups() {

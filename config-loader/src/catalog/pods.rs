@@ -1,7 +1,7 @@
-//! The pod behind an endpoint, with the node that it runs on.
+//! Lookup of the pod of an endpoint, and of the pod's node.
 //!
-//! An EndpointSlice names pods and nodes of the cluster that it was read from. Objects of remote clusters are kept
-//! under other names, and say which cluster they are of.
+//! An EndpointSlice names pods and nodes of the cluster that it was read from. Objects of remote clusters are stored
+//! under prefixed names, and record their cluster.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -14,19 +14,19 @@ use crate::resource::core::{
 };
 use crate::resource::{Object, ResourceSet};
 
-/// The workload behind an endpoint: its pod, node and namespace, each if it is known.
+/// Workload of an endpoint: pod, node and namespace, each if known.
 #[derive(Clone, Debug, Default)]
 pub struct PodInfo {
-    /// The pod.
+    /// Pod of the endpoint.
     pub pod: Option<Arc<Object<Pod>>>,
-    /// The node that it runs on.
+    /// Node that the pod runs on.
     pub node: Option<Arc<Object<Node>>>,
-    /// Namespace of the object.
+    /// Namespace object of the pod.
     pub namespace: Option<Arc<Object<Namespace>>>,
 }
 
 impl PodInfo {
-    /// The workload behind an endpoint of a slice.
+    /// Returns the workload of an endpoint of a slice.
     pub fn of_endpoint(
         set: &ResourceSet,
         slice: &Object<EndpointSlice>,
@@ -47,7 +47,7 @@ impl PodInfo {
         info
     }
 
-    /// The workload of a pod.
+    /// Returns the workload of a pod.
     pub fn of_pod(set: &ResourceSet, pod: &Arc<Object<Pod>>) -> PodInfo {
         let source = pod.spec.source_cluster.as_deref();
         let node = pod.spec.node.as_deref();
@@ -59,13 +59,13 @@ impl PodInfo {
         }
     }
 
-    /// A label of the pod, if it has one that says something.
+    /// Returns the value of a label of the pod, if it has the label and the value is not empty.
     pub fn label(&self, name: &str) -> Option<&str> {
         let value = self.pod.as_ref()?.spec.labels.get(name)?;
         (!value.is_empty()).then_some(value)
     }
 
-    /// Region, zone and sub-zone: of the pod's own labels, else of those of its node; none where neither says so.
+    /// Returns region, zone and sub-zone from the labels of the pod, otherwise of its node; `None` for a missing label.
     pub fn topology(&self) -> [Option<&str>; 3] {
         let of_node = self.node.as_ref().map(|node| node.spec.topology());
         let [region, zone, subzone] = of_node.unwrap_or_default();
@@ -76,17 +76,17 @@ impl PodInfo {
         ]
     }
 
-    /// The network: of the pod's label, else of its namespace's; none if neither says so.
+    /// Returns the network from the label of the pod, otherwise of its namespace; `None` if neither has it.
     pub fn network(&self) -> Option<&str> {
         let own = self.label("topology.istio.io/network");
         own.or_else(|| self.namespace.as_ref()?.spec.network())
     }
 }
 
-/// The namespace under which objects without one are kept.
+/// Namespace under which cluster-scoped objects are stored.
 const CLUSTER_SCOPED: &str = "default";
 
-/// The namespace of that name in a cluster; the local one if no source is given.
+/// Returns the namespace object with this name in a cluster; `None` as the source means the local cluster.
 fn namespace<'a>(
     set: &'a ResourceSet,
     source: Option<&str>,
@@ -100,7 +100,7 @@ fn namespace<'a>(
     (namespace.spec.source_cluster.as_deref() == source).then_some(namespace)
 }
 
-/// The node of that name in a cluster; the local one if no source is given.
+/// Returns the node with this name in a cluster; `None` as the source means the local cluster.
 fn node_of<'a>(
     set: &'a ResourceSet,
     source: Option<&str>,
@@ -114,7 +114,7 @@ fn node_of<'a>(
     (node.spec.source_cluster.as_deref() == source).then_some(node)
 }
 
-/// The pod of that namespace and name in a cluster; the local one if no source is given.
+/// Returns the pod with this namespace and name in a cluster; `None` as the source means the local cluster.
 pub fn pod<'a>(
     set: &'a ResourceSet,
     source: Option<&str>,
@@ -125,7 +125,7 @@ pub fn pod<'a>(
     (pod.spec.source_cluster.as_deref() == source).then_some(pod)
 }
 
-/// The pods of a namespace, local and remote, in the order of their names.
+/// Returns the pods of a namespace, local and remote, sorted by name.
 pub fn pods_in<'a>(
     set: &'a ResourceSet,
     namespace: &str,
@@ -136,8 +136,8 @@ pub fn pods_in<'a>(
     pods.map(|(_, pod)| pod)
 }
 
-/// The pod behind an endpoint of a slice: the one that it names; if it names none, the only one of its namespace that
-/// has the address.
+/// Returns the pod of an endpoint of a slice: the pod that the endpoint names, otherwise the only pod of its namespace
+/// with the endpoint's address.
 pub fn pod_of<'a>(
     set: &'a ResourceSet,
     slice: &Object<EndpointSlice>,
@@ -160,7 +160,7 @@ pub fn pod_of<'a>(
     found.next().is_none().then_some(pod)
 }
 
-/// The slices that lead to pods, nodes or namespaces that differ between two sets of resources.
+/// Returns the slices whose pods, nodes or namespaces differ between two resource sets.
 pub fn slices_of_changed<'a>(
     before: &'a ResourceSet,
     now: &'a ResourceSet,
@@ -194,7 +194,7 @@ pub fn slices_of_changed<'a>(
     }
 }
 
-/// The objects before and after each change.
+/// Iterates over the objects before and after each change.
 fn both<'a, T: 'a>(
     changes: impl Iterator<Item = Change<'a, T>>,
 ) -> impl Iterator<Item = &'a Object<T>> {
@@ -204,7 +204,7 @@ fn both<'a, T: 'a>(
         .map(|object| &**object)
 }
 
-/// Pods, nodes and namespaces that changed, each with its cluster.
+/// Changed pods, nodes and namespaces, each with its cluster.
 #[derive(Default)]
 struct Changed<'a> {
     pods: HashSet<(Option<&'a str>, &'a str, &'a str)>,
@@ -235,7 +235,7 @@ impl<'a> Changed<'a> {
         self.pods.is_empty() && self.nodes.is_empty() && self.namespaces.is_empty()
     }
 
-    /// Whether a slice leads to one of them.
+    /// Whether a slice refers to a changed object.
     fn concerns(&self, slice: &Object<EndpointSlice>) -> bool {
         let (source, namespace) = (slice.source_cluster(), &*slice.id.namespace);
         let leads_to = |endpoint: &SliceEndpoint| {

@@ -45,7 +45,7 @@ impl From<&ClusterSettings> for RemoteCluster {
     }
 }
 
-/// The gateway of a cluster.
+/// Gateway of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewaySettings {
     /// IP address or DNS name of the gateway.
@@ -118,7 +118,7 @@ struct Tls {
     private_key: Field<String>,
 }
 
-/// The TLS settings for a gateway.
+/// TLS mode towards a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Disable,

@@ -1,15 +1,15 @@
-//! Regular expressions as users write them: in the syntax of RE2, which Envoy uses and Istio checks. Uses the crates
+//! Regular expressions in the syntax of RE2, which Envoy uses and Istio checks. Uses the crates
 //! `regex` and `regex-syntax` only.
 //!
 //! Values are bytes, and so are expressions: like Envoy's, each byte is one character of Latin-1, whether it is part of
-//! UTF-8 or not. `.` matches the byte 0xFF, and two of them match `é`; `[é]` matches one of its two bytes.
+//! UTF-8 or not. `.` matches the byte 0xFF, and `..` matches `é`; `[é]` matches one of its two bytes.
 //!
 //! [`translate`] parses RE2's syntax and writes the same expression in that of the crate `regex`, with nothing left
 //! that the two read differently: classes are spelled out, literals are escaped, flags are resolved, and names of
-//! groups are left out. What RE2 refuses is refused. [`Budget`] compiles the expressions of one object,
+//! groups are left out. Expressions that RE2 rejects are rejected. [`Budget`] compiles the expressions of one object,
 //! by [`compile`], the only way by which a user's expression is compiled.
 //!
-//! What stays different: a script or a category has the characters of the Unicode version of each library.
+//! Remaining difference: a script or a category has the characters of the Unicode version of each library.
 
 mod budget;
 mod bytes;

@@ -70,7 +70,7 @@ type Positions = BTreeSet<Position>;
 /// Objects to re-evaluate, each with the changed file.
 type Affected = BTreeMap<ObjectRef, Arc<str>>;
 
-/// All files, and the objects in effect.
+/// Store of all files and of the objects in effect.
 ///
 /// Nearly every object has one position and is in effect as written. For such an object the store keeps only the
 /// object, which knows its file and document, so that 10,000 pods use little memory.

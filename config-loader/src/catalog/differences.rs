@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::resource::{Object, Objects};
 
-/// Versions of an object before and after a change.
+/// Object before and after a change; `None` if it did not or does not exist.
 pub type Change<'a, T> = (Option<&'a Arc<Object<T>>>, Option<&'a Arc<Object<T>>>);
 
 /// Returns the objects that were changed, added or removed, sorted by name. An unchanged object is the same `Arc` in

@@ -39,7 +39,7 @@ pub fn of_cluster_set_service(name: &str, namespace: &str) -> String {
     format!("{name}.{namespace}{CLUSTER_SET}")
 }
 
-/// The `clusterset.local` host that a short name represents: `web` in the namespace of the resource that contains it,
+/// Returns the `clusterset.local` host for a short name: `web` in the namespace of the resource that contains it,
 /// or `web.ns1` and `web.ns1.svc`. Returns `None` for other names.
 pub fn short_of_cluster_set(name: &str, namespace: &str) -> Option<String> {
     if name.starts_with('*') || name.parse::<IpAddr>().is_ok() {

@@ -1,15 +1,15 @@
-//! Values by host, where a host may be a wildcard.
+//! Map from hosts and wildcards to values.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Values by exact host or wildcard (`*.example.com`, `*-api.example.com`, `*`).
+/// Map with exact hosts or wildcards as keys (`*.example.com`, `*-api.example.com`, `*`).
 ///
 /// A lookup costs one hash of each wildcard length that occurs, however many wildcards there are.
 #[derive(Clone, Debug)]
 pub struct HostIndex<T> {
     by_host: HashMap<Arc<str>, T>,
-    /// Number of wildcards by suffix length, including `*`.
+    /// Number of wildcards by their length in bytes, `*` included.
     wildcards: BTreeMap<usize, usize>,
 }
 
@@ -23,7 +23,7 @@ impl<T> Default for HostIndex<T> {
 }
 
 impl<T> HostIndex<T> {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self::default()
     }
@@ -39,7 +39,7 @@ impl<T> HostIndex<T> {
         self.by_host.entry(host.into()).or_default()
     }
 
-    /// Sets the value of a host or wildcard; returns the value before.
+    /// Sets the value of this exact host or wildcard; returns the previous value.
     pub fn insert(&mut self, host: impl Into<Arc<str>>, value: T) -> Option<T> {
         let host = host.into();
         let wildcard = host.starts_with('*').then_some(host.len());
@@ -50,7 +50,7 @@ impl<T> HostIndex<T> {
         before
     }
 
-    /// Removes the value of a host or wildcard itself.
+    /// Removes the value of this exact host or wildcard.
     pub fn remove(&mut self, host: &str) -> Option<T> {
         let before = self.by_host.remove(host)?;
         if host.starts_with('*')
@@ -133,7 +133,7 @@ mod tests {
     use super::super::hostname;
     use super::*;
 
-    /// Hosts and wildcards over a small alphabet, so that many cover each other.
+    /// Generates hosts and wildcards over a small alphabet, so that many cover each other.
     fn name() -> impl Strategy<Value = String> {
         "(\\*)?([ab]|\\.a|\\.b){0,4}".prop_filter("no empty name", |name| !name.is_empty())
     }

@@ -9,17 +9,17 @@ use super::hostname;
 /// together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DefaultDomain {
-    /// The Service of the local cluster; names with a dot are not short. The default.
+    /// Service of the local cluster; names with a dot are not short. The default.
     #[default]
     Cluster,
-    /// The `clusterset.local` host, if there is one.
+    /// Host in `clusterset.local`, if a resource describes it.
     ClusterSet,
 }
 
-/// The settings that short names are expanded with.
+/// Settings for the expansion of short names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Naming {
-    /// The domain of the services of the mesh. Flag `--domain`, default `cluster.local`.
+    /// Domain of the services of the mesh. Flag `--domain`, default `cluster.local`.
     pub domain: Arc<str>,
     /// Meaning of short host names. Flag `--default-domain`, default `cluster.local`.
     pub default_domain: DefaultDomain,

@@ -30,7 +30,7 @@ pub struct PeerPolicy {
 /// Mutual TLS mode, with the policy that sets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Accepted {
-    /// The mode.
+    /// Mutual TLS mode.
     pub mode: MutualTls,
     /// Policy that sets the mode; `None` for the default of the mesh.
     pub by: Option<ObjectRef>,

@@ -10,7 +10,7 @@ use crate::resource::{ExportTo, Object, ResourceSet};
 
 type Rule = Arc<Object<DestinationRule>>;
 
-/// Every DestinationRule, by its host.
+/// Index of all DestinationRules by host.
 ///
 /// The index is the same for every proxy. The client decides between rules: rules in its own namespace apply first (for
 /// a client in the root namespace only rules that no other namespace sees), then rules in the namespace of the service,

@@ -271,8 +271,8 @@ impl Services {
         names
     }
 
-    /// Returns the final target of an alias. `None` if the host is no alias, the target is a DNS name that no resource
-    /// describes, or the chain of aliases is too long.
+    /// Returns the last name in a chain of aliases that a resource describes. `None` if the host is no alias, its
+    /// target is a DNS name that no resource describes, or the chain is too long.
     pub fn behind_alias(&self, host: &str, namespace: &str) -> Option<String> {
         let mut names = self.aliases(host, namespace);
         if names.len() > ALIASES_MAX {

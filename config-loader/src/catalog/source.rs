@@ -1,4 +1,4 @@
-//! A resource that describes a host, and the hosts that each kind of resource describes.
+//! Resource that describes a host.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::resource::istio::ServiceEntry;
 use crate::resource::karmada::MultiClusterService;
 use crate::resource::{Age, Object};
 
-/// A resource that describes a host.
+/// Resource that describes a host.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A Kubernetes Service.

@@ -10,7 +10,7 @@ use crate::kind::{Name, ObjectRef};
 use crate::resource::istio::{AuthorizationPolicy, PeerAuthentication, RequestAuthentication};
 use crate::resource::{Object, ResourceSet, Spec};
 
-/// A kind of policy that selects workloads.
+/// Kind of policy that selects workloads.
 pub trait SelectsWorkloads: Spec {
     /// Labels of the selected workloads; empty for all workloads. `None` if the policy selects its targets in another
     /// way.

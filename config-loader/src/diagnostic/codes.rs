@@ -19,7 +19,7 @@ impl fmt::Display for Code {
 /// Row of the table of codes: code, severity and description.
 pub type Row = (Code, Severity, &'static str);
 
-/// Declares codes and the rows of the table from one list, so that neither can lack the other.
+/// Declares codes and the rows of the table from one list, so that both always match.
 macro_rules! codes {
     ($($code:ident $severity:ident $text:literal;)*) => {
         $(

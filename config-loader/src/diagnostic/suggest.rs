@@ -1,4 +1,4 @@
-//! "Did you mean ...?": the nearest known word to a misspelt one.
+//! "Did you mean ...?": suggests the known word nearest to a misspelled one.
 
 /// Returns the known word that is nearest to `written`, if any is near enough.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -19,8 +19,7 @@ pub(super) struct Exported<'a> {
 }
 
 impl Exported<'_> {
-    /// Returns the sort key for age, oldest first. File and position are left out, because clusters have different
-    /// files.
+    /// Returns the sort key for age, oldest first: creation time, then cluster.
     pub(super) fn age(&self) -> impl Ord + '_ {
         (self.object.created.unwrap_or(i64::MIN), self.cluster)
     }

@@ -1,4 +1,4 @@
-//! The input and the result of computing imports.
+//! Input and result of computing imports.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Kubernetes API names of a kind: plural, short names, categories and table columns.
 
-/// The names and the columns of a kind in the API of Kubernetes.
+/// Kubernetes API names and table columns of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Api {
     /// Plural, as used in URL paths.

@@ -27,7 +27,7 @@ pub enum Body {
     Whole,
 }
 
-/// The fields around `spec`.
+/// Top-level fields of an object with `spec`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Envelope {
@@ -124,7 +124,7 @@ pub(crate) struct Draft<'a> {
     metadata: Metadata,
     id: Option<ObjectRef>,
     fingerprint: u64,
-    /// The line of the document on which the object starts; the first one unless it is one of several.
+    /// Line of the document on which the object starts; the first line unless it is an item of a `List`.
     start: Line,
     options: ReadOptions,
 }
@@ -178,7 +178,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether the object has a valid name. Otherwise it can be an object whose correct name is unknown.
+    /// Whether the object has a valid name. Otherwise its document counts as unreadable, because it may contain an
+    /// object that is in effect.
     pub(crate) fn has_good_name(&self) -> bool {
         self.metadata.has_good_name
     }

@@ -26,7 +26,7 @@ pub(super) struct Metadata {
     /// Annotations that Strait reads, as written.
     pub(super) own_annotations: Annotations,
     pub(super) created: Option<i64>,
-    /// The version of the requested kind.
+    /// `metadata.generation` of the object.
     pub(super) generation: Option<i64>,
 }
 

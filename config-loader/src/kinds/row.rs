@@ -11,7 +11,7 @@ use crate::resource::AnyObject;
 /// Description of one kind: names, reader and fields.
 #[derive(Debug)]
 pub struct Row {
-    /// The kind.
+    /// Kind of the row.
     pub kind: Kind,
     /// Supported apiVersions, the preferred one first.
     pub api_versions: &'static [&'static str],

@@ -3,10 +3,10 @@
 use super::{group, groups, is_near};
 use crate::kind::Kind;
 
-/// A kind that is not supported.
+/// Known kind that is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported {
-    /// The API group.
+    /// API group of the kind.
     pub group: &'static str,
     /// Kind; empty for every other kind of the group.
     pub kind: &'static str,

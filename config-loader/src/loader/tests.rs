@@ -780,7 +780,7 @@ const PIECES: &[&str] = &[
 ];
 
 proptest::proptest! {
-    /// Whatever is put into a text at whatever place: it loads or it is refused, and every finding can be shown.
+    /// Checks that any text, inserted at any place, is loaded or rejected, and that every diagnostic can be rendered.
     #[test]
     fn no_text_makes_the_loader_panic(
         edits in proptest::collection::vec((0_usize..400, 0..PIECES.len(), proptest::bool::ANY), 1..8),

@@ -20,9 +20,9 @@ pub enum Value {
     Null,
     /// `true`, `yes`, `on`, ...
     Bool(bool),
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// Any other number.
+    /// Number that is not an integer of 64 bits.
     Float(f64),
     /// Text; aliases share it.
     Text(Arc<str>),
@@ -35,9 +35,9 @@ pub enum Value {
 /// Entry of a mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its key.
+    /// Key of the entry.
     pub key: Key,
-    /// Its value.
+    /// Value of the entry.
     pub value: Node,
 }
 

@@ -10,9 +10,9 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 
 use crate::span::Span;
 
-/// The newtype name by which a `Field` asks the deserializer of `parse` for its span.
+/// Newtype name that makes the deserializer of `parse` return the span of a `Field`.
 ///
-/// The answer is a sequence: the start and the end of the span as `u32`, whether the value is null, then the value.
+/// The deserializer then returns a sequence: start and end of the span as `u32`, whether the value is null, the value.
 pub(crate) const FIELD: &str = "$strait::Field";
 
 /// Field of a raw type.

@@ -215,8 +215,8 @@ fn estimated_bytes_are_near_the_limit_where_compiling_fails() {
     }
 }
 
-/// Lines of `generate.py`: an expression alone if RE2 refuses it; otherwise with what it matches as a whole, what it
-/// matches in part only, and what it does not match.
+/// Checks the lines of `generate.py`: an expression that RE2 rejects, or an expression with texts that it matches in
+/// whole, in part only, and not at all.
 #[test]
 fn expressions_match_like_re2() {
     let lines = include_str!("../../tests/re2/corpus.jsonl").lines();

@@ -1,4 +1,4 @@
-//! Difference between two revisions.
+//! Difference between two revisions of the set.
 
 use std::sync::Arc;
 

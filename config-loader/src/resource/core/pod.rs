@@ -64,14 +64,14 @@ pub(crate) fn name_in(source: Option<&str>, name: &str) -> String {
     }
 }
 
-/// Returns the name of an object in its own cluster, given the name under which it is stored.
+/// Returns the name that an object has in the cluster it was read from, given the name under which it is stored.
 pub(crate) fn own_name<'a>(source: Option<&str>, name: &'a str) -> &'a str {
     let own = source.and_then(|source| name.strip_prefix(source)?.strip_prefix('-'));
     own.unwrap_or(name)
 }
 
 impl Object<Pod> {
-    /// Returns the name of the pod in its own cluster.
+    /// Returns the name that the pod has in the cluster it was read from.
     pub fn own_name(&self) -> &str {
         own_name(self.spec.source_cluster.as_deref(), &self.id.name)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A checked Secret.
+/// Checked Secret.
 #[derive(Clone, Debug, Default)]
 pub struct Secret {
     /// Type of the secret, which defines its keys.

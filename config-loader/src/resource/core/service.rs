@@ -8,7 +8,7 @@ use super::{Condition, Host, Ingress, Protocol, SessionAffinity};
 use crate::resource::Object;
 use crate::span::Line;
 
-/// A checked Service.
+/// Checked Service.
 #[derive(Clone, Debug, Default)]
 pub struct Service {
     /// Type of the service (`type`).

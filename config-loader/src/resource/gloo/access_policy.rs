@@ -1,4 +1,4 @@
-//! An access policy in effect on a destination.
+//! Access policy in effect on a Destination.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

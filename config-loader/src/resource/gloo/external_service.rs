@@ -1,4 +1,4 @@
-//! A service outside the mesh.
+//! Service outside the mesh.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A service of one of the clusters.
+//! Service of a Kubernetes cluster.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

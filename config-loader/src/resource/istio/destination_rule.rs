@@ -7,7 +7,7 @@ use super::TrafficPolicy;
 use crate::resource::{ExportTo, HealthChecked};
 use crate::span::Line;
 
-/// A checked DestinationRule.
+/// Checked DestinationRule.
 #[derive(Clone, Debug, Default)]
 pub struct DestinationRule {
     /// Host of the service, as written; may be a wildcard.

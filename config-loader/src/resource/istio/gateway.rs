@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Bind, Protocol, ServerTls};
 use crate::span::Line;
 
-/// A checked Gateway.
+/// Checked Gateway.
 #[derive(Clone, Debug, Default)]
 pub struct Gateway {
     /// Labels of the gateway workloads that the object configures, in any namespace; empty for all.

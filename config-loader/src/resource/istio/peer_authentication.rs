@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::span::Line;
 
-/// A checked PeerAuthentication.
+/// Checked PeerAuthentication.
 #[derive(Clone, Debug, Default)]
 pub struct PeerAuthentication {
     /// Labels of the workloads, in the resource's own namespace, that the policy applies to. Empty for the whole

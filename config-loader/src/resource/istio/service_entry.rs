@@ -9,7 +9,7 @@ use super::{Lined, Protocol, WorkloadEntry};
 use crate::resource::{ExportTo, HealthChecked};
 use crate::span::Line;
 
-/// A checked ServiceEntry.
+/// Checked ServiceEntry.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceEntry {
     /// Host names of the service. Never empty.

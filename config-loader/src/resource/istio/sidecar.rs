@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Bind, ConnectionPool, Destination, Protocol, ServerTls};
 use crate::span::Line;
 
-/// A checked Sidecar.
+/// Checked Sidecar.
 #[derive(Clone, Debug, Default)]
 pub struct Sidecar {
     /// Labels of the workloads, in the resource's own namespace, that the object applies to. `None` for the whole

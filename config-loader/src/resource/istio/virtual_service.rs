@@ -9,7 +9,7 @@ use super::{Destination, GatewayRef, HttpRule, Lined};
 use crate::resource::{Age, ExportTo, Object};
 use crate::span::Line;
 
-/// A checked VirtualService.
+/// Checked VirtualService.
 #[derive(Clone, Debug, Default)]
 pub struct VirtualService {
     /// Hosts as written. No two overlap. Empty in a delegate.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{EndpointAddress, Locality};
 use crate::span::Line;
 
-/// A checked WorkloadEntry.
+/// Checked WorkloadEntry.
 #[derive(Clone, Debug)]
 pub struct WorkloadEntry {
     /// Address of the workload.

@@ -72,7 +72,7 @@ struct State {
     unanswered: [usize; 2],
     /// Whether only the first API group is served.
     is_partial: bool,
-    /// The status of `/readyz`.
+    /// HTTP status of `/readyz`.
     readiness: u16,
     /// Resources that the credentials do not permit.
     forbidden: BTreeSet<&'static str>,

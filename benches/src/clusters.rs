@@ -89,7 +89,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         pods: None,
         is_pool: false,
         sources: Sources::default(),
-        made_from: None,
+        cause: None,
         fingerprint: 0,
     };
     Cluster::build(parts, Moment(1))

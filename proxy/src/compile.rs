@@ -36,6 +36,7 @@ mod update;
 
 use crate::snapshot::{Retired, Snapshot};
 use clusters::{Built, Clusters};
+use config_loader::catalog::{Tape, View};
 pub use inputs::Inputs;
 pub use listeners::lacks_export_listener;
 use policies::Policies;
@@ -56,22 +57,33 @@ pub fn compile_again(
     previous: &Snapshot,
     service_cache: &mut ServiceCache,
 ) -> Snapshot {
-    let (resources, identity) = (inputs.resources, inputs.identity);
     let certificates = inputs.certificates.revision();
+    let tape = Tape::default();
     let Start {
         services,
         routes,
+        clusters,
         changes,
-    } = service_cache.services(inputs);
-    let policies = Policies::new(resources, identity, services.destination_rules());
-    let mut clusters = Clusters::new(inputs, &services, &policies, (previous, &changes));
+        touched,
+    } = service_cache.start(inputs, &tape);
+    let view = View::new(inputs.resources, &tape);
+    let policies = Policies::new(view, inputs.identity, services.destination_rules());
+    let follow = (&changes, &touched);
+    let mut clusters = Clusters::new(
+        inputs,
+        (&services, &policies),
+        (previous, clusters),
+        follow,
+        &tape,
+    );
     let listeners = listeners::compile(inputs, &routes, &mut clusters, previous);
     let Built {
         clusters,
         missing,
         dns_names,
+        reads,
     } = clusters.finish();
-    service_cache.keep(inputs, certificates, (services, routes));
+    service_cache.keep(inputs, certificates, (services, routes, reads));
     Snapshot {
         generation: 0,
         listeners,

@@ -111,28 +111,6 @@ def of_other_namespaces(name, a, b, pair):
     return pair.role == "sidecar" and name == "status" and b.startswith("503") and bool(asked & hidden)
 
 
-def no_service(name, a, b, pair):
-    """The host is one that only a VirtualService names, on this port."""
-    hosts = pair.hosts_of_port()
-    known = any(pair.host().lower().endswith(host.lstrip("*")) for host in hosts if host.startswith("*"))
-    return pair.role == "sidecar" and not known and pair.host().lower() not in hosts
-
-
-def of_unknown_subset(name, a, b, pair):
-    """A destination has a subset that no DestinationRule of its host has."""
-    known = {(rule["spec"]["host"], subset["name"]) for rule in pair.of("DestinationRule")
-             for subset in rule["spec"].get("subsets", [])}
-    return name in ("response header set-cookie", "endpoint") and any(
-        "subset" in one and (one["host"], one["subset"]) not in known for one in pair.destinations())
-
-
-def of_edited_request(name, a, b, pair):
-    """Edits of the response take a header that edits of the request changed."""
-    edits = [one.get("headers", {}) for rule in pair.rules() for one in [rule, *rule.get("route", [])]]
-    return name.startswith("response header") and any("%REQ(" in str(e.get("response")) for e in edits) and any(
-        e.get("request") for e in edits)
-
-
 def closes(name, a, b, pair):
     left = pair.request.body or pair.request.header("proxy-connection") == "close" or pair.istio["status"] == "400"
     return name == "response header connection" and b is None and left
@@ -229,12 +207,6 @@ REASONS = [
     ("a destination on another port than the sidecar's listener", other_port),
     ("a host of the sidecar's namespace that is exported to others only", of_other_namespaces),
 ]
-# Faults of Strait that are being corrected.
-FAULTS = [
-    ("a destination of an unknown subset has no cluster, and so no session cookie and no hash key", of_unknown_subset),
-    ("edits of the response see the request as the client sent it", of_edited_request),
-    ("a sidecar serves the hosts of a VirtualService that are no service", no_service),
-]
 
 
 def undocumented():
@@ -250,7 +222,7 @@ def explain(pair, aspects):
     for name, a, b in aspects:
         # What holds for a request holds for its mirror.
         of = name if name in OF_MIRRORS else name.removeprefix("mirrored ")
-        reason = next((text for text, holds in REASONS + FAULTS if holds(of, a, b, pair)), None)
+        reason = next((text for text, holds in REASONS if holds(of, a, b, pair)), None)
         if reason is None:
             left.append((name, a, b))
         else:

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::resource::ResourceSet;
-use crate::resource::gloo::Backing;
+use super::View;
+use crate::resource::flomesh::{Cluster, GlobalTrafficPolicy, ServiceExport, ServiceImport};
+use crate::resource::gloo::{Backing, Destination};
 
 /// Cluster names in resources.
 #[derive(Clone, Debug, Default)]
@@ -16,33 +17,31 @@ pub struct ClusterNames<'a> {
 }
 
 impl<'a> ClusterNames<'a> {
-    /// Collects the cluster names in `set`.
-    pub fn collect(set: &'a ResourceSet) -> Self {
+    /// Collects the cluster names in the resources. `sources` are the clusters that EndpointSlices were copied from.
+    pub fn collect(view: impl Into<View<'a>>, sources: impl IntoIterator<Item = &'a str>) -> Self {
+        let view = view.into();
         let mut names = Self::default();
-        for import in set.service_imports.in_all_groups() {
+        for import in view.all::<ServiceImport>().in_all_groups() {
             let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
             let keys = endpoints.map(|endpoint| endpoint.cluster.as_str());
             names.keys.extend(keys);
         }
-        for policy in set.global_traffic_policies.values() {
+        for policy in view.all::<GlobalTrafficPolicy>().values() {
             let targets = policy.spec.targets.iter();
             names
                 .keys
                 .extend(targets.map(|target| target.cluster.as_str()));
         }
-        for export in set.service_exports.values() {
+        for export in view.all::<ServiceExport>().values() {
             let targets = export.spec.target_clusters.iter();
             names.keys.extend(targets.map(|key| key.as_str()));
         }
-        let clusters = set.clusters.in_all_groups();
+        let clusters = view.all::<Cluster>().in_all_groups();
         names
             .keys
             .extend(clusters.map(|cluster| cluster.spec.key.as_str()));
-        let slices = set.endpoint_slices.values();
-        names
-            .serving
-            .extend(slices.filter_map(|slice| slice.source_cluster()));
-        for object in set.destinations.values() {
+        names.serving.extend(sources);
+        for object in view.all::<Destination>().values() {
             if let Backing::Kube(kube) = &object.spec.backing {
                 names.serving.insert(&kube.service.cluster);
             }

@@ -10,11 +10,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Workload;
-use super::workload_policies::{in_namespace, withheld};
+use super::workload_policies::withheld;
+use super::{View, Workload};
 use crate::kind::ObjectRef;
+use crate::resource::Object;
 use crate::resource::istio::{MutualTls, PeerAuthentication};
-use crate::resource::{Object, ResourceSet};
 
 type Policy = Arc<Object<PeerAuthentication>>;
 
@@ -37,14 +37,15 @@ pub struct Accepted {
 }
 
 impl PeerPolicy {
-    /// Computes the modes of a workload from the PeerAuthentications in `set`.
-    pub fn of(set: &ResourceSet, workload: Workload<'_>) -> PeerPolicy {
+    /// Computes the modes of a workload from its PeerAuthentications.
+    pub fn of<'a>(view: impl Into<View<'a>>, workload: Workload<'_>) -> PeerPolicy {
+        let view = view.into();
         let root_namespace = workload.root_namespace;
         let mut whole = Accepted::default();
         for namespace in [root_namespace, workload.namespace] {
-            let level = oldest(set, namespace, |policy| policy.selector.is_empty());
+            let level = oldest(view, namespace, |policy| policy.selector.is_empty());
             whole.set(level);
-            whole.withhold(set, namespace);
+            whole.withhold(view, namespace);
         }
         let mut ports = BTreeMap::new();
         let selected = |policy: &PeerAuthentication| {
@@ -52,10 +53,10 @@ impl PeerPolicy {
         };
         let own = match workload.namespace == root_namespace {
             true => None,
-            false => oldest(set, workload.namespace, selected),
+            false => oldest(view, workload.namespace, selected),
         };
         whole.set(own);
-        whole.withhold(set, workload.namespace);
+        whole.withhold(view, workload.namespace);
         for (port, level) in own.iter().flat_map(|policy| &policy.spec.ports) {
             let mut accepted = whole.clone();
             if let (Some(mode), Some(policy)) = (level.mode, own) {
@@ -63,7 +64,7 @@ impl PeerPolicy {
                     mode,
                     by: Some(policy.id.clone()),
                 };
-                accepted.withhold(set, workload.namespace);
+                accepted.withhold(view, workload.namespace);
             }
             ports.insert(*port, accepted);
         }
@@ -103,8 +104,8 @@ impl Accepted {
     }
 
     /// Requires STRICT if the namespace has a rejected policy without a last good version.
-    fn withhold(&mut self, set: &ResourceSet, namespace: &str) {
-        if let Some(id) = withheld::<PeerAuthentication>(set, namespace) {
+    fn withhold(&mut self, view: View<'_>, namespace: &str) {
+        if let Some(id) = withheld::<PeerAuthentication>(view, namespace) {
             self.mode = MutualTls::Strict;
             self.by = Some(id.clone());
         }
@@ -113,11 +114,11 @@ impl Accepted {
 
 /// Returns the oldest policy of a namespace that satisfies a predicate.
 fn oldest<'s>(
-    set: &'s ResourceSet,
+    view: View<'s>,
     namespace: &str,
     is_one: impl Fn(&PeerAuthentication) -> bool,
 ) -> Option<&'s Policy> {
-    in_namespace(set, namespace)
+    view.in_namespace::<PeerAuthentication>(namespace)
         .filter(|policy| is_one(&policy.spec))
         .min_by(|a, b| a.age().cmp(&b.age()))
 }
@@ -126,6 +127,7 @@ fn oldest<'s>(
 mod tests {
     use super::*;
     use crate::Diagnostics;
+    use crate::resource::ResourceSet;
 
     /// Writes a policy with this name, namespace and second of creation.
     fn policy(name: &str, created: u32, spec: &str) -> String {

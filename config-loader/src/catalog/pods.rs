@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{Change, differences};
+use super::{Change, View, differences};
 use crate::kind::Name;
 use crate::resource::core::{
     EndpointSlice, Host, Namespace, Node, Pod, SliceEndpoint, name_in, own_name,
@@ -27,35 +27,37 @@ pub struct PodInfo {
 
 impl PodInfo {
     /// Returns the workload of an endpoint of a slice.
-    pub fn of_endpoint(
-        set: &ResourceSet,
+    pub fn of_endpoint<'a>(
+        view: impl Into<View<'a>>,
         slice: &Object<EndpointSlice>,
         endpoint: &SliceEndpoint,
     ) -> PodInfo {
-        let pod = pod_of(set, slice, endpoint);
+        let view = view.into();
+        let pod = pod_of(view, slice, endpoint);
         let own = || PodInfo {
             pod: None,
             node: None,
-            namespace: namespace(set, slice.source_cluster(), &slice.id.namespace).cloned(),
+            namespace: namespace(view, slice.source_cluster(), &slice.id.namespace).cloned(),
         };
-        let mut info = pod.map_or_else(own, |pod| PodInfo::of_pod(set, pod));
+        let mut info = pod.map_or_else(own, |pod| PodInfo::of_pod(view, pod));
         if info.node.is_none() {
             let named = endpoint.node_name.as_deref();
-            let node = named.and_then(|name| node_of(set, slice.source_cluster(), name));
+            let node = named.and_then(|name| node_of(view, slice.source_cluster(), name));
             info.node = node.cloned();
         }
         info
     }
 
     /// Returns the workload of a pod.
-    pub fn of_pod(set: &ResourceSet, pod: &Arc<Object<Pod>>) -> PodInfo {
+    pub fn of_pod<'a>(view: impl Into<View<'a>>, pod: &Arc<Object<Pod>>) -> PodInfo {
+        let view = view.into();
         let source = pod.spec.source_cluster.as_deref();
         let node = pod.spec.node.as_deref();
-        let node = node.and_then(|name| node_of(set, source, name));
+        let node = node.and_then(|name| node_of(view, source, name));
         PodInfo {
             pod: Some(Arc::clone(pod)),
             node: node.cloned(),
-            namespace: namespace(set, source, &pod.id.namespace).cloned(),
+            namespace: namespace(view, source, &pod.id.namespace).cloned(),
         }
     }
 
@@ -88,72 +90,57 @@ const CLUSTER_SCOPED: &str = "default";
 
 /// Returns the namespace object with this name in a cluster; `None` as the source means the local cluster.
 fn namespace<'a>(
-    set: &'a ResourceSet,
+    view: View<'a>,
     source: Option<&str>,
     name: &str,
 ) -> Option<&'a Arc<Object<Namespace>>> {
-    if set.namespaces.is_empty() {
+    if view.is_empty::<Namespace>() {
         return None;
     }
     let name = Name::new(CLUSTER_SCOPED, name_in(source, name));
-    let namespace = set.namespaces.get(&name)?;
+    let namespace = view.get::<Namespace>(&name)?;
     (namespace.spec.source_cluster.as_deref() == source).then_some(namespace)
 }
 
 /// Returns the node with this name in a cluster; `None` as the source means the local cluster.
-fn node_of<'a>(
-    set: &'a ResourceSet,
-    source: Option<&str>,
-    name: &str,
-) -> Option<&'a Arc<Object<Node>>> {
-    if set.nodes.is_empty() {
+fn node_of<'a>(view: View<'a>, source: Option<&str>, name: &str) -> Option<&'a Arc<Object<Node>>> {
+    if view.is_empty::<Node>() {
         return None;
     }
     let name = Name::new(CLUSTER_SCOPED, name_in(source, name));
-    let node = set.nodes.get(&name)?;
+    let node = view.get::<Node>(&name)?;
     (node.spec.source_cluster.as_deref() == source).then_some(node)
 }
 
 /// Returns the pod with this namespace and name in a cluster; `None` as the source means the local cluster.
 pub fn pod<'a>(
-    set: &'a ResourceSet,
+    view: impl Into<View<'a>>,
     source: Option<&str>,
     (namespace, name): (&str, &str),
 ) -> Option<&'a Arc<Object<Pod>>> {
     let name = Name::new(namespace, name_in(source, name));
-    let pod = set.pods.get(&name)?;
+    let pod = view.into().get::<Pod>(&name)?;
     (pod.spec.source_cluster.as_deref() == source).then_some(pod)
-}
-
-/// Returns the pods of a namespace, local and remote, sorted by name.
-pub fn pods_in<'a>(
-    set: &'a ResourceSet,
-    namespace: &str,
-) -> impl Iterator<Item = &'a Arc<Object<Pod>>> {
-    let first = Name::new(namespace, "");
-    let pods = set.pods.starting_at(&first);
-    let pods = pods.take_while(move |(name, _)| name.namespace == first.namespace);
-    pods.map(|(_, pod)| pod)
 }
 
 /// Returns the pod of an endpoint of a slice: the pod that the endpoint names, otherwise the only pod of its namespace
 /// with the endpoint's address.
 pub fn pod_of<'a>(
-    set: &'a ResourceSet,
+    view: impl Into<View<'a>>,
     slice: &Object<EndpointSlice>,
     endpoint: &SliceEndpoint,
 ) -> Option<&'a Arc<Object<Pod>>> {
-    let source = slice.source_cluster();
-    if set.pods.is_empty() {
+    let (view, source) = (view.into(), slice.source_cluster());
+    if view.is_empty::<Pod>() {
         return None;
     }
     if let Some(named) = endpoint.pod_from(&slice.id.namespace) {
-        return pod(set, source, named);
+        return pod(view, source, named);
     }
     let Host::Ip(address) = endpoint.address else {
         return None;
     };
-    let mut found = pods_in(set, &slice.id.namespace).filter(|pod| {
+    let mut found = view.in_namespace::<Pod>(&slice.id.namespace).filter(|pod| {
         pod.spec.source_cluster.as_deref() == source && pod.spec.addresses.contains(&address)
     });
     let pod = found.next()?;

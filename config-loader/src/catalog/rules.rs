@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::services::Touched;
 use super::{HostIndex, Workload, differences, hostname};
 use crate::resource::istio::DestinationRule;
 use crate::resource::{ExportTo, Object, ResourceSet};
@@ -40,9 +41,9 @@ impl DestinationRules {
         }
     }
 
-    /// Applies a change of the indexed resources. Returns the hosts whose rules changed.
-    pub fn update(&mut self, before: &ResourceSet, now: &ResourceSet) -> BTreeSet<Arc<str>> {
-        let mut touched = BTreeSet::new();
+    /// Applies a change of the indexed resources. Returns the hosts whose rules changed, each with a changed rule.
+    pub fn update(&mut self, before: &ResourceSet, now: &ResourceSet) -> Touched {
+        let mut touched = Touched::new();
         for (gone, came) in differences(&before.destination_rules, &now.destination_rules) {
             if let Some(gone) = gone {
                 let host = gone.full_host(&self.domain);
@@ -51,14 +52,14 @@ impl DestinationRules {
                 if rules.is_empty() {
                     self.by_host.remove(&host);
                 }
-                touched.insert(host.into());
+                touched.insert(host.into(), gone.id.clone());
             }
             if let Some(came) = came {
                 let host = came.full_host(&self.domain);
                 let rules = self.by_host.entry(&host);
                 let at = rules.partition_point(|rule| precedence(rule, came).is_lt());
                 rules.insert(at, Arc::clone(came));
-                touched.insert(host.into());
+                touched.insert(host.into(), came.id.clone());
             }
         }
         touched

@@ -4,7 +4,7 @@
 //! one proxy depends on its namespace ([`HostEntry::seen_from`]). A changed object updates only the entries of the
 //! hosts that it describes ([`Services::update`]).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::describes::Describes;
@@ -23,6 +23,9 @@ pub struct Services {
     domain: Arc<str>,
     by_host: HostIndex<HostEntry>,
 }
+
+/// Changed hosts, each with a resource that caused the change.
+pub type Touched = BTreeMap<Arc<str>, ObjectRef>;
 
 /// Resources that describe one host.
 #[derive(Clone, Debug, Default)]
@@ -168,9 +171,10 @@ impl Services {
         services
     }
 
-    /// Applies a change of the indexed resources. Returns the hosts whose description changed.
-    pub fn update(&mut self, before: &ResourceSet, now: &ResourceSet) -> BTreeSet<Arc<str>> {
-        let mut touched = BTreeSet::new();
+    /// Applies a change of the indexed resources. Returns the hosts whose description changed, each with a resource that
+    /// caused the change.
+    pub fn update(&mut self, before: &ResourceSet, now: &ResourceSet) -> Touched {
+        let mut touched = Touched::new();
         self.follow(&before.services, &now.services, &mut touched);
         self.follow(&before.service_entries, &now.service_entries, &mut touched);
         self.follow(&before.service_imports, &now.service_imports, &mut touched);
@@ -187,7 +191,7 @@ impl Services {
         &mut self,
         before: &Objects<T>,
         now: &Objects<T>,
-        touched: &mut BTreeSet<Arc<str>>,
+        touched: &mut Touched,
     ) {
         let changes: Vec<_> = differences(before, now).collect();
         for (gone, came) in changes {
@@ -209,16 +213,16 @@ impl Services {
         }
     }
 
-    fn add<T: Describes>(&mut self, object: &Arc<Object<T>>, touched: &mut BTreeSet<Arc<str>>) {
+    fn add<T: Describes>(&mut self, object: &Arc<Object<T>>, touched: &mut Touched) {
         T::sources(object, &self.domain, &mut |host, source| {
             self.by_host.entry(host).add(source);
-            touched.insert(host.into());
+            touched.insert(host.into(), object.id.clone());
         });
     }
 
-    fn remove<T: Describes>(&mut self, object: &Arc<Object<T>>, touched: &mut BTreeSet<Arc<str>>) {
+    fn remove<T: Describes>(&mut self, object: &Arc<Object<T>>, touched: &mut Touched) {
         T::sources(object, &self.domain, &mut |host, _| {
-            touched.insert(host.into());
+            touched.insert(host.into(), object.id.clone());
             let Some(entry) = self.by_host.get_mut(host) else {
                 return;
             };

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{HostIndex, hostname};
+use super::{HostIndex, View, hostname};
 use crate::kind::ObjectRef;
+use crate::resource::Object;
 use crate::resource::gloo::{Backing, ClusterRef, Destination, ShiftTarget, subset_name};
-use crate::resource::{Object, ResourceSet};
+use crate::resource::istio::VirtualService;
 
 /// Hosts that VirtualServices route. Traffic shifts have no effect for them.
 #[derive(Debug, Default)]
@@ -16,10 +17,10 @@ pub struct RoutedHosts<'a> {
 }
 
 impl<'a> RoutedHosts<'a> {
-    /// Collects the hosts of the VirtualServices in `set`, in a mesh with this domain.
-    pub fn collect(set: &'a ResourceSet, domain: &str) -> Self {
+    /// Collects the hosts of the VirtualServices in `view`, in a mesh with this domain.
+    pub fn collect(view: impl Into<View<'a>>, domain: &str) -> Self {
         let mut routed = Self::default();
-        for object in set.virtual_services.values() {
+        for object in view.into().all::<VirtualService>().values() {
             for host in &object.spec.hosts {
                 let host = hostname::complete(&host.value, &object.id.namespace, domain);
                 if *host != *"*" {

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Workload;
-use crate::kind::{Name, ObjectRef};
+use super::{View, Workload};
+use crate::kind::ObjectRef;
 use crate::resource::istio::{AuthorizationPolicy, PeerAuthentication, RequestAuthentication};
-use crate::resource::{Object, ResourceSet, Spec};
+use crate::resource::{Object, Spec};
 
 /// Kind of policy that selects workloads.
 pub trait SelectsWorkloads: Spec {
@@ -35,25 +35,15 @@ impl SelectsWorkloads for RequestAuthentication {
     }
 }
 
-/// Returns the policies of a kind in a namespace, sorted by name.
-pub(super) fn in_namespace<'s, T: SelectsWorkloads>(
-    set: &'s ResourceSet,
-    namespace: &str,
-) -> impl Iterator<Item = &'s Arc<Object<T>>> {
-    let first = Name::new(namespace, "");
-    let policies = T::objects(set).starting_at(&first);
-    let policies = policies.take_while(move |(name, _)| name.namespace == first.namespace);
-    policies.map(|(_, policy)| policy)
-}
-
 /// Returns the policies of a kind that apply to a workload: first the root namespace, then its own namespace.
 pub fn policies_of<'s, T: SelectsWorkloads>(
-    set: &'s ResourceSet,
+    view: impl Into<View<'s>>,
     workload: Workload<'s>,
 ) -> impl Iterator<Item = &'s Arc<Object<T>>> {
+    let view = view.into();
     let own = (workload.namespace != workload.root_namespace).then_some(workload.namespace);
     let namespaces = [workload.root_namespace].into_iter().chain(own);
-    let policies = namespaces.flat_map(|namespace| in_namespace::<T>(set, namespace));
+    let policies = namespaces.flat_map(move |namespace| view.in_namespace::<T>(namespace));
     policies.filter(move |policy| {
         let selector = policy.spec.selector();
         selector.is_some_and(|selector| workload.is_selected_by(selector))
@@ -62,11 +52,11 @@ pub fn policies_of<'s, T: SelectsWorkloads>(
 
 /// Returns the first rejected policy of a kind in a namespace that has no last good version.
 pub(super) fn withheld<'s, T: SelectsWorkloads>(
-    set: &'s ResourceSet,
+    view: View<'s>,
     namespace: &str,
 ) -> Option<&'s ObjectRef> {
-    let mut withheld = set.withheld.iter();
-    withheld.find(|id| id.kind == T::KIND && *id.namespace == *namespace)
+    let mut withheld = view.withheld(T::KIND);
+    withheld.find(|id| *id.namespace == *namespace)
 }
 
 #[cfg(test)]

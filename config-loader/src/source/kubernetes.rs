@@ -2,7 +2,7 @@
 //!
 //! - `server` connects to one, asks what it serves (`discovery`), and starts a `watch` of each resource;
 //! - `document` makes of an object what a file would hold, with the marks of its cluster;
-//! - `cluster_state` reads pods, nodes and namespaces without most of their fields, and `pod_gate` brings slices and pods in order.
+//! - `document` turns an object into the text that a file would contain, and labels it with its cluster;
 
 mod bounded;
 mod client;
@@ -35,8 +35,8 @@ use super::ages::SourceAges;
 use super::state::StateFile;
 use super::stream::report::{Message, States};
 
-/// Starts a task for each server. `files` has the file of each server's saved state, or none at all.
-/// Servers that take reports are told the `states` of the proxy; `ages` tells when servers were heard last.
+/// Starts a task for each server. `files` has the file of each server's saved state, or is empty without `--state`.
+/// Config servers receive reports of `states`; `ages` records when each server was last heard.
 pub(super) fn spawn(
     (settings, clients): (KubernetesSettings, Clients),
     files: &[StateFile],

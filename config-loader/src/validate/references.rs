@@ -255,7 +255,7 @@ impl Known {
         let before = std::mem::replace(&mut self.set, set.clone());
         let mut hosts = HostIndex::new();
         let described = self.services.update(&before, set);
-        for host in described.into_iter().chain(self.rules.update(&before, set)) {
+        for host in described.into_keys().chain(self.rules.update(&before, set)) {
             hosts.insert(host, ());
         }
         let domain = &*self.fleet.naming.domain;

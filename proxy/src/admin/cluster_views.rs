@@ -84,6 +84,7 @@ fn cluster_view(cluster: &Cluster, live: &Live, snapshot: &Snapshot) -> ClusterV
             .map_or_else(Vec::new, |federation| members(federation, snapshot)),
         no_cluster_reason: cluster.absence.map(|absence| absence.as_str().to_owned()),
         endpoints: endpoints.collect(),
+        rebuilt_because: cluster.cause.as_ref().map(ToString::to_string),
         unresolved_hosts: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
     }
 }

@@ -176,6 +176,7 @@ fn cluster() -> ClusterView {
             available: true,
         }],
         no_cluster_reason: Some("drained".to_owned()),
+        rebuilt_because: None,
         endpoints: vec![EndpointView {
             address: "10.0.0.1:8080".to_owned(),
             weight: 2,

@@ -93,6 +93,8 @@ pub struct ClusterView {
     pub member_clusters: Vec<MemberView>,
     /// Why no Kubernetes cluster serves it, if none does.
     pub no_cluster_reason: Option<String>,
+    /// The resource whose change made the proxy build it again.
+    pub rebuilt_because: Option<String>,
     /// Its endpoints; where several clusters serve it, those of the proxy's own.
     pub endpoints: Vec<EndpointView>,
     /// DNS names of endpoints, with ports, that are not resolved yet.

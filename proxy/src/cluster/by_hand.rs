@@ -80,7 +80,7 @@ pub fn parts(
         pods: None,
         is_pool: false,
         sources: Sources::default(),
-        made_from: None,
+        cause: None,
         fingerprint: 0,
     }
 }

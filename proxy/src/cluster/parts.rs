@@ -51,8 +51,8 @@ pub struct Parts {
     pub is_pool: bool,
     /// The resources that had a say: the service first, then its policy.
     pub sources: Sources,
-    /// Hash over its inputs, if it does not depend on the endpoints.
-    pub made_from: Option<u64>,
+    /// Resource whose change rebuilt it; none for a new cluster.
+    pub cause: Option<Arc<str>>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
     pub fingerprint: u64,
 }

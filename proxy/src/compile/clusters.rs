@@ -1,7 +1,7 @@
 //! Clusters: a service's port and subset with the policy that balances it.
 //!
-//! Only clusters that a route names are built. A cluster is kept from the snapshot before when its fingerprint, over
-//! the service, the policy and the addresses of its names, is the same.
+//! Only clusters that a route names are built. A cluster is kept from the snapshot before unless something that it was made
+//! from has changed, and also if all that was read again, and the addresses of its names, are the same.
 
 mod connecting;
 mod endpoints;
@@ -14,6 +14,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+
+use config_loader::catalog::{Changes, Tape, View};
 
 use crate::balance::Policy;
 use crate::cluster::federation::Pool;
@@ -35,7 +37,8 @@ use crate::compile::service::workload::Origin;
 use crate::compile::service::workload::Workload;
 use crate::compile::services::Services;
 use crate::compile::services::Vips;
-use crate::compile::update::changes::Changes;
+use crate::compile::update::changes::TouchedRoutes;
+use crate::compile::update::cluster_reads::ClusterReads;
 use crate::filter::RetryPolicy;
 use crate::identity::Identity;
 use crate::registry::{ClusterId, Moment, Registry};
@@ -64,8 +67,6 @@ pub(in crate::compile) struct Making<'a> {
     dials: Option<Dials>,
     /// Whose traffic it is.
     direction: Direction,
-    /// Hash over their inputs, if it does not depend on endpoints.
-    made_from: Option<u64>,
 }
 
 /// What of the address that a client dialed is another one.
@@ -121,6 +122,8 @@ pub(in crate::compile) struct Built {
     pub missing: BTreeMap<ClusterId, Missing>,
     /// DNS names that endpoints have.
     pub dns_names: BTreeMap<Arc<str>, Renewal>,
+    /// Reads of the clusters.
+    pub reads: ClusterReads,
 }
 
 /// Clusters by number. One that was asked for and of which nothing is known is `None`.
@@ -155,8 +158,17 @@ pub(in crate::compile) struct Clusters<'a> {
     stats: &'a StatsRegistry,
     previous: &'a Snapshot,
     changes: &'a Changes,
+    routes: &'a TouchedRoutes,
+    view: View<'a>,
+    tape: &'a Tape,
+    /// Reads of the clusters of the snapshot before, replaced as clusters are built.
+    reads: ClusterReads,
+    /// Resource whose change rebuilds the cluster that is being made.
+    cause: Option<Arc<str>>,
     source: Arc<WorkloadLabels>,
     identity: &'a Identity,
+    /// Hash over the identity.
+    identity_hash: u64,
     locality: Locality,
     now: Moment,
     member: Arc<str>,
@@ -173,9 +185,10 @@ pub(in crate::compile) struct Clusters<'a> {
 impl<'a> Clusters<'a> {
     pub(in crate::compile) fn new(
         inputs: &'a Inputs<'a>,
-        services: &'a Services,
-        policies: &'a Policies<'a>,
-        (previous, changes): (&'a Snapshot, &'a Changes),
+        (services, policies): (&'a Services, &'a Policies<'a>),
+        (previous, reads): (&'a Snapshot, ClusterReads),
+        (changes, routes): (&'a Changes, &'a TouchedRoutes),
+        tape: &'a Tape,
     ) -> Self {
         let identity = inputs.identity;
         let member: Arc<str> = identity.member().into();
@@ -188,8 +201,18 @@ impl<'a> Clusters<'a> {
             stats: inputs.stats,
             previous,
             changes,
+            routes,
+            view: View::new(inputs.resources, tape),
+            tape,
+            reads,
+            cause: None,
             source: Arc::new(source),
             identity,
+            identity_hash: {
+                let mut hasher = DefaultHasher::new();
+                format!("{identity:?}").hash(&mut hasher);
+                hasher.finish()
+            },
             locality: identity.locality().into(),
             now: inputs.now,
             member,
@@ -227,12 +250,12 @@ impl<'a> Clusters<'a> {
         host: &'h str,
         namespace: &str,
     ) -> Cow<'h, str> {
-        self.services.destination(host, namespace)
+        self.services.destination(self.view, host, namespace)
     }
 
     /// The target host of an alias; of any other host, the host itself.
     pub(in crate::compile) fn behind_alias<'h>(&self, host: &'h str) -> Cow<'h, str> {
-        match self.services.behind_alias(host) {
+        match self.services.behind_alias(self.view, host) {
             Some(behind) => Cow::Owned(behind),
             None => Cow::Borrowed(host),
         }
@@ -245,7 +268,7 @@ impl<'a> Clusters<'a> {
         named: Option<u16>,
         listener_port: u16,
     ) -> u16 {
-        match self.services.find(host) {
+        match self.services.find_shape(self.view, host) {
             Some(service) => service.port(named, listener_port),
             None => named.unwrap_or(listener_port),
         }
@@ -259,7 +282,8 @@ impl<'a> Clusters<'a> {
     /// Where requests for a host go instead, as policies shift them; nowhere on a listener with a VirtualService for
     /// every host, which says where the requests of this one go, too.
     pub(in crate::compile) fn shifts(&self, host: &str) -> &[Arc<Shift>] {
-        let service = self.services.find(host).filter(|_| !self.routes_every_host);
+        let service = self.services.find_shape(self.view, host);
+        let service = service.filter(|_| !self.routes_every_host);
         service.map_or(&[], |service| &service.shifts)
     }
 
@@ -269,8 +293,8 @@ impl<'a> Clusters<'a> {
         &self,
         is_wanted: impl Fn(&str, &str) -> bool,
     ) -> Vec<Arc<str>> {
-        let own = &self.services.members().own;
-        let services = self.services.iter().filter(|service| {
+        let own = &self.services.members(self.view).own;
+        let services = self.services.iter(self.view).filter(|service| {
             let stands_for = service.stands_for.as_ref();
             stands_for.is_some_and(|member| member.key == own.key)
                 && is_wanted(&service.host, &service.namespace)
@@ -287,14 +311,14 @@ impl<'a> Clusters<'a> {
         &self,
         is_wanted: impl Fn(&str, &str) -> bool,
     ) -> Vec<String> {
-        let own = &self.services.members().own;
+        let own = &self.services.members(self.view).own;
         let mut names = Vec::new();
-        let services = self.services.iter().filter(|service| {
+        let services = self.services.iter(self.view).filter(|service| {
             let host = &*service.host;
             let stands_for = service.stands_for.as_ref();
             !service.external
                 && !host.starts_with('*')
-                && self.services.behind_alias(host).is_none()
+                && self.services.behind_alias(self.view, host).is_none()
                 && stands_for.is_none_or(|member| member.key == own.key)
                 && is_wanted(host, &service.namespace)
         });
@@ -315,7 +339,7 @@ impl<'a> Clusters<'a> {
     pub(in crate::compile) fn need(&mut self, name: &str) -> (Arc<str>, ClusterId) {
         let state = self.registry.cluster(name);
         if !self.built.has(state.id) {
-            let cluster = self.unchanged(name, state.id).or_else(|| self.find(name));
+            let cluster = self.unchanged(state.id).or_else(|| self.find(name));
             if cluster.is_none() {
                 let missing = self.missing(name);
                 self.missing.insert(state.id, missing);
@@ -331,25 +355,38 @@ impl<'a> Clusters<'a> {
         if self.built.has(id) {
             return;
         }
-        match self.unchanged(&destination.name, id) {
+        match self.unchanged(id) {
             Some(kept) => self.built.insert(id, Some(kept)),
             None => drop(self.need(&destination.name)),
         }
     }
 
-    /// The cluster of a name as it was, if the change does not touch its host. `None` where addresses of DNS names count, too.
-    fn unchanged(&mut self, name: &str, id: ClusterId) -> Option<Arc<Cluster>> {
-        let host = name.rsplit('|').next().unwrap_or_default();
-        let is_kept = self.changes.keep_clusters_of(host, &self.identity.domain);
+    /// The cluster of this number as it was, with those of its members, if nothing that it was made from has changed.
+    fn unchanged(&mut self, id: ClusterId) -> Option<Arc<Cluster>> {
+        self.cause = None;
         // clusters of listeners that went away are not followed
-        let before = self.previous.current_cluster(id);
-        let made_from = before.filter(|_| is_kept)?.made_from;
-        self.kept(id, made_from)
+        let before = self.previous.current_cluster(id)?;
+        let reads = self.reads.get(id)?;
+        self.cause = self.changes.why(reads).cloned();
+        if self.cause.is_some() {
+            return None;
+        }
+        let pools = before.federation.iter().flat_map(|one| one.pools());
+        for pool in pools.filter(|pool| pool.cluster != id) {
+            let cluster = self.previous.cluster(pool.cluster).cloned();
+            self.built.insert(pool.cluster, cluster);
+        }
+        Some(Arc::clone(before))
     }
 
-    /// What the change touches.
-    pub(in crate::compile) fn changes(&self) -> &'a Changes {
-        self.changes
+    /// The VirtualServices whose virtual hosts a change touches.
+    pub(in crate::compile) fn touched_routes(&self) -> &'a TouchedRoutes {
+        self.routes
+    }
+
+    /// The resources, to be read on record.
+    pub(in crate::compile) fn view(&self) -> View<'a> {
+        self.view
     }
 
     /// The part of a cluster that is not known.
@@ -357,7 +394,7 @@ impl<'a> Clusters<'a> {
         let mut parts = name.splitn(4, '|').skip(1);
         let port = parts.next().and_then(|port| port.parse().ok());
         let host = parts.nth(1).unwrap_or_default();
-        let Some((port, service)) = port.zip(self.services.find(host)) else {
+        let Some((port, service)) = port.zip(self.services.find(self.view, host)) else {
             return Missing::Cluster;
         };
         if service.find_port(port).is_none() {
@@ -367,13 +404,22 @@ impl<'a> Clusters<'a> {
         Missing::Subset(policy.and_then(|policy| policy.balance.hash_key().cloned()))
     }
 
+    /// Makes the cluster of a name, and keeps its reads.
     fn find(&mut self, name: &str) -> Option<Arc<Cluster>> {
+        let (cluster, reads) = self.tape.part(|| self.make_named(name));
+        if let Some(cluster) = &cluster {
+            self.reads.insert(cluster.id(), reads);
+        }
+        cluster
+    }
+
+    fn make_named(&mut self, name: &str) -> Option<Arc<Cluster>> {
         let mut parts = name.splitn(4, '|');
         let kind = parts.next()?;
         let is_passed_on = kind == PASSED_ON;
         let port: u16 = parts.next()?.parse().ok()?;
         let (subset, host) = (parts.next()?, parts.next()?);
-        let service = Arc::clone(self.services.find(host)?);
+        let service = Arc::clone(self.services.find(self.view, host)?);
         let mut policy = self.policies.find(host, &service, port, subset)?;
         if kind != EXPORTED && !is_passed_on {
             return self.build(name, &service, port, policy);
@@ -383,12 +429,8 @@ impl<'a> Clusters<'a> {
         }
         let port = &*service.find_port(port)?;
         let state = self.registry.cluster(name);
-        let made_from = self.made_from(&service, port, &policy);
-        if let Some(before) = self.kept(state.id, made_from) {
-            return Some(before);
-        }
         // requests from other clusters stay here, whatever policies there are, so they cannot loop
-        let home = &self.services.members().own;
+        let home = &self.services.members(self.view).own;
         let subset = policy.subset.as_ref();
         let own = service.endpoints.iter().filter(|workload| {
             workload.member.is_none()
@@ -405,14 +447,14 @@ impl<'a> Clusters<'a> {
             is_passed_on,
             dials: Dials::of_port(port, &policy),
             direction: Direction::Gateway,
-            made_from,
         };
         Some(self.make(&making, state, &own, StandsFor::default()))
     }
 
     /// Under what else requests for a service of the local domain may come.
     pub(in crate::compile) fn aliases(&self, host: &str) -> Vec<String> {
-        self.services.aliases(host, &self.identity.domain)
+        self.services
+            .aliases(self.view, host, &self.identity.domain)
     }
 
     /// Every service that the proxy can see.
@@ -422,12 +464,12 @@ impl<'a> Clusters<'a> {
 
     /// The addresses that represent services.
     pub(in crate::compile) fn vips(&self) -> &Vips {
-        self.services.vips()
+        self.services.vips(self.view)
     }
 
     /// Whether a service has this port, and is one whose endpoints are the local cluster's.
     pub(in crate::compile) fn exports(&self, host: &str, port: u16) -> bool {
-        let service = self.services.find(host);
+        let service = self.services.find(self.view, host);
         service.is_some_and(|service| service.is_exportable && service.find_port(port).is_some())
     }
 
@@ -437,7 +479,7 @@ impl<'a> Clusters<'a> {
         let port: u16 = parts.next()?.parse().ok()?;
         let (subset, host) = (parts.next()?, parts.next()?);
         let subset = if whole { "" } else { subset };
-        let service = self.services.find(host)?;
+        let service = self.services.find(self.view, host)?;
         self.policies.tunnel(host, service, port, subset)
     }
 
@@ -447,39 +489,8 @@ impl<'a> Clusters<'a> {
             clusters: self.built.finish(self.registry.cluster_count()),
             missing: self.missing,
             dns_names: self.dns_names,
+            reads: self.reads,
         }
-    }
-
-    /// Hash over what a cluster of this port and policy follows from, the name aside; none where addresses of names
-    /// count, too.
-    fn made_from(&self, service: &Service, port: &Port, policy: &ClusterPolicy) -> Option<u64> {
-        if service.endpoints.has_names() {
-            return None;
-        }
-        let mut hasher = DefaultHasher::new();
-        (
-            service.fingerprint,
-            port.number,
-            policy.fingerprint,
-            self.services.members().fingerprint,
-            self.certificates.revision(),
-        )
-            .hash(&mut hasher);
-        Some(hasher.finish())
-    }
-
-    /// The cluster of the snapshot before, with those of its members, if it follows from the same.
-    fn kept(&mut self, id: ClusterId, made_from: Option<u64>) -> Option<Arc<Cluster>> {
-        let before = self.previous.cluster(id)?;
-        if made_from.is_none() || before.made_from != made_from {
-            return None;
-        }
-        let pools = before.federation.iter().flat_map(|one| one.pools());
-        for pool in pools.filter(|pool| pool.cluster != id) {
-            let cluster = self.previous.cluster(pool.cluster).cloned();
-            self.built.insert(pool.cluster, cluster);
-        }
-        Some(Arc::clone(before))
     }
 
     /// Builds the cluster of this name, and those of its members where a policy shares its traffic among them.
@@ -492,11 +503,7 @@ impl<'a> Clusters<'a> {
     ) -> Option<Arc<Cluster>> {
         let port = &*service.find_port(port)?;
         let base = self.registry.cluster(name);
-        let made_from = self.made_from(service, port, &policy);
-        if let Some(before) = self.kept(base.id, made_from) {
-            return Some(before);
-        }
-        let members = self.services.members();
+        let members = self.services.members(self.view);
         let viewer = Viewer::new(&members.own, self.identity);
         let subset = policy.subset.as_ref();
         let wanted = Wanted {
@@ -514,7 +521,6 @@ impl<'a> Clusters<'a> {
             is_passed_on: false,
             dials: Dials::of_port(port, &policy),
             direction: Direction::Outbound,
-            made_from,
         };
         let (workloads, pools) = match resolved {
             Resolved::Merged => {
@@ -543,7 +549,7 @@ impl<'a> Clusters<'a> {
         placed: Vec<Placed>,
         candidates: &Candidates<'_>,
     ) -> Vec<Pool> {
-        let own = &self.services.members().own.key;
+        let own = &self.services.members(self.view).own.key;
         let mut pools = Vec::with_capacity(placed.len().min(POOLS_MAX));
         for place in placed.into_iter().take(POOLS_MAX) {
             let cluster = if place.member == *own {

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
-use config_loader::catalog::ClusterNames;
+use config_loader::catalog::{ClusterNames, Slices, View};
 use config_loader::resource::core::Host;
 use config_loader::resource::flomesh::Cluster;
 
@@ -67,7 +66,7 @@ struct ClusterFacts<'a> {
 }
 
 /// Every member that the resources name, and the proxy's own.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(in crate::compile) struct Members {
     /// The one that the proxy is in.
     pub own: Arc<Member>,
@@ -83,12 +82,17 @@ impl Members {
     /// Collects them from what the proxy was told, Clusters, ServiceImports, GlobalTrafficPolicies, ServiceExports,
     /// EndpointSlices of other clusters and Destinations. A bare name that no key has represents
     /// `default/default/default/NAME`.
-    pub(in crate::compile) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
-        let ClusterNames { mut keys, serving } = ClusterNames::collect(resources);
+    pub(in crate::compile) fn collect(
+        view: View<'_>,
+        slices: &Slices,
+        identity: &Identity,
+    ) -> Self {
+        let sources: Vec<&str> = slices.sources(view).collect();
+        let ClusterNames { mut keys, serving } = ClusterNames::collect(view, sources);
         keys.extend(identity.members.iter().map(|member| member.key.as_str()));
         // of two Clusters with one key that of the ruling group counts
         let mut clusters: HashMap<&str, &Cluster> = HashMap::new();
-        for cluster in resources.clusters.in_all_groups() {
+        for cluster in view.all::<Cluster>().in_all_groups() {
             let key = cluster.spec.key.as_str();
             clusters.entry(key).or_insert(&cluster.spec);
         }
@@ -146,11 +150,17 @@ impl Members {
 
 #[cfg(test)]
 mod tests {
+    use config_loader::ResourceSet;
+
     use super::*;
+
+    fn collected(resources: &ResourceSet, identity: &Identity) -> Members {
+        Members::collect(resources.into(), &Slices::default(), identity)
+    }
 
     #[test]
     fn bare_cluster_name_means_the_only_key_with_that_suffix() {
-        let mut members = Members::collect(&ResourceSet::default(), &Identity::default());
+        let mut members = collected(&ResourceSet::default(), &Identity::default());
         let nothing = ClusterFacts {
             told: &[],
             clusters: &HashMap::new(),
@@ -173,7 +183,7 @@ mod tests {
         let mut found = config_loader::Diagnostics::default();
         let resources = config_loader::load_bytes("a.yaml", text.as_bytes(), &mut found);
         let gateway = |identity: &Identity| {
-            let members = Members::collect(&resources, identity);
+            let members = collected(&resources, identity);
             let member = members.find("c2").unwrap();
             let gateway = member.gateway.clone().unwrap();
             (

@@ -9,19 +9,20 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config_loader::catalog::{DestinationRules, PeerPolicy, Workload};
+use config_loader::catalog::{DestinationRules, PeerPolicy, View, Workload, hostname};
 use config_loader::resource::istio::{
     self as resource, Algorithm, ClientTls, ConnectionPool, DestinationRule, LoadBalancer,
-    MutualTls, OutlierDetection, ProxyProtocolVersion, RetryBudget, TrafficPolicy, UpgradePolicy,
+    MutualTls, OutlierDetection, PeerAuthentication, ProxyProtocolVersion, RetryBudget,
+    TrafficPolicy, UpgradePolicy,
 };
 use config_loader::resource::{HealthChecked, Object};
-use config_loader::{Kind, ResourceSet};
 
 use crate::cluster::{Balance, RetryLimit};
 use crate::compile::applies::workload;
 use crate::compile::policies::client_tls::RuleTls;
 use crate::compile::provenance::provenance_of;
 use crate::compile::service::Service;
+use crate::compile::services::reads::RULES;
 use crate::http2::pulse::KeepAlive;
 use crate::identity::Identity;
 use crate::pool::{Limits, PoolSettings, Speaks};
@@ -33,7 +34,7 @@ type Rule = Arc<Object<DestinationRule>>;
 
 /// What DestinationRules and PeerAuthentications say, for a proxy of this identity.
 pub(in crate::compile) struct Policies<'a> {
-    resources: &'a ResourceSet,
+    view: View<'a>,
     identity: &'a Identity,
     rules: &'a DestinationRules,
 }
@@ -53,18 +54,17 @@ pub(in crate::compile) struct ClusterPolicy {
     /// Labels of the subset; `None` for the whole service.
     pub subset: Option<BTreeMap<String, String>>,
     pub provenance: Vec<Provenance>,
-    pub fingerprint: u64,
 }
 
 impl<'a> Policies<'a> {
     /// The policies of these resources; `rules` are the DestinationRules among them.
     pub(in crate::compile) fn new(
-        resources: &'a ResourceSet,
+        view: View<'a>,
         identity: &'a Identity,
         rules: &'a DestinationRules,
     ) -> Self {
         Self {
-            resources,
+            view,
             identity,
             rules,
         }
@@ -72,25 +72,11 @@ impl<'a> Policies<'a> {
 
     /// Whether a PeerAuthentication says that a port of these workloads takes plain text only.
     pub(in crate::compile) fn disables_mesh_tls(&self, workload: Workload<'_>, port: u16) -> bool {
-        let resources = self.resources;
-        if resources.peer_authentications.is_empty() {
+        if self.view.is_empty::<PeerAuthentication>() {
             return false;
         }
-        let policy = PeerPolicy::of(resources, workload);
+        let policy = PeerPolicy::of(self.view, workload);
         policy.mode(port) == MutualTls::Disable
-    }
-
-    /// Takes in what [`Self::disables_mesh_tls`] follows from for workloads of a namespace.
-    fn hash_peers(&self, namespace: &str, hasher: &mut DefaultHasher) {
-        let root = &*self.identity.root_namespace;
-        let policies = self.resources.peer_authentications.values();
-        for policy in policies.filter(|policy| [namespace, root].contains(&&*policy.id.namespace)) {
-            (&policy.id, policy.fingerprint).hash(hasher);
-        }
-        let withheld = self.resources.withheld.iter();
-        for id in withheld.filter(|id| id.kind == Kind::PeerAuthentication) {
-            id.hash(hasher);
-        }
     }
 
     /// What applies to a port and subset of a service; `None` for a subset that no rule defines.
@@ -102,16 +88,6 @@ impl<'a> Policies<'a> {
         subset: &str,
     ) -> Option<ClusterPolicy> {
         let rules = self.rules(host, &service.namespace);
-        let mut hasher = DefaultHasher::new();
-        for rule in &rules {
-            (
-                rule.fingerprint,
-                &rule.provenance.file,
-                rule.provenance.line,
-            )
-                .hash(&mut hasher);
-        }
-        self.hash_peers(&service.namespace, &mut hasher);
         let base = rules
             .iter()
             .map(|rule| &rule.spec.traffic_policy)
@@ -156,7 +132,6 @@ impl<'a> Policies<'a> {
                 .or(required)
                 .cloned(),
             provenance,
-            fingerprint: hasher.finish(),
         })
     }
 
@@ -179,11 +154,6 @@ impl<'a> Policies<'a> {
             ..Effective::default()
         };
         let rule = rules.first().filter(|_| pool.is_none());
-        let mut hasher = DefaultHasher::new();
-        let written = rules.iter().filter(|_| pool.is_none());
-        for rule in written {
-            rule.fingerprint.hash(&mut hasher);
-        }
         ClusterPolicy {
             balance: Balance::default(),
             says_balancer: false,
@@ -196,7 +166,6 @@ impl<'a> Policies<'a> {
                 .map(|rule| provenance_of(rule.as_ref(), 0))
                 .into_iter()
                 .collect(),
-            fingerprint: hasher.finish(),
         }
     }
 
@@ -247,8 +216,23 @@ impl<'a> Policies<'a> {
 
     /// The rules that apply to a host of a service in this namespace.
     fn rules(&self, host: &str, namespace: &str) -> Vec<&'a Rule> {
-        self.rules
-            .applying(host, namespace, workload(self.identity))
+        let rules = self
+            .rules
+            .applying(host, namespace, workload(self.identity));
+        let answer = || {
+            let mut hasher = DefaultHasher::new();
+            for rule in &rules {
+                let place = &rule.provenance;
+                (rule.fingerprint, &place.file, place.line).hash(&mut hasher);
+            }
+            hasher.finish()
+        };
+        self.view.read_host(RULES, host, answer);
+        // those for a service hold for its host of the cluster set, too
+        if let Some(native) = hostname::of_domain(host, &self.identity.domain) {
+            self.view.read_host(RULES, &native, || 0);
+        }
+        rules
     }
 }
 

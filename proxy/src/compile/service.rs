@@ -9,7 +9,7 @@ pub(in crate::compile) mod workload_entry;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,13 +192,6 @@ impl Service {
         self.provenance.first()?.provenances().into_iter().next()
     }
 
-    /// Whether its ports have the numbers of those of another one.
-    fn has_ports_of(&self, other: &Self) -> bool {
-        let numbers =
-            |service: &Self| -> Vec<u16> { service.ports.iter().map(|port| port.number).collect() };
-        numbers(self) == numbers(other)
-    }
-
     /// The port with this number. An alias that says no ports has every one.
     pub(in crate::compile) fn find_port(&self, number: u16) -> Option<Cow<'_, Port>> {
         let any =
@@ -212,8 +205,11 @@ impl Service {
         self.ports.iter().find(|port| port.number == number)
     }
 
-    /// Whether what names it has to be compiled again after a change to `other`: by its ports, or its target host.
-    pub(in crate::compile) fn is_shaped_like(&self, other: &Self) -> bool {
-        self.has_ports_of(other) && self.alias_of == other.alias_of
+    /// Facts that routes to it follow from: the numbers of its ports, its target host and its shifts.
+    pub(in crate::compile) fn shape(&self) -> impl Hash + PartialEq + use<> {
+        let ports: Vec<u16> = self.ports.iter().map(|port| port.number).collect();
+        let mut shifts = DefaultHasher::new();
+        self.shifts.hash(&mut shifts);
+        (ports, self.alias_of.clone(), shifts.finish())
     }
 }

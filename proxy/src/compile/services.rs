@@ -19,33 +19,33 @@ mod outside;
 
 mod policies;
 
-pub(in crate::compile) mod renewal;
+pub(in crate::compile) mod reads;
 
-pub(in crate::compile) mod selecting;
+mod renewal;
 
 pub(in crate::compile) mod slices;
 
-pub(in crate::compile) mod sources;
+pub(in crate::compile) mod unit;
 
 pub(in crate::compile) mod vips;
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::resource::Objects;
 
 use crate::compile::members::Members;
 use crate::compile::service::Service;
 use crate::compile::service::port::{Carries, Port};
 use crate::compile::service::selections::Selections;
-use crate::compile::services::collector::Collector;
-use crate::compile::services::sources::ServiceResources;
+use crate::compile::services::reads::{DESCRIBED, EVERY, MEMBERS, SERVICE, SHAPE, VIPS};
+use crate::compile::services::unit::{Made, Renewal, Unit};
 use crate::identity::Identity;
 use config_loader::catalog::{
-    DefaultDomain, DestinationRules, HostIndex, Naming, Services as Catalog, Slices, hostname,
+    Changes, DefaultDomain, DestinationRules, HostIndex, Naming, Read, Reads, Services as Catalog,
+    Slices, Tape, View, hostname,
 };
 pub(in crate::compile) use vips::Vips;
 
@@ -57,60 +57,50 @@ pub(in crate::compile) struct Services {
     selections: Selections,
     destination_rules: DestinationRules,
     by_host: HostIndex<Arc<Service>>,
+    units: HashMap<Unit, Made>,
+    /// Reads of the list of units.
+    units_from: Reads,
     vips: Vips,
     members: Members,
+    members_from: Reads,
     naming: Naming,
     /// The namespace of the proxy.
     namespace: Arc<str>,
+}
+
+fn hash(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Services {
     /// Collects the services that a proxy of this identity can see.
     pub(in crate::compile) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
         let naming = identity.naming();
-        let mut destination_rules = DestinationRules::new(&naming.domain);
-        destination_rules.update(&ResourceSet::default(), resources);
-        let resources = &ServiceResources::of(resources);
-        let catalog = Catalog::new(resources, &naming.domain);
-        let mut slices = Slices::default();
-        slices.update(&Objects::default(), &resources.endpoint_slices);
-        let mut collector = Collector {
-            resources,
-            identity,
-            domain: &identity.domain,
-            members: Members::collect(resources, identity),
-            slices: &slices,
-            selections: RefCell::default(),
-            only: None,
-            by_host: HashMap::new(),
-            claims: Vec::new(),
-        };
-        kube::collect(&mut collector);
-        gloo::collect(&mut collector);
-        imports::collect(&mut collector);
-        outside::collect(&mut collector, &catalog);
-        let Collector {
-            by_host,
-            claims,
-            members,
-            selections,
-            ..
-        } = collector;
-        let mut services = HostIndex::new();
-        for (host, draft) in by_host {
-            services.insert(host, Arc::new(draft.finish()));
-        }
-        Self {
-            vips: Vips::settle(claims),
-            catalog,
+        let (nothing, slices) = (ResourceSet::default(), Slices::default());
+        let mut services = Self {
+            catalog: Catalog::new(&nothing, &naming.domain),
+            destination_rules: DestinationRules::new(&naming.domain),
+            members: Members::collect((&nothing).into(), &slices, identity),
             slices,
-            selections: selections.into_inner(),
-            destination_rules,
-            by_host: services,
-            members,
+            selections: Selections::default(),
+            by_host: HostIndex::new(),
+            units: HashMap::new(),
+            units_from: Reads::default(),
+            members_from: Reads::default(),
+            vips: Vips::default(),
             naming,
             namespace: identity.namespace.as_str().into(),
-        }
+        };
+        let renewal = Renewal {
+            before: &nothing,
+            now: resources,
+            identity,
+            tape: &Tape::default(),
+        };
+        services.follow(renewal, &mut Changes::everything("the first compile"));
+        services
     }
 
     /// Without the cached lists of endpoints.
@@ -122,13 +112,9 @@ impl Services {
     }
 
     /// The clusters that services are spread over.
-    pub(in crate::compile) fn members(&self) -> &Members {
+    pub(in crate::compile) fn members(&self, view: View<'_>) -> &Members {
+        view.read(MEMBERS, || self.members.fingerprint);
         &self.members
-    }
-
-    /// Follows a change of the DestinationRules.
-    pub(in crate::compile) fn follow_rules(&mut self, before: &ResourceSet, now: &ResourceSet) {
-        self.destination_rules.update(before, now);
     }
 
     /// The DestinationRules of the resources.
@@ -137,16 +123,20 @@ impl Services {
     }
 
     /// Every host, in no order.
-    pub(in crate::compile) fn hosts(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::compile) fn hosts(&self, view: View<'_>) -> impl Iterator<Item = &str> {
+        view.read(EVERY, || self.fingerprint());
         self.by_host.iter().map(|(host, _)| &**host)
     }
 
     /// Every service as clients know it, in no order: an alias has the ports of its target whose connections
     /// tell by which name they come.
-    pub(in crate::compile) fn of_clients(&self) -> impl Iterator<Item = Arc<Service>> {
-        self.iter().map(|service| {
-            let behind = self.behind_alias(&service.host);
-            let Some(behind) = behind.and_then(|behind| self.find(&behind)) else {
+    pub(in crate::compile) fn of_clients(
+        &self,
+        view: View<'_>,
+    ) -> impl Iterator<Item = Arc<Service>> {
+        self.iter(view).map(move |service| {
+            let behind = self.behind_alias(view, &service.host);
+            let Some(behind) = behind.and_then(|behind| self.find(view, &behind)) else {
                 return Arc::clone(service);
             };
             let ports = behind.ports.iter();
@@ -166,20 +156,27 @@ impl Services {
     }
 
     /// Every service, in no order.
-    pub(in crate::compile) fn iter(&self) -> impl Iterator<Item = &Arc<Service>> {
+    pub(in crate::compile) fn iter(&self, view: View<'_>) -> impl Iterator<Item = &Arc<Service>> {
+        view.read(EVERY, || self.fingerprint());
         self.by_host.iter().map(|(_, service)| service)
     }
 
     /// The addresses that represent services.
-    pub(in crate::compile) fn vips(&self) -> &Vips {
+    pub(in crate::compile) fn vips(&self, view: View<'_>) -> &Vips {
+        view.read(VIPS, || self.vips.fingerprint());
         &self.vips
     }
 
     /// Under what else requests for a service may come: for one of this domain the host under which clusters serve it
     /// together, and the addresses that represent it.
-    pub(in crate::compile) fn aliases(&self, host: &str, domain: &str) -> Vec<String> {
+    pub(in crate::compile) fn aliases(
+        &self,
+        view: View<'_>,
+        host: &str,
+        domain: &str,
+    ) -> Vec<String> {
         let vips = |together: &str| {
-            let vips = self.vips.of(together).iter().map(vips::text);
+            let vips = self.vips(view).of(together).iter().map(vips::text);
             let short = match self.naming.default_domain {
                 DefaultDomain::Cluster => Vec::new(),
                 DefaultDomain::ClusterSet => hostname::short_names(together, &self.namespace),
@@ -187,7 +184,7 @@ impl Services {
             vips.chain(short).collect::<Vec<_>>()
         };
         let together = hostname::of_cluster_set(host, domain);
-        let Some(together) = together.filter(|name| self.by_host.get(name).is_some()) else {
+        let Some(together) = together.filter(|name| self.shape(view, name).is_some()) else {
             return vips(host);
         };
         let vips = vips(&together);
@@ -197,12 +194,13 @@ impl Services {
     /// The full host of a destination that an object in `namespace` names; for an alias its target host.
     pub(in crate::compile) fn destination<'h>(
         &self,
+        view: View<'_>,
         host: &'h str,
         namespace: &str,
     ) -> Cow<'h, str> {
-        let is_host = |host: &str| self.by_host.get(host).is_some();
+        let is_host = |host: &str| self.shape(view, host).is_some();
         let full = self.naming.destination(host, namespace, is_host);
-        match self.behind_alias(&full) {
+        match self.behind_alias(view, &full) {
             Some(target) => Cow::Owned(target),
             None => full,
         }
@@ -210,14 +208,50 @@ impl Services {
 
     /// The target host of an alias; none for the host of no alias, and for the alias of a DNS name that no resource
     /// describes.
-    pub(in crate::compile) fn behind_alias(&self, host: &str) -> Option<String> {
-        let is_alias = self.by_host.get(host)?.alias_of.is_some();
-        let of_catalog = || self.catalog.behind_alias(host, &self.namespace);
+    pub(in crate::compile) fn behind_alias(&self, view: View<'_>, host: &str) -> Option<String> {
+        let is_alias = self.shape(view, host)?.alias_of.is_some();
+        let of_catalog = || {
+            let behind = self.catalog.behind_alias(host, &self.namespace);
+            let aliases = self.catalog.aliases(host, &self.namespace);
+            for name in std::iter::once(host).chain(aliases.iter().map(String::as_str)) {
+                view.read_host(DESCRIBED, name, || hash(&behind));
+            }
+            behind
+        };
         is_alias.then(of_catalog).flatten()
     }
 
+    /// The service of this very host, of which only the ports, alias and shifts are looked at.
+    fn shape(&self, view: View<'_>, host: &str) -> Option<&Arc<Service>> {
+        let service = self.by_host.get(host);
+        view.read(Read::Index(SHAPE, host, ""), || {
+            hash(service.map(|one| one.shape()))
+        });
+        service
+    }
+
+    /// The service of [`Self::find`], of which only the ports and shifts are looked at.
+    pub(in crate::compile) fn find_shape(
+        &self,
+        view: View<'_>,
+        host: &str,
+    ) -> Option<&Arc<Service>> {
+        let service = self.by_host.find(host);
+        view.read_host(SHAPE, host, || hash(service.map(|one| one.shape())));
+        service
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let services = self.by_host.iter().map(|(_, service)| service.fingerprint);
+        services.fold(0, u64::wrapping_add)
+    }
+
     /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.
-    pub(in crate::compile) fn find(&self, host: &str) -> Option<&Arc<Service>> {
-        self.by_host.find(host)
+    pub(in crate::compile) fn find(&self, view: View<'_>, host: &str) -> Option<&Arc<Service>> {
+        let service = self.by_host.find(host);
+        view.read_host(SERVICE, host, || {
+            service.map_or(0, |service| service.fingerprint)
+        });
+        service
     }
 }

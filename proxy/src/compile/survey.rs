@@ -109,7 +109,7 @@ impl<'a> Survey<'a> {
     pub fn declares_grpc_web(&self, host: &str, port: u16) -> bool {
         let services = Services::collect(self.resources, self.identity);
         let port = services
-            .find(host)
+            .find(self.resources.into(), host)
             .and_then(|service| service.find_port(port));
         port.is_some_and(|port| port.carries == Carries::GrpcWeb)
     }
@@ -225,7 +225,8 @@ impl<'a> Survey<'a> {
         let bound = &*self.bound(part);
         let virtual_services = visible(self.resources, self.identity);
         let services = Services::collect(self.resources, self.identity);
-        let aliases = |host: &str| services.aliases(host, &self.identity.domain);
+        let aliases =
+            |host: &str| services.aliases(self.resources.into(), host, &self.identity.domain);
         let hosts = hosts::hosts(bound, &virtual_services, self.identity, aliases);
         let Some(parts) = hosts.get(host) else {
             return Vec::new();
@@ -299,8 +300,12 @@ impl<'a> Survey<'a> {
     /// Endpoints of a service that do not serve a port and subset of it to this proxy, in words.
     pub fn left_out_endpoints(&self, host: &str, port: u16, subset: &str) -> Vec<String> {
         let services = Services::collect(self.resources, self.identity);
-        let policies = Policies::new(self.resources, self.identity, services.destination_rules());
-        let Some(service) = services.find(host) else {
+        let policies = Policies::new(
+            self.resources.into(),
+            self.identity,
+            services.destination_rules(),
+        );
+        let Some(service) = services.find(self.resources.into(), host) else {
             return Vec::new();
         };
         let is_shared = service.exposure.is_some()
@@ -318,9 +323,9 @@ impl<'a> Survey<'a> {
             port: &port,
             subset: policy.subset.as_ref(),
         };
-        let viewer = Viewer::new(&services.members().own, self.identity);
+        let viewer = Viewer::new(&services.members(self.resources.into()).own, self.identity);
         let candidates = federation::candidates(wanted, viewer);
-        let own = &services.members().own.key;
+        let own = &services.members(self.resources.into()).own.key;
         let idle = federation::without_traffic(wanted, &candidates, own);
         let all = candidates.left_out.iter();
         let all = all.map(|((member, why), count)| (member, *count, why.text()));
@@ -334,11 +339,11 @@ impl<'a> Survey<'a> {
     /// Why there is no cluster of this name, and what may have been meant.
     pub fn missing_cluster(&self, host: &str, port: u16, subset: &str) -> String {
         let services = Services::collect(self.resources, self.identity);
-        let Some(service) = services.find(host) else {
+        let Some(service) = services.find(self.resources.into(), host) else {
             if let Some(why) = self.excluded(&services, host) {
                 return why;
             }
-            let near = nearest_host(host, services.hosts());
+            let near = nearest_host(host, services.hosts(self.resources.into()));
             return match near {
                 Some(near) => format!("no resource describes host {host}; did you mean {near}?"),
                 None => format!("no resource describes host {host}"),
@@ -349,7 +354,11 @@ impl<'a> Survey<'a> {
             let ports = ports.join(", ");
             return format!("{host} has no port {port}; its ports: {ports}");
         }
-        let policies = Policies::new(self.resources, self.identity, services.destination_rules());
+        let policies = Policies::new(
+            self.resources.into(),
+            self.identity,
+            services.destination_rules(),
+        );
         let known = policies.subsets(host, service);
         if known.is_empty() {
             return format!("no DestinationRule that applies to {host} defines subsets");
@@ -366,9 +375,12 @@ impl<'a> Survey<'a> {
         let mut labels = host.strip_suffix(hostname::CLUSTER_SET)?.rsplit('.');
         let (namespace, name) = (labels.next()?, labels.next()?);
         let native = format!("{name}.{namespace}.svc.{}", self.identity.domain);
-        let service = services.find(&native)?;
+        let service = services.find(self.resources.into(), &native)?;
         let exposure = service.exposure.as_ref()?;
-        if exposure.includes(Viewer::new(&services.members().own, self.identity)) {
+        if exposure.includes(Viewer::new(
+            &services.members(self.resources.into()).own,
+            self.identity,
+        )) {
             return None;
         }
         let object = Name::new(Arc::clone(&service.namespace), Arc::clone(&service.name));

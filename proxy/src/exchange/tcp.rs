@@ -121,7 +121,7 @@ async fn find(
     // of others it is known later who the client is
     if !record.is_undecided {
         let came = (&*asked.listener, asked.local);
-        admitted(snapshot, came, PeerIdentity::new(asked.tls.as_deref()))?;
+        admitted(snapshot, came, PeerIdentity::new(record.tls.as_deref()))?;
     }
     let Some(request) = asked.connect.as_deref() else {
         return target(worker, snapshot, asked, record);

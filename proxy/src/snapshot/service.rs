@@ -51,7 +51,10 @@ impl Service {
                 TlsBytes::ByName(_) | TlsBytes::Opaque => (true, false),
             },
             Self::Http(_) | Self::Opaque(_) => (true, false),
-            Self::Tls(_) => (false, true),
+            Self::Tls(chains) => {
+                let passes = |chain: &Chain| !matches!(chain.handling, Handling::Terminate { .. });
+                (chains.chains.iter().any(passes), true)
+            }
             Self::Captured(_) | Self::HttpProxy => (true, true),
         };
         Admits { plain_text, tls }

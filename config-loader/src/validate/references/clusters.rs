@@ -46,7 +46,9 @@ impl<'a> Clusters<'a> {
             all.add(key);
         }
         all.told = told;
-        let named = ClusterNames::collect(set);
+        let slices = set.endpoint_slices.values();
+        let sources = slices.filter_map(|slice| slice.source_cluster());
+        let named = ClusterNames::collect(set, sources);
         named.keys.into_iter().for_each(|key| all.add(key));
         all.serving = named.serving;
         all

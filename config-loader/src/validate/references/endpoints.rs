@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::catalog::{Seen, Source, pod_of, pods_in};
+use crate::catalog::{Seen, Source, View, pod_of};
 use crate::resource::core::{EndpointSlice, LabelText, Pod};
 use crate::resource::istio::{EndpointAddress, Locality, ServiceEntry, WorkloadEntry};
 use crate::resource::{Object, ResourceSet};
@@ -68,7 +68,7 @@ impl<'a> Endpoints<'a> {
         let entries = self.set.workload_entries.values();
         let own = entries.filter(|entry| entry.id.namespace == object.id.namespace);
         let own = own.map(|entry| Endpoint::of_entry(&entry.spec, Some(&entry.labels)));
-        let pods = pods_in(self.set, &object.id.namespace);
+        let pods = View::from(self.set).in_namespace::<Pod>(&object.id.namespace);
         let pods = pods.filter(|pod| pod.spec.source_cluster.is_none() && pod.spec.is_ready);
         let all = own.chain(pods.map(|pod| Endpoint::of_pod(pod, 1)));
         Some(all.filter(|one| one.has_labels(selector)).collect())

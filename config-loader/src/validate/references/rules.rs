@@ -53,7 +53,7 @@ impl Rules {
         if !before.destinations.same(&now.destinations) {
             self.required = destinations::required_subsets(now, &self.domain);
         }
-        self.index.update(before, now)
+        self.index.update(before, now).into_keys().collect()
     }
 
     /// The rules that may apply to requests.

@@ -23,6 +23,7 @@ use crate::compile::service::Written;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Origin;
 use crate::compile::service::workload::Workload;
+use crate::compile::update::cluster_reads::{ADDRESSES, CERTIFICATES};
 use crate::identity::Mode;
 use crate::provenance::Sources;
 use crate::registry::{ClusterState, Thresholds};
@@ -50,6 +51,8 @@ impl Clusters<'_> {
             absence,
         } = stands_for;
         self.note_names(members);
+        // what follows from them is in the serial
+        self.view.read(CERTIFICATES, || 0);
         let Connecting { pool, tls, serial } = self.connecting(making, members);
         let fingerprint = self.fingerprint(making, members, (&pools, absence), serial);
         let previous = self.previous.cluster(state.id);
@@ -82,7 +85,7 @@ impl Clusters<'_> {
             absence,
             is_pool,
             sources: sources(service, policy),
-            made_from: making.made_from,
+            cause: self.cause.clone(),
             fingerprint,
             state,
         };
@@ -185,9 +188,8 @@ impl Clusters<'_> {
         (
             making.service.fingerprint,
             making.port.number,
-            making.policy.fingerprint,
-            &making.policy.subset,
-            self.services.members().fingerprint,
+            self.tape.answers(),
+            self.identity_hash,
             tls,
             making.dials,
         )
@@ -195,6 +197,7 @@ impl Clusters<'_> {
         stands_for.hash(&mut hasher);
         for workload in members {
             if let Some(name) = workload.host.name() {
+                self.view.read(ADDRESSES, || 0);
                 self.registry
                     .resolution(name)
                     .map(|resolution| resolution.addresses.clone())

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use config_loader::resource::istio::{ConnectionPool, LocalEndpoint};
 
 pub(in crate::compile) use crate::cluster::BLACK_HOLE;
+use crate::cluster::Cluster;
 use crate::compile::clusters::{Clusters, Dials, Making, StandsFor};
 use crate::compile::service::Service;
 use crate::compile::service::port::{Carries, Port};
 use crate::compile::service::workload::{Facts, Workload, WorkloadHost};
 use crate::compile::services::collector::Draft;
 use crate::pool::Source;
-use crate::registry::ClusterId;
+use crate::registry::{ClusterId, ClusterState};
 use crate::snapshot::Direction;
 use crate::upstream::Protocol;
 
@@ -109,6 +110,23 @@ impl Clusters<'_> {
     }
 
     fn add(&mut self, name: &str, special: Special<'_>) -> (Arc<str>, ClusterId) {
+        let state = self.registry.cluster(name);
+        let (name, id) = (Arc::clone(&state.name), state.id);
+        if self.built.has(id) {
+            return (name, id);
+        }
+        let tape = self.tape;
+        let (cluster, _) = tape.part(|| self.make_special(&name, state, special));
+        self.built.insert(id, Some(cluster));
+        (name, id)
+    }
+
+    fn make_special(
+        &mut self,
+        name: &Arc<str>,
+        state: Arc<ClusterState>,
+        special: Special<'_>,
+    ) -> Arc<Cluster> {
         let Special {
             service,
             port,
@@ -117,11 +135,6 @@ impl Clusters<'_> {
             workloads,
             pool,
         } = special;
-        let state = self.registry.cluster(name);
-        let (name, id) = (Arc::clone(&state.name), state.id);
-        if self.built.has(id) {
-            return (name, id);
-        }
         let mut policy = self.policies.own(&service.host, service, port.number, pool);
         // so that connections to the workload are not captured again
         policy.pool.source = (direction == Direction::Inbound).then_some(Source::Proxy);
@@ -129,16 +142,14 @@ impl Clusters<'_> {
             service,
             port,
             policy: &policy,
-            base: &name,
+            base: name,
             is_passed_on: true,
             dials,
             direction,
-            made_from: None,
         };
         let workloads: Vec<&Workload> = workloads.iter().collect();
-        let cluster = self.make(&making, state, &workloads, StandsFor::default());
-        self.built.insert(id, Some(cluster));
-        (name, id)
+        self.cause = None;
+        self.make(&making, state, &workloads, StandsFor::default())
     }
 }
 

@@ -214,7 +214,7 @@ impl HostCompiler<'_> {
     /// The virtual hosts of the snapshot before, with those compiled again that the change touches; none if that takes more.
     fn patch(&self, servers: &[Bound<'_>], clusters: &mut Clusters<'_>) -> Option<Arc<HttpHosts>> {
         let before = self.before?;
-        let touched = clusters.changes().routes()?;
+        let touched = clusters.touched_routes().names()?;
         if before.exports.as_ref().map(Arc::as_ptr) != self.exports.map(Arc::as_ptr) {
             return None;
         }
@@ -248,7 +248,7 @@ impl HostCompiler<'_> {
         if is_same {
             return Some(Arc::clone(before));
         }
-        // a change of addresses is no patch: all services are collected again, and everything is compiled
+        // a change of addresses is no patch: all virtual hosts are looked at
         Some(Arc::new(before.with_routes(virtual_hosts)))
     }
 

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use config_loader::catalog::differences;
+use config_loader::ResourceSet;
+use config_loader::catalog::{Changes, Read, View, differences};
 use config_loader::resource::istio::{EndpointAddress, WorkloadEntry};
-use config_loader::resource::{Line, Object, Objects, SharedMap};
+use config_loader::resource::{Line, Object, Objects, SharedMap, Spec};
 
 use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Workload;
@@ -22,42 +23,65 @@ struct Selector {
     labels: BTreeMap<String, String>,
 }
 
-/// What each selector takes in.
+impl Selector {
+    fn text(&self) -> String {
+        format!("{:?}", self.labels)
+    }
+}
+
+/// The name of this index in reads.
+const INDEX: &str = "WorkloadEntries of a selector";
+
+/// Selections of the WorkloadEntries of the last update, by selector.
 #[derive(Debug, Default)]
-pub(in crate::compile) struct Selections(HashMap<Selector, Arc<Selection>>);
+pub(in crate::compile) struct Selections {
+    entries: Objects<WorkloadEntry>,
+    by_selector: HashMap<Selector, Arc<Selection>>,
+}
 
 impl Selections {
-    /// Follows a change of the WorkloadEntries.
+    /// Follows a change of the WorkloadEntries, and adds to `changes` which answers are other ones.
     pub(in crate::compile) fn update(
         &mut self,
-        before: &Objects<WorkloadEntry>,
-        now: &Objects<WorkloadEntry>,
+        before: &ResourceSet,
+        now: &ResourceSet,
+        changes: &mut Changes,
     ) {
-        // a selection that no service asks for any more is dropped
-        self.0
+        // a selection that no service has any more is dropped
+        self.by_selector
             .retain(|_, selection| Arc::strong_count(selection) > 1);
-        for (gone, came) in differences(before, now) {
+        self.entries = WorkloadEntry::objects(now).clone();
+        for (gone, came) in differences(WorkloadEntry::objects(before), &self.entries) {
             let object = gone.or(came);
             let namespace = object.map(|object| &object.id.namespace);
-            for (selector, selection) in &mut self.0 {
+            for (selector, selection) in &mut self.by_selector {
                 if Some(&selector.namespace) != namespace {
                     continue;
                 }
                 let takes =
                     |object: &&Arc<Object<WorkloadEntry>>| is_selected(object, &selector.labels);
-                match (gone.filter(takes), came.filter(takes)) {
-                    (None, None) => {}
-                    (_, Some(came)) => Arc::make_mut(selection).insert(came),
-                    (Some(gone), None) => Arc::make_mut(selection).remove(&gone.id.name),
-                }
+                let changed = match (gone.filter(takes), came.filter(takes)) {
+                    (None, None) => continue,
+                    (_, Some(came)) => {
+                        Arc::make_mut(selection).insert(came);
+                        came
+                    }
+                    (Some(gone), None) => {
+                        Arc::make_mut(selection).remove(&gone.id.name);
+                        gone
+                    }
+                };
+                let labels = selector.text();
+                let read = Read::Index(INDEX, &selector.namespace, &labels);
+                changes.add(read, &changed.id.to_string().into());
             }
         }
     }
 
-    /// What a selector takes in, of these WorkloadEntries, which are those of the last update.
+    /// The WorkloadEntries that a selector takes in.
     pub(in crate::compile) fn of(
         &mut self,
-        entries: &Objects<WorkloadEntry>,
+        view: View<'_>,
         namespace: &Arc<str>,
         labels: &BTreeMap<String, String>,
     ) -> Arc<Selection> {
@@ -65,14 +89,18 @@ impl Selections {
             namespace: Arc::clone(namespace),
             labels: labels.clone(),
         };
-        let selection = self.0.entry(selector).or_insert_with(|| {
+        let text = selector.text();
+        let selection = self.by_selector.entry(selector).or_insert_with(|| {
             let mut selection = Selection::default();
-            for object in in_namespace(entries, namespace) {
+            for object in in_namespace(&self.entries, namespace) {
                 if is_selected(object, labels) {
                     selection.insert(object);
                 }
             }
             Arc::new(selection)
+        });
+        view.read(Read::Index(INDEX, namespace, &text), || {
+            selection.fingerprint
         });
         Arc::clone(selection)
     }

@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use config_loader::catalog::{PodInfo, Slices};
+use config_loader::catalog::{HostEntry, PodInfo, Read, Services as Catalog, Slices, View};
 use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
 use config_loader::resource::{Age, HealthChecked, Line, Object, Spec};
 use ipnet::IpNet;
@@ -16,38 +16,71 @@ use crate::compile::service::Service;
 use crate::compile::service::Written;
 use crate::compile::service::selections::{Selection, Selections};
 use crate::compile::service::workload::Workloads;
-use crate::compile::services::sources::ServiceResources;
+use crate::compile::services::reads::{DESCRIBED, MEMBERS};
 use crate::compile::services::vips::Claim;
 use crate::identity::Identity;
 
-/// Namespaces and names of services.
-pub(in crate::compile) type Names<'a> = BTreeSet<(&'a str, &'a str)>;
-
-/// What services are collected from and into.
+/// Sources and results of collecting services. It records every read.
 pub(in crate::compile) struct Collector<'a> {
-    pub resources: &'a ServiceResources,
+    pub view: View<'a>,
     pub identity: &'a Identity,
-    pub domain: &'a str,
-    pub members: Members,
-    /// The EndpointSlices of services.
-    pub slices: &'a Slices,
-    /// What selectors take in, noted when a service asks for it.
-    pub selections: RefCell<Selections>,
-    /// The services that are wanted; all of them if it does not say.
-    pub only: Option<&'a Names<'a>>,
+    catalog: &'a Catalog,
+    members: &'a Members,
+    slices: &'a Slices,
+    selections: &'a RefCell<Selections>,
     pub by_host: HashMap<Arc<str>, Draft>,
-    pub claims: Vec<Claim<'a>>,
-}
-
-/// Whether a service is wanted; without a list, all are.
-pub(in crate::compile) fn is_wanted(only: Option<&Names<'_>>, namespace: &str, name: &str) -> bool {
-    only.is_none_or(|names| names.contains(&(namespace, name)))
+    claims: Vec<Claim>,
 }
 
 impl<'a> Collector<'a> {
-    /// Whether the service of this namespace and name is to be collected.
-    pub(in crate::compile) fn wants(&self, namespace: &str, name: &str) -> bool {
-        is_wanted(self.only, namespace, name)
+    pub(in crate::compile) fn new(
+        (view, identity): (View<'a>, &'a Identity),
+        (catalog, members): (&'a Catalog, &'a Members),
+        (slices, selections): (&'a Slices, &'a RefCell<Selections>),
+    ) -> Self {
+        Self {
+            view,
+            identity,
+            catalog,
+            members,
+            slices,
+            selections,
+            by_host: HashMap::new(),
+            claims: Vec::new(),
+        }
+    }
+
+    /// Resources about this very host.
+    pub(in crate::compile) fn described(&self, host: &str) -> Option<&'a HostEntry> {
+        let entry = self.catalog.get(host);
+        let count = || entry.map_or(0, |entry| entry.sources().len() as u64);
+        self.view.read(Read::Index(DESCRIBED, host, ""), count);
+        entry
+    }
+
+    /// The clusters that services are spread over.
+    pub(in crate::compile) fn members(&self) -> &'a Members {
+        self.view.read(MEMBERS, || self.members.fingerprint);
+        self.members
+    }
+
+    /// The EndpointSlices of a service.
+    pub(in crate::compile) fn slices(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> &'a [Arc<Object<EndpointSlice>>] {
+        self.slices.of(self.view, namespace, name)
+    }
+
+    /// The WorkloadEntries of a namespace that a selector takes in.
+    pub(in crate::compile) fn selection(
+        &self,
+        namespace: &Arc<str>,
+        labels: &BTreeMap<String, String>,
+    ) -> Arc<Selection> {
+        let mut selections = self.selections.borrow_mut();
+        selections.of(self.view, namespace, labels)
     }
 
     /// Adds a service unless its host is described already; whether it was added.
@@ -61,18 +94,24 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Notes an address, or a block of them, that represents a host.
-    pub(in crate::compile) fn claim(&mut self, age: Age<'a>, net: IpNet, host: &Arc<str>) {
-        self.claims.push(Claim {
-            age,
-            net,
-            host: Arc::clone(host),
-        });
+    /// Notes an address, or a block of them, that represents a host. `position` is that of the host in its resource.
+    pub(in crate::compile) fn claim(
+        &mut self,
+        (age, position): (Age<'_>, usize),
+        net: IpNet,
+        host: &Arc<str>,
+    ) {
+        self.claims.push(Claim::new(age, position, net, host));
     }
 
     /// Takes out what is known of a host, to be added again with more.
     pub(in crate::compile) fn take(&mut self, host: &str) -> Option<Draft> {
         self.by_host.remove(host)
+    }
+
+    /// Drafts of services, and claims of addresses.
+    pub(in crate::compile) fn finish(self) -> (Vec<Draft>, Vec<Claim>) {
+        (self.by_host.into_values().collect(), self.claims)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use config_loader::catalog::{PodInfo, pods_in};
+use config_loader::catalog::PodInfo;
 use config_loader::resource::Object;
 use config_loader::resource::core::Pod;
 use config_loader::resource::istio::{
@@ -171,13 +171,11 @@ pub(in crate::compile) fn select_workloads(
     selector: &BTreeMap<String, String>,
     draft: &mut Draft,
 ) {
-    let entries = &collector.resources.workload_entries;
-    let mut selections = collector.selections.borrow_mut();
-    let selection = selections.of(entries, namespace, selector);
+    let selection = collector.selection(namespace, selector);
+    draft.saw_selection(&selection);
     if selection.is_empty() {
         return;
     }
-    draft.saw_selection(&selection);
     let has_names = selection.has_names();
     let list = move |listing: &mut Listing| {
         selection
@@ -194,14 +192,16 @@ fn select_pods(
     selector: &BTreeMap<String, String>,
     draft: &mut Draft,
 ) {
-    let resources = collector.resources;
     let is_selected = |pod: &&Arc<Object<Pod>>| {
         let pod = &pod.spec;
         pod.source_cluster.is_none() && pod.is_ready && pod.labels.has_all(selector)
     };
-    let selected = pods_in(resources, namespace).filter(is_selected);
+    let selected = collector
+        .view
+        .in_namespace::<Pod>(namespace)
+        .filter(is_selected);
     let infos: Vec<PodInfo> = selected
-        .map(|pod| PodInfo::of_pod(resources, pod))
+        .map(|pod| PodInfo::of_pod(collector.view, pod))
         .inspect(|info| draft.saw_pod(info))
         .collect();
     if infos.is_empty() {

@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
+use config_loader::catalog::View;
 use config_loader::resource::Object;
 use config_loader::resource::gloo::{
     Backing, Destination, ExternalPort, ExternalProtocol, Federation, KubeService, MeshRef,
@@ -41,7 +41,7 @@ use crate::upstream::{Protocol, TcpKeepalive};
 /// Adds every service that Destinations describe under the hosts that it answers to, the oldest first; those of one
 /// service of one cluster are one. A host that something else already describes keeps that description.
 pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
-    let all = by_age(collector.resources);
+    let all = by_age(collector.view);
     let services = services(collector, &all);
     let owners = owners(&services);
     let gateways = Gateways::collect(collector);
@@ -61,9 +61,9 @@ pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
 }
 
 /// Gives the federated hosts of a service the address that Gloo does.
-fn allocate<'a>(
-    collector: &mut Collector<'a>,
-    service: &Service<'a>,
+fn allocate(
+    collector: &mut Collector<'_>,
+    service: &Service<'_>,
     (number, owners): (usize, &HashMap<Arc<str>, usize>),
 ) {
     let address = service.by[0].kube.service.federated_address();
@@ -75,13 +75,13 @@ fn allocate<'a>(
         let draft = collector.by_host.get(&host);
         let is_its = draft.is_some_and(|draft| draft.service.stands_for.is_some());
         if is_its && owners.get(&host) == Some(&number) {
-            collector.claim(one.object.age(), IpAddr::from(address).into(), &host);
+            collector.claim((one.object.age(), 0), IpAddr::from(address).into(), &host);
         }
     }
 }
 
-fn by_age(resources: &ResourceSet) -> Vec<&Arc<Object<Destination>>> {
-    let mut all: Vec<_> = resources.destinations.values().collect();
+fn by_age(view: View<'_>) -> Vec<&Arc<Object<Destination>>> {
+    let mut all: Vec<_> = view.all::<Destination>().values().collect();
     all.sort_by(|a, b| a.age().cmp(&b.age()));
     all
 }
@@ -116,7 +116,7 @@ fn services<'a>(
     all: &[&'a Arc<Object<Destination>>],
 ) -> Vec<Service<'a>> {
     let meshes = own_meshes(collector);
-    let own = &collector.members.own.key;
+    let own = &collector.members().own.key;
     let mut numbers: HashMap<Named<'_>, usize> = HashMap::new();
     let mut services: Vec<Service<'a>> = Vec::new();
     for object in all.iter().copied() {
@@ -124,7 +124,7 @@ fn services<'a>(
             continue;
         };
         let reference = &kube.service;
-        let Some(member) = collector.members.find(&reference.cluster) else {
+        let Some(member) = collector.members().find(&reference.cluster) else {
             continue;
         };
         let one = Described { object, kube };
@@ -195,11 +195,11 @@ fn own_meshes(collector: &Collector<'_>) -> BTreeSet<MeshRef> {
             namespace: namespace.into(),
         }]);
     }
-    let own = &collector.members.own;
-    let destinations = collector.resources.destinations.values();
+    let own = &collector.members().own;
+    let destinations = collector.view.all::<Destination>().values();
     let of_own = destinations.filter(|object| match &object.spec.backing {
         Backing::Kube(kube) => {
-            let member = collector.members.find(&kube.service.cluster);
+            let member = collector.members().find(&kube.service.cluster);
             member.is_some_and(|member| member.key == own.key)
         }
         Backing::External(_) | Backing::Nothing => false,
@@ -283,8 +283,8 @@ struct Kube<'a> {
 impl Kube<'_> {
     fn collect(&self, collector: &mut Collector<'_>) {
         let reference = &self.oldest().kube.service;
-        let full = reference.host(collector.domain);
-        match self.service.member.key == collector.members.own.key {
+        let full = reference.host(&collector.identity.domain);
+        match self.service.member.key == collector.members().own.key {
             true => self.own(collector, &full),
             false => self.foreign(collector, &full),
         }
@@ -345,7 +345,7 @@ impl Kube<'_> {
             policies::expose(collector, &mut other);
             other.service.is_cluster_set = true;
             if federated.contains(&host) {
-                other.service.stands_for = Some(Arc::clone(&collector.members.own));
+                other.service.stands_for = Some(Arc::clone(&collector.members().own));
             }
             collector.add(other);
         }

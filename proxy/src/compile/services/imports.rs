@@ -5,13 +5,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use config_loader::Name;
 use config_loader::catalog::PodInfo;
 use config_loader::kinds::MCS_API;
 use config_loader::resource::Object;
-use config_loader::resource::core::{EndpointSlice, Protocol, TrafficDistribution};
+use config_loader::resource::core::{
+    EndpointSlice, Protocol, Service as Kube, TrafficDistribution,
+};
 use config_loader::resource::flomesh::{
     ImportEndpoint, ImportPort, ImportType, ServiceAccount, ServiceImport,
 };
+use config_loader::resource::karmada::MultiClusterService;
 use http::HeaderValue;
 
 use crate::cluster::Hop;
@@ -38,67 +42,80 @@ use config_loader::catalog::hostname::CLUSTER_SET;
 /// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the
 /// service.
 pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
-    let imports = &collector.resources.service_imports;
-    let mut by_age: Vec<_> = imports.iter().collect();
-    by_age.sort_by(|(_, a), (_, b)| a.age().cmp(&b.age()));
-    for (key, object) in by_age {
-        let (name, namespace) = (&object.id.name, &object.id.namespace);
-        if !collector.wants(namespace, name) {
-            continue;
+    let imports = collector.view.all::<ServiceImport>();
+    let mut by_age: Vec<_> = imports.values().collect();
+    by_age.sort_by(|a, b| a.age().cmp(&b.age()));
+    for object in by_age {
+        add_import(collector, object);
+    }
+    for name in collector.view.names::<MultiClusterService>() {
+        add_exposed(collector, name);
+    }
+}
+
+/// As [`collect`], for the service of a name.
+pub(in crate::compile) fn collect_named(collector: &mut Collector<'_>, name: &Name) {
+    if let Some(object) = collector.view.get::<ServiceImport>(name) {
+        add_import(collector, object);
+    }
+    add_exposed(collector, name);
+}
+
+fn add_import(collector: &mut Collector<'_>, object: &Arc<Object<ServiceImport>>) {
+    let key = &object.id.to_name();
+    let (name, namespace) = (&object.id.name, &object.id.namespace);
+    let native = format!("{name}.{namespace}.svc.{}", collector.identity.domain);
+    let mut draft = collector.take(&native).unwrap_or_else(|| {
+        let mut draft = Draft::new(&native, name, namespace);
+        policies::attach(collector, &mut draft);
+        draft
+    });
+    if collector.view.get::<Kube>(key).is_none() {
+        draft.service.affinity = affinity_of(object);
+        draft.service.distribution = object.spec.traffic_distribution;
+        // without a Service there are no endpoints of the local cluster
+        let slices = collector.slices(namespace, name).iter();
+        let of_others = slices.filter(|slice| slice.source_cluster().is_some());
+        add_slices(of_others, collector, &mut draft);
+    }
+    draft.service.imported_account = account(object);
+    add(collector, &mut draft, object);
+    for other in collector.view.beside::<ServiceImport>(key) {
+        add(collector, &mut draft, other);
+    }
+    let viewer = Viewer::new(&collector.members().own, collector.identity);
+    let exposure = draft.service.exposure.as_ref();
+    if exposure.is_none_or(|exposure| exposure.includes(viewer)) {
+        let together = format!("{name}.{namespace}{CLUSTER_SET}");
+        let mut together = draft.under(&together);
+        together.service.affinity = affinity_of(object);
+        if object.spec.traffic_distribution != TrafficDistribution::Any {
+            together.service.distribution = object.spec.traffic_distribution;
         }
-        let native = format!("{name}.{namespace}.svc.{}", collector.domain);
-        let mut draft = collector.take(&native).unwrap_or_else(|| {
-            let mut draft = Draft::new(&native, name, namespace);
-            policies::attach(collector, &mut draft);
-            draft
-        });
-        if collector.resources.services.get(key).is_none() {
-            draft.service.affinity = affinity_of(object);
-            draft.service.distribution = object.spec.traffic_distribution;
-            // without a Service there are no endpoints of the local cluster
-            let slices = collector.slices.of(namespace, name).iter();
-            let of_others = slices.filter(|slice| slice.source_cluster().is_some());
-            add_slices(of_others, collector, &mut draft);
-        }
-        draft.service.imported_account = account(object);
-        add(collector, &mut draft, object);
-        for other in imports.beside(key) {
-            add(collector, &mut draft, other);
-        }
-        let viewer = Viewer::new(&collector.members.own, collector.identity);
-        let exposure = draft.service.exposure.as_ref();
-        if exposure.is_none_or(|exposure| exposure.includes(viewer)) {
-            let together = format!("{name}.{namespace}{CLUSTER_SET}");
-            let mut together = draft.under(&together);
-            together.service.affinity = affinity_of(object);
-            if object.spec.traffic_distribution != TrafficDistribution::Any {
-                together.service.distribution = object.spec.traffic_distribution;
-            }
-            match object.spec.import_type {
-                ImportType::ClusterSetIp => {
-                    let ruling = [object].into_iter();
-                    let others = imports
-                        .beside(key)
-                        .iter()
-                        .filter(|other| adds_address(other));
-                    for import in ruling.chain(others) {
-                        for vip in &import.spec.vips {
-                            let host = &together.service.host;
-                            collector.claim(object.age(), (*vip).into(), host);
-                        }
+        match object.spec.import_type {
+            ImportType::ClusterSetIp => {
+                let ruling = [object].into_iter();
+                let others = collector
+                    .view
+                    .beside::<ServiceImport>(key)
+                    .iter()
+                    .filter(|other| adds_address(other));
+                for import in ruling.chain(others) {
+                    for vip in &import.spec.vips {
+                        let host = &together.service.host;
+                        collector.claim((object.age(), 0), (*vip).into(), host);
                     }
                 }
-                ImportType::Headless => {
-                    let slices = collector.slices.of(namespace, name);
-                    add_named(collector, &together, slices);
-                    add_single(collector, &together, object);
-                }
             }
-            collector.add(together);
+            ImportType::Headless => {
+                let slices = collector.slices(namespace, name);
+                add_named(collector, &together, slices);
+                add_single(collector, &together, object);
+            }
         }
-        collector.add(draft);
+        collector.add(together);
     }
-    of_exposed(collector);
+    collector.add(draft);
 }
 
 /// Whether the addresses of an import count that does not rule: those of upstream's API, which another controller
@@ -107,25 +124,25 @@ fn adds_address(import: &Object<ServiceImport>) -> bool {
     import.id.group == MCS_API && import.spec.import_type == ImportType::ClusterSetIp
 }
 
-/// The hosts of cluster sets that Services have by a MultiClusterService alone: in the clusters that may use them.
-fn of_exposed(collector: &mut Collector<'_>) {
-    for object in collector.resources.multi_cluster_services.values() {
-        let (name, namespace) = (&object.id.name, &object.id.namespace);
-        let host = format!("{name}.{namespace}{CLUSTER_SET}");
-        let native = format!("{name}.{namespace}.svc.{}", collector.domain);
-        if !collector.wants(namespace, name) || collector.by_host.contains_key(&*host) {
-            continue;
-        }
-        let viewer = Viewer::new(&collector.members.own, collector.identity);
-        let native = collector.by_host.get(&*native);
-        let exposed = native.filter(|draft| {
-            let exposure = draft.service.exposure.as_ref();
-            exposure.is_some_and(|exposure| exposure.includes(viewer))
-        });
-        if let Some(draft) = exposed {
-            let together = draft.under(&host);
-            collector.add(together);
-        }
+/// The host of the cluster set that a Service has by a MultiClusterService alone: in the clusters that may use it.
+fn add_exposed(collector: &mut Collector<'_>, name: &Name) {
+    let Name { namespace, name } = name;
+    let host = format!("{name}.{namespace}{CLUSTER_SET}");
+    let native = format!("{name}.{namespace}.svc.{}", collector.identity.domain);
+    if collector.by_host.contains_key(&*host) {
+        return;
+    }
+    let exposed = collector.by_host.get(&*native).filter(|draft| {
+        let viewer = || Viewer::new(&collector.members().own, collector.identity);
+        let exposure = draft.service.exposure.as_ref();
+        exposure.is_some_and(|exposure| exposure.includes(viewer()))
+    });
+    if let Some(draft) = exposed.filter(|_| {
+        let name = Name::new(Arc::clone(namespace), Arc::clone(name));
+        collector.view.get::<MultiClusterService>(&name).is_some()
+    }) {
+        let together = draft.under(&host);
+        collector.add(together);
     }
 }
 
@@ -155,7 +172,7 @@ fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[Arc<Object<
             continue;
         };
         let of = SliceOf::new(slice, member.as_ref(), &own);
-        let cluster = member.as_ref().unwrap_or(&collector.members.own);
+        let cluster = member.as_ref().unwrap_or(&collector.members().own);
         let named = slice.spec.named();
         for (hostname, endpoint) in named.filter(|(_, endpoint)| endpoint.conditions.ready) {
             let own = format!("{hostname}.{}.{}", cluster.name, whole.service.host);
@@ -165,7 +182,7 @@ fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[Arc<Object<
                 Arc::make_mut(&mut single.service.provenance).retain(objects);
                 single
             });
-            let info = PodInfo::of_endpoint(collector.resources, slice, endpoint);
+            let info = PodInfo::of_endpoint(collector.view, slice, endpoint);
             let pod = info.pod.as_ref();
             let labels = pod.map(|pod| Arc::new(pod.spec.labels.to_map()));
             let facts = of.facts(endpoint, &info, labels);
@@ -194,7 +211,7 @@ fn under(whole: &Draft, own: &str) -> Draft {
 fn add_single(collector: &mut Collector<'_>, whole: &Draft, import: &Object<ServiceImport>) {
     let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
     for endpoint in endpoints {
-        let Some(member) = collector.members.by_key(endpoint.cluster.as_str()) else {
+        let Some(member) = collector.members().by_key(endpoint.cluster.as_str()) else {
             continue;
         };
         let Some(hostname) = endpoint.target.server_name.as_deref() else {
@@ -204,7 +221,7 @@ fn add_single(collector: &mut Collector<'_>, whole: &Draft, import: &Object<Serv
         let own = format!("{hostname}.{}.{}", member.name, whole.service.host);
         let (at, is_own) = (
             host(&endpoint.target.address),
-            member.key == collector.members.own.key,
+            member.key == collector.members().own.key,
         );
         let mut single = under(whole, &own);
         let of_import = whole.service.endpoints.listed().filter(|workload| {
@@ -278,7 +295,7 @@ fn are_alike(one: &ImportEndpoint, other: &ImportEndpoint) -> bool {
 
 fn facts_of(collector: &Collector<'_>, port: &str, endpoint: &ImportEndpoint) -> Facts {
     let target = &endpoint.target;
-    let members = &collector.members;
+    let members = collector.members();
     let member = members.by_key(endpoint.cluster.as_str());
     Facts {
         ports: BTreeMap::from([(port.to_owned(), target.port)]),

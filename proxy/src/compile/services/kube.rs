@@ -24,20 +24,20 @@ use crate::compile::services::slices::{add_slices, host};
 
 /// Adds every Service that this proxy may see under `<name>.<namespace>.svc.<domain>`.
 pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
-    let services = &collector.resources.services;
-    let Some(only) = collector.only else {
-        return services.values().for_each(|object| add(object, collector));
-    };
-    for (namespace, name) in only {
-        if let Some(object) = services.get(&Name::new(*namespace, *name)) {
-            add(object, collector);
-        }
+    let services = collector.view.all::<Kube>();
+    services.values().for_each(|object| add(object, collector));
+}
+
+/// Adds the Service of a name, if this proxy may see it.
+pub(in crate::compile) fn collect_named(collector: &mut Collector<'_>, name: &Name) {
+    if let Some(object) = collector.view.get::<Kube>(name) {
+        add(object, collector);
     }
 }
 
 fn add(object: &Arc<Object<Kube>>, collector: &mut Collector<'_>) {
     if object.is_exported_to(&collector.identity.namespace) {
-        let slices = collector.slices.of(&object.id.namespace, &object.id.name);
+        let slices = collector.slices(&object.id.namespace, &object.id.name);
         let service = service(object, slices, collector);
         collector.add(service);
     }
@@ -50,7 +50,7 @@ fn service(
 ) -> Draft {
     let (name, namespace) = (&object.id.name, &object.id.namespace);
     let mut draft = Draft::new(
-        &format!("{name}.{namespace}.svc.{}", collector.domain),
+        &format!("{name}.{namespace}.svc.{}", collector.identity.domain),
         name,
         namespace,
     );

@@ -4,8 +4,10 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use config_loader::kind::{Kind, Name};
-use config_loader::resource::flomesh::{Algorithm, ClusterBalancing};
-use config_loader::resource::karmada::NamedCluster;
+use config_loader::resource::flomesh::{
+    Algorithm, ClusterBalancing, GlobalTrafficPolicy, ServiceExport,
+};
+use config_loader::resource::karmada::{MultiClusterService, NamedCluster};
 
 use crate::compile::service::ExportBalancer;
 use crate::compile::service::sharing::Exposure;
@@ -19,7 +21,7 @@ const WHOLE_WEIGHT: u32 = 100;
 /// Attaches the objects with the service's namespace and name.
 pub(in crate::compile) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
     let name = name_of(draft);
-    if let Some(policy) = collector.resources.global_traffic_policies.get(&name) {
+    if let Some(policy) = collector.view.get::<GlobalTrafficPolicy>(&name) {
         draft.saw(policy);
         let counts = collector.identity.mesh.zero_weight_is_full_weight;
         let weight = |weight: u32| {
@@ -49,7 +51,7 @@ pub(in crate::compile) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
             is_refused: true,
         });
     }
-    if let Some(export) = collector.resources.service_exports.get(&name) {
+    if let Some(export) = collector.view.get::<ServiceExport>(&name) {
         draft.saw(export);
         draft.service.export = Some(match export.spec.algorithm {
             _ if export.spec.session_sticky => ExportBalancer::Sticky,
@@ -64,14 +66,14 @@ pub(in crate::compile) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
 /// Attaches the MultiClusterService alone, for a host that no policy is about. A cluster's name that several have
 /// represents none of them, so that it accepts no peer.
 pub(in crate::compile) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
-    let all = &collector.resources.multi_cluster_services;
     let keys = |names: &[NamedCluster]| {
-        let members = &collector.members;
-        let known = names.iter().filter_map(|named| members.find(&named.name));
+        let known = names
+            .iter()
+            .filter_map(|named| collector.members().find(&named.name));
         let keys = || known.map(|member| Arc::clone(&member.key)).collect();
         (!names.is_empty()).then(keys)
     };
-    if let Some(exposed) = all.get(&name_of(draft)) {
+    if let Some(exposed) = collector.view.get::<MultiClusterService>(&name_of(draft)) {
         draft.saw(exposed);
         let spec = &exposed.spec;
         draft.service.exposure = Some(Exposure {
@@ -98,7 +100,8 @@ pub(in crate::compile) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
 /// Whether what the object of this kind says of a service is refused and not known from before; counts for what
 /// follows.
 fn is_withheld(collector: &Collector<'_>, kind: Kind, draft: &mut Draft) -> bool {
-    let is_withheld = collector.resources.is_withheld(kind, &name_of(draft));
+    let name = name_of(draft);
+    let is_withheld = collector.view.withheld(kind).any(|id| id.to_name() == name);
     if is_withheld {
         kind.as_str().hash(&mut draft.hasher);
     }

@@ -1,123 +1,245 @@
-//! Services after a change of Services, EndpointSlices, ServiceEntries and WorkloadEntries: only touched services are compiled again.
+//! Services after a change: each unit is rebuilt if something that it read is another one, and no other is looked at.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use config_loader::catalog::HostIndex;
+use config_loader::catalog::{Changes, View};
+use config_loader::resource::core::Service as Kube;
+use config_loader::resource::flomesh::ServiceImport;
+use config_loader::resource::gloo::Destination;
 
+use crate::compile::members::Members;
 use crate::compile::service::Service;
-use crate::compile::services::collector::{Collector, Names};
-use crate::compile::services::selecting::Selecting;
-use crate::compile::services::sources::ServiceResources;
-use crate::compile::services::{Services, imports, kube, outside};
-use crate::identity::Identity;
+use crate::compile::services::collector::{Collector, Draft};
+use crate::compile::services::reads::{DESCRIBED, EVERY, MEMBERS, RULES, SERVICE, SHAPE, VIPS};
+use crate::compile::services::unit::{Made, Renewal, Unit};
+use crate::compile::services::vips::Vips;
+use crate::compile::services::{Services, gloo, imports, kube, outside};
 
-/// The hosts whose services a change touches.
-#[derive(Debug, Default)]
-pub(in crate::compile) struct Touched {
-    /// Hosts of services with other endpoints or settings.
-    pub changed: BTreeSet<Arc<str>>,
-    /// Hosts of services that came, went, or have other ports: what names them is compiled again.
-    pub reshaped: BTreeSet<Arc<str>>,
-    /// Whether these may be behind aliases.
-    pub has_aliases: bool,
-}
-
-impl Touched {
-    /// Replaces the service of a host, and notes the host.
-    fn replace(
-        &mut self,
-        by_host: &mut HostIndex<Arc<Service>>,
-        host: Arc<str>,
-        new: Option<Arc<Service>>,
-    ) {
-        let hosts = match (by_host.get(&host), &new) {
-            (Some(old), Some(new)) if new.is_shaped_like(old) => &mut self.changed,
-            (None, None) => return,
-            _ => &mut self.reshaped,
-        };
-        hosts.insert(Arc::clone(&host));
-        match new {
-            Some(new) => drop(by_host.insert(host, new)),
-            None => drop(by_host.remove(&host)),
-        }
-    }
-}
+/// Hosts, each with what made it another one.
+type Hosts = BTreeMap<Arc<str>, Arc<str>>;
 
 impl Services {
-    /// The services after a change from `before` to `now`, in which of what describes services only Services, EndpointSlices,
-    /// ServiceEntries and WorkloadEntries differ, and `names` are those of the Services that slices touch. `None` if addresses
-    /// that represent services may have changed: of several services with one address the oldest has it, so that all have to
-    /// be looked at.
-    pub(in crate::compile) fn renewed<'a>(
-        mut self,
-        (before, now): (&'a ServiceResources, &'a ServiceResources),
-        identity: &Identity,
-        mut names: Names<'a>,
-    ) -> Option<(Self, Touched)> {
-        self.slices
-            .update(&before.endpoint_slices, &now.endpoint_slices);
-        self.selections
-            .update(&before.workload_entries, &now.workload_entries);
-        let mut hosts = self.catalog.update(before, now);
-        let selecting = Selecting::of_changed(before, now);
-        names.extend(selecting.services);
-        hosts.extend(selecting.hosts);
-        // what Destinations say of services is found by looking at all of them
-        if !names.is_empty() && !now.destinations.is_empty() {
-            return None;
-        }
-        let is_one = |service: &Service| {
-            !service.is_outside && names.contains(&(&*service.namespace, &*service.name))
-        };
-        if !names.is_empty() {
-            let old = self.by_host.iter().filter(|(_, service)| is_one(service));
-            hosts.extend(old.map(|(host, _)| Arc::clone(host)));
-        }
-        let mut collector = Collector {
-            resources: now,
-            identity,
-            domain: &identity.domain,
-            members: self.members,
-            slices: &self.slices,
-            selections: RefCell::new(self.selections),
-            only: Some(&names),
-            by_host: HashMap::new(),
-            claims: Vec::new(),
-        };
-        if !names.is_empty() {
-            kube::collect(&mut collector);
-            imports::collect(&mut collector);
-        }
-        hosts.extend(collector.by_host.keys().cloned());
-        let mut touched = Touched::default();
-        for host in hosts {
-            let old = self.by_host.get(&host);
-            let new = match collector.take(&host) {
-                Some(draft) => Some(draft),
-                // a service of a cluster that the change does not touch has the host
-                None if old.is_some_and(|old| !old.is_outside && !is_one(old)) => continue,
-                None => {
-                    let entry = self.catalog.get(&host);
-                    let found = entry.and_then(|entry| outside::of_host(&collector, &host, entry));
-                    match found {
-                        Some(found) if !found.addresses.is_empty() => return None,
-                        found => found.map(|found| found.draft),
-                    }
-                }
-            };
-            if !self.vips.of(&host).is_empty() && old.is_some_and(|old| old.is_outside) {
-                return None;
+    /// Follows a change, and adds to `changes` what follows from it.
+    pub(in crate::compile) fn follow(&mut self, renewal: Renewal<'_>, changes: &mut Changes) {
+        let mut hosts = self.follow_indexes(renewal, changes);
+        self.renew_members(renewal, changes);
+        let mut claims_differ = self.renew_clusters(renewal, changes, &mut hosts);
+        for (unit, made) in &self.units {
+            if let (Unit::Outside(host), Some(why)) = (unit, changes.why(&made.reads)) {
+                hosts
+                    .entry(Arc::clone(host))
+                    .or_insert_with(|| Arc::clone(why));
             }
-            let new = new.map(|draft| Arc::new(draft.finish()));
-            touched.replace(&mut self.by_host, host, new);
         }
-        self.members = collector.members;
-        self.selections = collector.selections.into_inner();
-        if !touched.reshaped.is_empty() {
-            touched.has_aliases = self.iter().any(|service| service.alias_of.is_some());
+        for (host, why) in hosts {
+            claims_differ |= self.renew_outside(renewal, &host, &why, changes);
         }
-        Some((self, touched))
+        if claims_differ {
+            let claims = self.units.values().flat_map(|made| &made.claims);
+            let vips = Vips::settle(claims.collect());
+            if vips != self.vips {
+                self.vips = vips;
+                changes.add(VIPS, &"addresses of services".into());
+            }
+        }
     }
+
+    /// Returns the hosts whose description is another one.
+    fn follow_indexes(&mut self, renewal: Renewal<'_>, changes: &mut Changes) -> Hosts {
+        let Renewal { before, now, .. } = renewal;
+        self.slices.update(before, now, changes);
+        self.selections.update(before, now, changes);
+        for (host, id) in self.destination_rules.update(before, now) {
+            changes.add_host(RULES, &host, &id.to_string().into());
+        }
+        let mut hosts = Hosts::new();
+        for (host, id) in self.catalog.update(before, now) {
+            let why = id.to_string().into();
+            changes.add_host(DESCRIBED, &host, &why);
+            hosts.insert(host, why);
+        }
+        hosts
+    }
+
+    fn renew_members(&mut self, renewal: Renewal<'_>, changes: &mut Changes) {
+        let Some(why) = changes.why(&self.members_from).cloned() else {
+            return;
+        };
+        let collect = || Members::collect(renewal.view(), &self.slices, renewal.identity);
+        let (members, reads) = renewal.tape.part(collect);
+        self.members_from = reads;
+        if members != self.members {
+            self.members = members;
+            changes.add(MEMBERS, &why);
+        }
+    }
+
+    /// Renews services of clusters; adds hosts that none of them has any more. Returns whether other addresses are claimed.
+    fn renew_clusters(
+        &mut self,
+        renewal: Renewal<'_>,
+        changes: &mut Changes,
+        freed: &mut Hosts,
+    ) -> bool {
+        let mut stale: Vec<(Unit, Arc<str>)> = Vec::new();
+        let mut claims_differ = false;
+        if let Some(why) = changes.why(&self.units_from).cloned() {
+            let (units, reads) = renewal.tape.part(|| units(renewal.view()));
+            self.units_from = reads;
+            let is_gone = |unit: &&Unit| !matches!(unit, Unit::Outside(_)) && !units.contains(unit);
+            let gone: Vec<Unit> = self.units.keys().filter(is_gone).cloned().collect();
+            for unit in gone {
+                let made = self.units.remove(&unit);
+                let (hosts, claims) =
+                    made.map_or_else(Default::default, |made| (made.hosts, made.claims));
+                claims_differ |= !claims.is_empty();
+                self.free(hosts, &why, freed, changes);
+            }
+            let new = units
+                .into_iter()
+                .filter(|unit| !self.units.contains_key(unit));
+            stale.extend(new.map(|unit| (unit, Arc::clone(&why))));
+        }
+        for (unit, made) in &self.units {
+            if let Some(why) = changes.why(&made.reads)
+                && !matches!(unit, Unit::Outside(_))
+            {
+                stale.push((unit.clone(), Arc::clone(why)));
+            }
+        }
+        for (unit, why) in stale {
+            let (drafts, made) = self.make(renewal, |collector| match &unit {
+                Unit::Named(name) => {
+                    kube::collect_named(collector, name);
+                    imports::collect_named(collector, name);
+                }
+                _ => {
+                    kube::collect(collector);
+                    gloo::collect(collector);
+                    imports::collect(collector);
+                }
+            });
+            let mut before = self.units.remove(&unit);
+            let (old, claims) = before
+                .take()
+                .map_or_else(Default::default, |made| (made.hosts, made.claims));
+            claims_differ |= claims != made.claims;
+            for draft in drafts {
+                // of a host that is outside of clusters, too, nothing else counts
+                let outside = self
+                    .units
+                    .remove(&Unit::Outside(Arc::clone(&draft.service.host)));
+                claims_differ |= outside.is_some_and(|outside| !outside.claims.is_empty());
+                self.put(draft.finish(), &why, changes);
+            }
+            let old = old
+                .into_iter()
+                .filter(|host| !made.hosts.contains(host))
+                .collect();
+            self.free(old, &why, freed, changes);
+            self.units.insert(unit, made);
+        }
+        claims_differ
+    }
+
+    /// Renews a host outside of all clusters. Returns whether other addresses are claimed.
+    fn renew_outside(
+        &mut self,
+        renewal: Renewal<'_>,
+        host: &Arc<str>,
+        why: &Arc<str>,
+        changes: &mut Changes,
+    ) -> bool {
+        if self
+            .by_host
+            .get(host)
+            .is_some_and(|service| !service.is_outside)
+        {
+            return false;
+        }
+        let (drafts, made) = self.make(renewal, |collector| outside::collect(collector, host));
+        let unit = Unit::Outside(Arc::clone(host));
+        let before = self.units.remove(&unit).map(|made| made.claims);
+        let claims_differ = before.unwrap_or_default() != made.claims;
+        if drafts.is_empty() {
+            self.free(vec![Arc::clone(host)], why, &mut Hosts::new(), changes);
+        } else {
+            self.units.insert(unit, made);
+        }
+        for draft in drafts {
+            self.put(draft.finish(), why, changes);
+        }
+        claims_differ
+    }
+
+    /// Makes a unit.
+    fn make(
+        &mut self,
+        renewal: Renewal<'_>,
+        collect: impl FnOnce(&mut Collector<'_>),
+    ) -> (Vec<Draft>, Made) {
+        let selections = RefCell::new(std::mem::take(&mut self.selections));
+        let (drafts, made) = {
+            let mut collector = Collector::new(
+                (renewal.view(), renewal.identity),
+                (&self.catalog, &self.members),
+                (&self.slices, &selections),
+            );
+            let ((), reads) = renewal.tape.part(|| collect(&mut collector));
+            let (drafts, claims) = collector.finish();
+            let hosts = drafts.iter().map(|draft| Arc::clone(&draft.service.host));
+            let hosts = hosts.collect();
+            (
+                drafts,
+                Made {
+                    reads,
+                    hosts,
+                    claims,
+                },
+            )
+        };
+        self.selections = selections.into_inner();
+        (drafts, made)
+    }
+
+    /// Puts a service in, and notes its host.
+    fn put(&mut self, service: Service, why: &Arc<str>, changes: &mut Changes) {
+        let host = Arc::clone(&service.host);
+        changes.add(EVERY, why);
+        changes.add_host(SERVICE, &host, why);
+        let before = self.by_host.get(&host);
+        if !before.is_some_and(|before| service.shape() == before.shape()) {
+            changes.add_host(SHAPE, &host, why);
+        }
+        self.by_host.insert(host, Arc::new(service));
+    }
+
+    /// Removes services, and notes their hosts.
+    fn free(
+        &mut self,
+        hosts: Vec<Arc<str>>,
+        why: &Arc<str>,
+        freed: &mut Hosts,
+        changes: &mut Changes,
+    ) {
+        for host in hosts {
+            if self.by_host.remove(&host).is_some() {
+                changes.add(EVERY, why);
+                changes.add_host(SERVICE, &host, why);
+                changes.add_host(SHAPE, &host, why);
+            }
+            freed.insert(host, Arc::clone(why));
+        }
+    }
+}
+
+/// The units of services of clusters.
+fn units(view: View<'_>) -> HashSet<Unit> {
+    if !view.is_empty::<Destination>() {
+        return HashSet::from([Unit::Clusters]);
+    }
+    let names = view.names::<Kube>().chain(view.names::<ServiceImport>());
+    names.cloned().map(Unit::Named).collect()
 }

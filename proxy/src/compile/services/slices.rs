@@ -6,7 +6,7 @@ use std::sync::Arc;
 use config_loader::catalog::PodInfo;
 use config_loader::resource::Object;
 use config_loader::resource::core::{
-    AddressType, EndpointSlice, Host, LabelText, Pod, PodOwner, SliceEndpoint,
+    AddressType, EndpointSlice, Host, LabelText, Namespace, Node, Pod, PodOwner, SliceEndpoint,
 };
 
 use crate::cluster::{LabelSource, Locality};
@@ -52,13 +52,13 @@ fn pods(
     collector: &Collector<'_>,
     draft: &mut Draft,
 ) -> Vec<PodInfo> {
-    let resources = collector.resources;
-    if resources.pods.is_empty() && resources.nodes.is_empty() && resources.namespaces.is_empty() {
+    let view = collector.view;
+    if view.is_empty::<Pod>() && view.is_empty::<Node>() && view.is_empty::<Namespace>() {
         return Vec::new();
     }
     let endpoints = slice.spec.endpoints.iter();
     let infos = endpoints.map(|endpoint| match endpoint.conditions.ready {
-        true => PodInfo::of_endpoint(resources, slice, endpoint),
+        true => PodInfo::of_endpoint(view, slice, endpoint),
         false => PodInfo::default(),
     });
     infos.inspect(|info| draft.saw_pod(info)).collect()
@@ -72,8 +72,8 @@ pub(in crate::compile) fn member(
     let Some(source) = slice.source_cluster() else {
         return Some(None);
     };
-    let member = collector.members.find(source)?;
-    Some((member.key != collector.members.own.key).then(|| Arc::clone(member)))
+    let member = collector.members().find(source)?;
+    Some((member.key != collector.members().own.key).then(|| Arc::clone(member)))
 }
 
 /// Locality and network of the local cluster, for endpoints that do not say theirs.

@@ -1,21 +1,53 @@
 //! Addresses that represent services: VIPs, and blocks of addresses.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use config_loader::Kind;
 use config_loader::resource::Age;
 use ipnet::IpNet;
 
 /// What an object says: that this address, or block of addresses, represents that host.
-pub(in crate::compile) struct Claim<'a> {
-    pub(in crate::compile) age: Age<'a>,
-    pub(in crate::compile) net: IpNet,
-    pub(in crate::compile) host: Arc<str>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::compile) struct Claim {
+    created: i64,
+    name: Arc<str>,
+    namespace: Arc<str>,
+    kind: Kind,
+    /// The host's position in its object.
+    position: usize,
+    net: IpNet,
+    host: Arc<str>,
+}
+
+impl Claim {
+    pub(in crate::compile) fn new(
+        (created, name, namespace, kind): Age<'_>,
+        position: usize,
+        net: IpNet,
+        host: &Arc<str>,
+    ) -> Self {
+        Self {
+            created,
+            name: name.into(),
+            namespace: namespace.into(),
+            kind,
+            position,
+            net,
+            host: Arc::clone(host),
+        }
+    }
+
+    fn precedence(&self) -> (Age<'_>, usize) {
+        let age = (self.created, &*self.name, &*self.namespace, self.kind);
+        (age, self.position)
+    }
 }
 
 /// Which host each address represents.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::compile) struct Vips {
     all: HashSet<IpNet>,
     by_host: HashMap<Arc<str>, Vec<IpNet>>,
@@ -23,13 +55,16 @@ pub(in crate::compile) struct Vips {
 
 impl Vips {
     /// Of several claims to one address the oldest counts.
-    pub(in crate::compile) fn settle(mut claims: Vec<Claim<'_>>) -> Self {
-        claims.sort_by(|a, b| a.age.cmp(&b.age));
+    pub(in crate::compile) fn settle(mut claims: Vec<&Claim>) -> Self {
+        claims.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
         let mut vips = Self::default();
         for claim in claims {
             let net = canonical(claim.net);
             if vips.all.insert(net) {
-                vips.by_host.entry(claim.host).or_default().push(net);
+                vips.by_host
+                    .entry(Arc::clone(&claim.host))
+                    .or_default()
+                    .push(net);
             }
         }
         vips
@@ -38,6 +73,16 @@ impl Vips {
     /// The addresses that represent a host.
     pub(in crate::compile) fn of(&self, host: &str) -> &[IpNet] {
         self.by_host.get(host).map_or(&[], Vec::as_slice)
+    }
+
+    /// Hash over all of them.
+    pub(in crate::compile) fn fingerprint(&self) -> u64 {
+        let all = self.by_host.iter().map(|one| {
+            let mut hasher = DefaultHasher::new();
+            one.hash(&mut hasher);
+            hasher.finish()
+        });
+        all.fold(0, u64::wrapping_add)
     }
 
     /// Whether this represents a host as it is.
@@ -80,25 +125,23 @@ fn canonical(net: IpNet) -> IpNet {
 
 #[cfg(test)]
 mod tests {
-    use config_loader::Kind;
-
     use super::*;
 
     #[test]
     fn oldest_service_owns_an_address() {
-        let claim = |created, net: &str, host: &str| Claim {
-            age: (created, "", "", Kind::ServiceEntry),
-            net: net.parse().unwrap(),
-            host: host.into(),
+        let claim = |created, net: &str, host: &str| {
+            let age = (created, "", "", Kind::ServiceEntry);
+            Claim::new(age, 0, net.parse().unwrap(), &host.into())
         };
-        let vips = Vips::settle(vec![
+        let claims = [
             claim(2, "10.1.0.9/32", "young"),
             claim(1, "10.1.0.9/32", "old"),
             claim(1, "10.1.0.7/16", "block"),
             claim(3, "10.1.0.0/16", "late"),
             claim(9, "::ffff:10.1.0.8/128", "mapped"),
             claim(9, "fd00::7/128", "six"),
-        ]);
+        ];
+        let vips = Vips::settle(claims.iter().collect());
         let rows = [
             ("old", "10.1.0.9"),
             ("block", "10.1.0.0/16"),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
+use config_loader::{Diagnostics, Kind, ObjectRef, ResourceSet, Severity, load_bytes};
 use proptest::prelude::*;
 
 use crate::compile::tests::incremental::dump;
@@ -239,6 +239,22 @@ const PLACES: &[(&str, &str, &str, &str, &[&str])] = &[
         ],
     ),
     (
+        "discovery.k8s.io/v1",
+        "EndpointSlice",
+        "ns1",
+        "b-far",
+        &[
+            "addressType: IPv4, ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.9.0.1]}]",
+        ],
+    ),
+    (
+        "flomesh.io/v1alpha1",
+        "Cluster",
+        "",
+        "c9",
+        &["spec: {region: eu, zone: a, group: prod, gatewayHost: 10.2.0.9, gatewayPort: 8080}"],
+    ),
+    (
         "v1",
         "Pod",
         "ns1",
@@ -327,9 +343,19 @@ enum Step {
     Object(usize, usize),
     /// A name has another address.
     Name(&'static str, u8),
+    /// An object of [`WITHHELD`] comes or goes.
+    Withheld(usize),
     /// Seconds without a change.
     Wait(u64),
 }
+
+/// Objects that may be rejected without ever having been good.
+const WITHHELD: &[(Kind, &str, &str)] = &[
+    (Kind::GlobalTrafficPolicy, "ns1", "a"),
+    (Kind::MultiClusterService, "ns1", "a"),
+    (Kind::MultiClusterService, "ns1", "b"),
+    (Kind::PeerAuthentication, "ns1", "other"),
+];
 
 fn step() -> impl Strategy<Value = Step> {
     let name = prop_oneof![Just("name.test"), Just("work.test"), Just("out.example")];
@@ -338,6 +364,7 @@ fn step() -> impl Strategy<Value = Step> {
         // what decides about listeners and hosts
         10 => (0..10_usize, 0..6_usize).prop_map(|(place, choice)| Step::Object(place, choice)),
         1 => (name, 1..3_u8).prop_map(|(name, byte)| Step::Name(name, byte)),
+        2 => (0..WITHHELD.len()).prop_map(Step::Withheld),
         2 => (10..100_u64).prop_map(Step::Wait),
     ]
 }
@@ -351,6 +378,9 @@ fn object(place: usize, choice: usize) -> ResourceSet {
         namespace => format!("namespace: {namespace}, "),
     };
     let labels = match kind {
+        "EndpointSlice" if name == "b-far" => {
+            "kubernetes.io/service-name: b, multicluster.kubernetes.io/source-cluster: c9"
+        }
         "EndpointSlice" => "kubernetes.io/service-name: a",
         "Namespace" => "topology.istio.io/network: n9",
         "Node" => "topology.kubernetes.io/region: r1",
@@ -404,7 +434,8 @@ fn answers(snapshot: &Snapshot) -> Vec<String> {
         .collect()
 }
 
-fn follow(mode: Mode, steps: &[Step]) -> Result<(), TestCaseError> {
+/// Follows steps from a set with an object in each place, or from an empty one.
+fn follow(mode: Mode, is_filled: bool, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut world = World::empty();
     if mode == Mode::Sidecar {
         world.identity = Identity {
@@ -414,7 +445,7 @@ fn follow(mode: Mode, steps: &[Step]) -> Result<(), TestCaseError> {
         };
     }
     let (mut resources, mut cache) = (Resources::default(), ServiceCache::default());
-    for place in 0..PLACES.len() {
+    for place in (0..PLACES.len()).filter(|_| is_filled) {
         resources.put(place, 0);
     }
     let (mut previous, mut seconds) = (Snapshot::default(), 0);
@@ -426,6 +457,14 @@ fn follow(mode: Mode, steps: &[Step]) -> Result<(), TestCaseError> {
                 world
                     .registry
                     .set_resolution(name, vec![[10, 2, 0, byte].into()]);
+            }
+            Step::Withheld(number) => {
+                let (kind, namespace, name) = WITHHELD[number];
+                let id = ObjectRef::new(kind, namespace, name);
+                let withheld = Arc::make_mut(&mut resources.now.withheld);
+                if !withheld.remove(&id) {
+                    withheld.insert(id);
+                }
             }
             Step::Wait(time) => seconds += time,
         }
@@ -455,17 +494,23 @@ fn follow(mode: Mode, steps: &[Step]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Sequences of 50 steps for each mode; more by an environment variable.
+fn sequences() -> u32 {
+    let told = std::env::var("STRAIT_TEST_SEQUENCES");
+    told.ok().and_then(|told| told.parse().ok()).unwrap_or(32)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sequences(), ..ProptestConfig::default() })]
 
     #[test]
-    fn gateway_follows_changes_of_all_kinds(steps in prop::collection::vec(step(), 50)) {
-        follow(Mode::Gateway, &steps)?;
+    fn gateway_follows_changes_of_all_kinds(is_filled: bool, steps in prop::collection::vec(step(), 50)) {
+        follow(Mode::Gateway, is_filled, &steps)?;
     }
 
     #[test]
-    fn sidecar_follows_changes_of_all_kinds(steps in prop::collection::vec(step(), 50)) {
-        follow(Mode::Sidecar, &steps)?;
+    fn sidecar_follows_changes_of_all_kinds(is_filled: bool, steps in prop::collection::vec(step(), 50)) {
+        follow(Mode::Sidecar, is_filled, &steps)?;
     }
 }
 
@@ -487,7 +532,7 @@ fn service_removed_after_a_listener_is_unknown() {
             Step::Object(at("ServiceEntry", "out"), entry),
             Step::Wait(75),
         ];
-        follow(Mode::Gateway, &steps).unwrap();
+        follow(Mode::Gateway, true, &steps).unwrap();
     }
 }
 
@@ -500,6 +545,6 @@ fn shift_follows_the_hosts_of_virtual_services() {
         [(route, 2), (route, GONE)],
     ] {
         let steps = steps.map(|(place, choice)| Step::Object(place, choice));
-        follow(Mode::Sidecar, &steps).unwrap();
+        follow(Mode::Sidecar, true, &steps).unwrap();
     }
 }

@@ -1,5 +1,8 @@
 //! Which endpoints serve the hosts of services that several clusters have, from whichever resources.
 
+use std::sync::LazyLock;
+
+use config_loader::catalog::View;
 use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
 
 use crate::cluster::Spread;
@@ -37,10 +40,16 @@ fn services(documents: &[String]) -> (Services, Identity) {
     (Services::collect(&load(documents), &identity), identity)
 }
 
+/// A view that records nothing.
+fn nothing() -> View<'static> {
+    static NOTHING: LazyLock<ResourceSet> = LazyLock::new(ResourceSet::default);
+    View::from(&*NOTHING)
+}
+
 /// The endpoints of the first port of a host, sorted; `unknown` if there is no such host.
 fn reached(documents: &[String], host: &str) -> Vec<String> {
     let (services, identity) = services(documents);
-    let Some(service) = services.find(host) else {
+    let Some(service) = services.find(nothing(), host) else {
         return vec!["unknown".to_owned()];
     };
     let wanted = Wanted {
@@ -48,7 +57,10 @@ fn reached(documents: &[String], host: &str) -> Vec<String> {
         port: &service.ports[0],
         subset: None,
     };
-    let found = candidates(wanted, Viewer::new(&services.members().own, &identity));
+    let found = candidates(
+        wanted,
+        Viewer::new(&services.members(nothing()).own, &identity),
+    );
     let mut all: Vec<String> = found
         .by_member
         .values()
@@ -133,14 +145,17 @@ fn in_c2() -> String {
 /// The endpoints of that port of a host with their ports, sorted.
 fn reached_on(documents: &[String], host: &str, port: u16) -> Vec<String> {
     let (services, identity) = services(documents);
-    let service = services.find(host).expect("the host is known");
+    let service = services.find(nothing(), host).expect("the host is known");
     let port = service.listed_port(port).expect("the service has the port");
     let wanted = Wanted {
         service,
         port,
         subset: None,
     };
-    let found = candidates(wanted, Viewer::new(&services.members().own, &identity));
+    let found = candidates(
+        wanted,
+        Viewer::new(&services.members(nothing()).own, &identity),
+    );
     let all = found.by_member.values().flatten();
     let at = all.map(|workload| match (&workload.host, workload.port(port)) {
         (WorkloadHost::Ip(ip), Some(port)) => format!("{ip}:{port}"),
@@ -298,7 +313,7 @@ fn clusters_of_a_service_are_merged_from_all_resources() {
     assert_eq!(reached(&shared, PLAIN), all);
     // where there is no Service, the import says for both hosts who stays
     let (services, _) = services(&documents);
-    assert!(services.find(PLAIN).unwrap().affinity.is_some());
+    assert!(services.find(nothing(), PLAIN).unwrap().affinity.is_some());
 }
 
 #[test]
@@ -319,10 +334,14 @@ fn shifts_route_to_hosts_visible_to_the_proxy() {
     let target = |others: &[String]| {
         let own = destination("name: web-c1", ("c1", "10.1.0.1"), shift);
         let (services, _) = services(&[&[own], others].concat());
-        let service = services.find(PLAIN).unwrap();
+        let service = services.find(nothing(), PLAIN).unwrap();
         let parts = service.shifts.iter().flat_map(|shift| &shift.parts);
         let hosts: Vec<String> = parts.map(|part| part.host.to_string()).collect();
-        assert!(hosts.iter().all(|host| services.find(host).is_some()));
+        assert!(
+            hosts
+                .iter()
+                .all(|host| services.find(nothing(), host).is_some())
+        );
         hosts
     };
     let of = |name: &str, host: &str, mesh: &str| {
@@ -362,7 +381,7 @@ fn cluster_labels_are_ignored_when_a_policy_picks_the_cluster() {
         let set = load(&documents);
         let rule = set.destination_rules.values().next().unwrap();
         let balancer = rule.spec.traffic_policy.load_balancer.as_deref();
-        let service = services.find(PLAIN).unwrap();
+        let service = services.find(nothing(), PLAIN).unwrap();
         match balance(balancer, None, (service, 80), &identity).spread {
             Spread::Failover { labels, .. } => {
                 Some(labels.iter().map(|label| label.key.to_string()).collect())

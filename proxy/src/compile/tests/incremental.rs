@@ -147,6 +147,9 @@ pub(in crate::compile) fn dump(snapshot: &Snapshot) -> String {
             writeln!(out, "{service:?}").unwrap();
         }
         for hosts in listener.all_http() {
+            let names = hosts.virtual_hosts.iter().map(|host| &host.name);
+            let (names, addresses) = (names.collect::<Vec<_>>(), &hosts.addresses);
+            writeln!(out, " {names:?} {addresses:?}").unwrap();
             for (pattern, number) in hosts.hosts.iter() {
                 let host = &hosts.virtual_hosts[*number as usize];
                 writeln!(out, " {pattern} {}", host.name).unwrap();

@@ -33,10 +33,11 @@ const REST: &[&str] = &[
      {clusterKey: default/default/default/c2, target: {host: one.example, ip: 10.2.0.2, port: 80, path: ''}}]}]}",
     "GlobalTrafficPolicy ns1/b {lbType: ActiveActive}",
     "DestinationRule ns1/a {host: a, subsets: [{name: all}]}",
-    "VirtualService default/all {hosts: [all.example], gateways: [gw], http: [\
+    "VirtualService default/all {hosts: [all.example], gateways: [default/gw], http: [\
      {match: [{uri: {prefix: /a}}], route: [{destination: {host: a.ns1.svc.cluster.local, subset: all}}]}, \
      {match: [{uri: {prefix: /b}}], route: [{destination: {host: b.ns1.svc.cluster.local}}]}, \
      {match: [{uri: {prefix: /cs}}], route: [{destination: {host: b.ns1.svc.clusterset.local}}]}, \
+     {match: [{uri: {prefix: /new}}], route: [{destination: {host: d.ns1.svc.cluster.local}}]}, \
      {match: [{uri: {prefix: /g}}], route: [{destination: {host: gone.example}}]}, \
      {match: [{uri: {prefix: /o}}], route: [{destination: {host: other.example}}]}, \
      {match: [{uri: {prefix: /c}}], route: [{destination: {host: c.ns1.svc.clusterset.local}}]}]}",
@@ -126,18 +127,19 @@ const NODES: &[&str] = &[
 /// What VirtualServices say: with the same hosts and others, sharing hosts with each other, with delegates and shared
 /// destinations, some of which are not there.
 const ROUTES: &[&str] = &[
-    "{hosts: [one.example], gateways: [gw], http: [{route: [{destination: {host: a.ns1.svc.cluster.local}}]}]}",
-    "{hosts: [one.example], gateways: [gw], http: [{match: [{uri: {prefix: /x}}], route: [{destination: \
+    "{hosts: [one.example], gateways: [default/gw], http: [{route: [{destination: {host: a.ns1.svc.cluster.local}}]}]}",
+    "{hosts: [one.example], gateways: [default/gw], http: [{match: [{uri: {prefix: /x}}], route: [{destination: \
      {host: b.ns1.svc.cluster.local}, weight: 60}, {destination: {host: gone.example}, weight: 40}]}]}",
-    "{hosts: [one.example], gateways: [gw], http: [{match: [{uri: {prefix: /d}}], delegate: {name: v0, namespace: ns1}}, \
+    "{hosts: [one.example], gateways: [default/gw], http: [{match: [{uri: {prefix: /d}}], delegate: {name: v0, namespace: ns1}}, \
      {route: [{destination: {host: a.ns1.svc.cluster.local, port: {number: 81}}}]}]}",
-    "{hosts: [one.example, '*.two.example'], gateways: [gw], http: [{mirror: {host: c.ns1.svc.clusterset.local}, \
+    "{hosts: [one.example, '*.two.example'], gateways: [default/gw], http: [{mirror: {host: c.ns1.svc.clusterset.local}, \
      route: [{destination: {host: b.ns1.svc.clusterset.local}}]}]}",
-    "{hosts: ['*.example'], gateways: [gw], http: [{route: [{destination: {host: a.ns1.svc.cluster.local, subset: v1}}]}]}",
-    "{hosts: [b.ns1.svc.cluster.local], gateways: [gw], http: [{redirect: {uri: /y}}]}",
-    "{hosts: ['*'], gateways: [gw], http: [{match: [{uri: {prefix: /z}}], directResponse: {status: 404}}]}",
+    "{hosts: ['*.example'], gateways: [default/gw], http: [{route: [{destination: {host: a.ns1.svc.cluster.local, subset: v1}}]}]}",
+    "{hosts: [b.ns1.svc.cluster.local], gateways: [default/gw], http: [{redirect: {uri: /y}}]}",
+    "{hosts: ['*'], gateways: [default/gw], http: [{match: [{uri: {prefix: /z}}], directResponse: {status: 404}}]}",
     "{http: [{match: [{uri: {prefix: /d/e}}], route: [{destination: {host: c.ns1.svc.clusterset.local}}]}]}",
     "{http: [{route: [{destination: {host: b.ns1.svc.cluster.local}}]}]}",
+    "{hosts: [gone.example], gateways: [default/gw], http: [{redirect: {uri: /gone}}]}",
 ];
 
 /// What DestinationRules say.
@@ -379,6 +381,43 @@ proptest! {
     }
 }
 
+#[test]
+fn cluster_names_the_resource_that_rebuilt_it() {
+    let world = World::empty();
+    let (mut service_cache, mut set) = (ServiceCache::default(), load(REST));
+    let mut snapshot = again(&world, &set, &Snapshot::default(), &mut service_cache);
+    let id = world
+        .registry
+        .cluster("outbound|80|all|a.ns1.svc.cluster.local")
+        .id;
+    let edits = [
+        (Edit::Slice(0, 'a', 2, false), "EndpointSlice/ns1/s0"),
+        (Edit::Pod(2, Some(0)), "Pod/ns1/p2"),
+        (Edit::Rule(0, Some(0)), "DestinationRule/ns1/r0"),
+        // what it did not read changes nothing
+        (Edit::Slice(1, 'b', 1, false), "DestinationRule/ns1/r0"),
+    ];
+    for (edit, cause) in edits {
+        apply(&edit, &mut set);
+        snapshot = again(&world, &set, &snapshot, &mut service_cache);
+        let cluster = snapshot.cluster(id).unwrap();
+        assert_eq!(cluster.cause.as_deref(), Some(cause), "{edit:?}");
+    }
+}
+
+#[test]
+fn virtual_host_follows_the_addresses_of_its_service() {
+    let route = Edit::Route(0, Some(ROUTES.len() - 1));
+    let entries = [0, 4, 0].map(|entry| Edit::Entry(1, Some(entry)));
+    check(&[&[route][..], &entries].concat()).unwrap();
+}
+
+#[test]
+fn new_service_is_found() {
+    let edits = [Some(0), None, Some(1)].map(|text| Edit::Service('d', text));
+    check(&edits).unwrap();
+}
+
 /// Hosts of services that are the very same as before.
 fn kept(
     before: &BTreeMap<String, Arc<Service>>,
@@ -412,7 +451,11 @@ fn changed_endpoints_recompile_only_their_service() {
     assert!(before.len() > 4);
     apply(&Edit::Else, &mut set);
     again(&world, &set, &Snapshot::default(), &mut service_cache);
-    assert!(kept(&after, &service_cache.by_host()).is_empty());
+    // imports have been read for services that have some, and for which services there are
+    let hosts = after.keys();
+    let others = hosts.filter(|host| !host.starts_with("b.") && !host.contains("c.ns1"));
+    let others: Vec<_> = others.cloned().collect();
+    assert_eq!(kept(&after, &service_cache.by_host()), others);
 }
 
 #[test]
@@ -446,10 +489,7 @@ fn changed_workload_recompiles_only_services_that_select_it() {
     let of_service = changed(Edit::Workload(0, Some(1)), &mut set, &mut service_cache);
     assert_eq!(of_service, ["d.ns1.svc.cluster.local"]);
     let of_both = changed(Edit::Workload(0, Some(2)), &mut set, &mut service_cache);
-    assert_eq!(
-        of_both,
-        ["d.ns1.svc.cluster.local", "gone.example", "other.example"]
-    );
+    assert_eq!(of_both, ["d.ns1.svc.cluster.local", "other.example"]);
     let of_none = changed(Edit::Workload(3, Some(2)), &mut set, &mut service_cache);
     assert!(of_none.is_empty(), "{of_none:?}");
 }

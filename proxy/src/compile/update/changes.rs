@@ -1,115 +1,57 @@
-//! What a change touches: an update costs what changed, not what there is.
+//! VirtualServices whose virtual hosts a change touches: an update costs what changed, not what there is.
 //!
-//! Two sets of resources are compared kind by kind. An object that did not change is the same `Arc` in both, so that a comparison
-//! looks at pointers only. Where a change is of a kind whose reach is known, everything out of reach is taken from the snapshot
-//! before without being looked at:
-//!
-//! - A VirtualService that keeps its hosts and gateways touches the virtual hosts that it is attached to.
-//! - A DestinationRule touches the clusters of the hosts that it is for.
-//! - EndpointSlices, Services, ServiceEntries and WorkloadEntries touch the clusters of their hosts, and where a host comes, goes or gets other
-//!   ports, the VirtualServices that send requests there.
-//!
-//! After any other change everything is compiled; what turns out the same is kept nevertheless.
+//! A VirtualService that keeps its hosts and gateways touches the virtual hosts that it is attached to, and a service that comes,
+//! goes or gets other ports the VirtualServices that send requests there. After any other change all virtual hosts are looked at;
+//! those with the same inputs are kept nevertheless.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use config_loader::catalog::{HostIndex, differences, hostname};
+use config_loader::catalog::{Changes, HostIndex, Read, differences, hostname};
 use config_loader::resource::Object;
 use config_loader::resource::istio::{Destination, HttpAction, VirtualService};
-use config_loader::{Name, ResourceSet};
+use config_loader::{Kind, Name, ResourceSet};
 
-use crate::compile::services::renewal::Touched;
+use crate::compile::services::Services;
+use crate::compile::services::reads::{SHAPE, VIPS};
 use crate::identity::Identity;
 
-/// What a change touches.
+/// The VirtualServices whose virtual hosts are compiled again; none if any virtual host may have come, gone or changed.
 #[derive(Debug, Default)]
-pub(in crate::compile) struct Changes {
-    /// VirtualServices whose virtual hosts are compiled again; none if any virtual host may have come, gone or changed.
-    routes: Option<BTreeSet<Name>>,
-    /// Hosts and wildcards whose clusters are looked at again; none if that may be any.
-    clusters: Option<HostIndex<()>>,
+pub(in crate::compile) struct TouchedRoutes(Option<BTreeSet<Name>>);
+
+/// Services that came, went, or have other ports.
+#[derive(Debug, Default)]
+struct Touched {
+    reshaped: Vec<Arc<str>>,
+    /// Whether these may be behind aliases.
+    has_aliases: bool,
 }
 
-impl Changes {
-    /// Anything may be different.
-    pub(in crate::compile) fn everything() -> Self {
-        Self::default()
-    }
-
-    /// The difference between two sets of resources whose services are the same, except for the `touched` ones.
+impl TouchedRoutes {
+    /// The difference between two sets of resources, and what follows for services.
     pub(in crate::compile) fn between(
         before: &ResourceSet,
         now: &ResourceSet,
         identity: &Identity,
-        touched: &Touched,
+        (services, changes): (&Services, &Changes),
     ) -> Self {
-        // every kind is named, so that a new one is not forgotten
-        let ResourceSet {
-            revision: _,
-            virtual_services: _,
-            destination_rules: _,
-            gateways,
-            peer_authentications,
-            // they are reported, and not enforced
-            authorization_policies: _,
-            request_authentications: _,
-            sidecars,
-            // `touched` says what follows from them
-            service_entries: _,
-            workload_entries: _,
-            clusters: _,
-            global_traffic_policies: _,
-            service_imports: _,
-            service_exports: _,
-            multi_cluster_services: _,
-            destinations: _,
-            services: _,
-            endpoint_slices: _,
-            pods: _,
-            nodes: _,
-            namespaces: _,
-            withheld: _,
-            // the store of certificates has what they say
-            secrets: _,
-        } = now;
-        // policies of workloads decide about TLS to them
-        if !before.peer_authentications.same(peer_authentications) {
-            return Self::everything();
+        let attached_by = [Read::All(Kind::Gateway), Read::All(Kind::Sidecar), VIPS];
+        if attached_by.into_iter().any(|read| changes.has(read)) {
+            return Self(None);
         }
-        let mut clusters = HostIndex::new();
-        for host in touched.changed.iter().chain(&touched.reshaped) {
-            clusters.insert(Arc::clone(host), ());
-        }
-        for (gone, came) in differences(&before.destination_rules, &now.destination_rules) {
-            for rule in [gone, came].into_iter().flatten() {
-                clusters.insert(rule.full_host(&identity.domain), ());
-            }
-        }
-        let is_same = before.gateways.same(gateways) && before.sidecars.same(sidecars);
-        let routes = is_same.then(|| routes(before, now, identity, touched));
-        let routes = routes.flatten();
-        Self {
-            routes,
-            clusters: Some(clusters),
-        }
-    }
-
-    /// The VirtualServices whose virtual hosts are compiled again; none if all are looked at.
-    pub(in crate::compile) fn routes(&self) -> Option<&BTreeSet<Name>> {
-        self.routes.as_ref()
-    }
-
-    /// Whether clusters of a host are what they were.
-    pub(in crate::compile) fn keep_clusters_of(&self, host: &str, domain: &str) -> bool {
-        let Some(touched) = &self.clusters else {
-            return false;
+        let reshaped: Vec<_> = changes.hosts_of(SHAPE).cloned().collect();
+        let mut all = services.iter(now.into());
+        let touched = Touched {
+            has_aliases: !reshaped.is_empty() && all.any(|service| service.alias_of.is_some()),
+            reshaped,
         };
-        // rules for a service hold for it among clusters, too
-        let native = || hostname::of_domain(host, domain);
-        touched.is_empty()
-            || touched.find(host).is_none()
-                && native().is_none_or(|native| touched.find(&native).is_none())
+        Self(routes(before, now, identity, &touched))
+    }
+
+    /// The VirtualServices; none if all virtual hosts are looked at.
+    pub(in crate::compile) fn names(&self) -> Option<&BTreeSet<Name>> {
+        self.0.as_ref()
     }
 }
 

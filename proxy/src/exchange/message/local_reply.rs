@@ -183,6 +183,19 @@ impl LocalReply {
         "no_healthy_upstream",
     );
 
+    /// A limit on connections or requests is reached.
+    const OVERFLOW: Self = Self {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        flags: ResponseFlags::UO,
+        body: Cow::Borrowed(
+            "upstream connect error or disconnect/reset before headers. reset reason: overflow",
+        ),
+        details: Cow::Borrowed("upstream_reset_before_response_started{overflow}"),
+        headers: None,
+        overloaded: true,
+        retried: false,
+    };
+
     /// The reply to a request that a fault aborts.
     pub const fn fault(status: StatusCode) -> Self {
         Self::new(
@@ -254,17 +267,7 @@ impl LocalReply {
                 "upstream connect error or disconnect/reset before headers. reset reason: protocol error",
                 "upstream_reset_before_response_started{protocol_error}",
             ),
-            Kind::Overflow => Self {
-                status: S::SERVICE_UNAVAILABLE,
-                flags: F::UO,
-                body: Cow::Borrowed(
-                    "upstream connect error or disconnect/reset before headers. reset reason: overflow",
-                ),
-                details: Cow::Borrowed("upstream_reset_before_response_started{overflow}"),
-                headers: None,
-                overloaded: true,
-                retried: false,
-            },
+            Kind::Overflow => Self::OVERFLOW,
             Kind::RequestTimeout => Self::timeout("response_timeout"),
             Kind::AttemptTimeout => Self::timeout("upstream_per_try_timeout"),
             Kind::DownstreamBody => Self::new(

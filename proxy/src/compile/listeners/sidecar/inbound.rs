@@ -145,7 +145,7 @@ fn own_ports(made: &Made<'_>, clusters: &Clusters<'_>) -> BTreeMap<u16, (Arc<Hos
     objects.sort();
     let mut ports = BTreeMap::new();
     for (_, host) in objects {
-        let Some(service) = clusters.services().find(&host) else {
+        let Some(service) = clusters.services().find(clusters.view(), &host) else {
             continue;
         };
         for port in &service.ports {

@@ -183,10 +183,13 @@ impl NamedHosts<'_> {
                 true => services
                     .iter()
                     .any(|(service, _)| hostname::is_subset(&service.host, host)),
-                false => clusters.services().find(host).is_some_and(|found| {
-                    let mut ports = found.ports.iter();
-                    found.host == *host && ports.any(|one| one.number == port)
-                }),
+                false => {
+                    let found = clusters.services().find(clusters.view(), host);
+                    found.is_some_and(|found| {
+                        let mut ports = found.ports.iter();
+                        found.host == *host && ports.any(|one| one.number == port)
+                    })
+                }
             };
             let object = objects.find(|object| !is_served && self.keeps_rule(object));
             if let Some(object) = object {

@@ -37,7 +37,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
         .sidecar
         .and_then(|sidecar| sidecar.spec.egress.as_deref());
     let mut placed: BTreeMap<ListenerKey, OnPort> = BTreeMap::new();
-    let mut services: Vec<Arc<Host>> = clusters.services().of_clients().collect();
+    let mut services: Vec<Arc<Host>> = clusters.services().of_clients(clusters.view()).collect();
     services.sort_by(|a, b| a.host.cmp(&b.host));
     for service in &services {
         for port in &service.ports {

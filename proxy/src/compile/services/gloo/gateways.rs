@@ -31,7 +31,7 @@ impl<'a> Gateways<'a> {
     /// Gateways from Destinations with the label `istio: ingressgateway`, outside addresses and a port named `tls`.
     pub(in crate::compile) fn collect(collector: &Collector<'a>) -> Self {
         let mut by_member: HashMap<_, Vec<_>> = HashMap::new();
-        for object in collector.resources.destinations.values() {
+        for object in collector.view.all::<Destination>().values() {
             let Backing::Kube(kube) = &object.spec.backing else {
                 continue;
             };
@@ -39,7 +39,7 @@ impl<'a> Gateways<'a> {
                 .labels
                 .get(LABEL.0)
                 .is_some_and(|label| label == LABEL.1);
-            if let Some(member) = collector.members.find(&kube.service.cluster)
+            if let Some(member) = collector.members().find(&kube.service.cluster)
                 && is_gateway
                 && port(kube).is_some()
             {

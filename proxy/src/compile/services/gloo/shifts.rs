@@ -39,10 +39,10 @@ impl<'a> ShiftTargets<'a> {
         collector: &Collector<'a>,
         federated: HashMap<Named<'a>, Arc<str>>,
     ) -> Self {
-        let destinations = collector.resources.destinations.values();
+        let destinations = collector.view.all::<Destination>().values();
         let mut required = destinations.flat_map(|object| &object.spec.status.required_subsets);
         let routed = match required.next() {
-            Some(_) => RoutedHosts::collect(collector.resources, collector.domain),
+            Some(_) => RoutedHosts::collect(collector.view, &collector.identity.domain),
             None => RoutedHosts::default(),
         };
         Self { routed, federated }
@@ -79,9 +79,9 @@ pub(in crate::compile) fn put_in_order(shifts: &mut Vec<Arc<Shift>>) {
 /// Whether the proxy is a client that the policy applies to.
 fn is_source(collector: &Collector<'_>, target: &PolicyTarget) -> bool {
     let identity = collector.identity;
-    let own = &collector.members.own.key;
+    let own = &collector.members().own.key;
     let is_in = |name: &Arc<str>| {
-        let member = collector.members.find(name);
+        let member = collector.members().find(name);
         member.is_some_and(|member| member.key == *own)
     };
     let selects = |selector: &WorkloadSelector| {
@@ -139,10 +139,10 @@ fn host(
     known: &ShiftTargets<'_>,
     service: &ClusterRef,
 ) -> Option<Arc<str>> {
-    let member = collector.members.find(&service.cluster)?;
+    let member = collector.members().find(&service.cluster)?;
     let (name, namespace) = (&*service.name, &*service.namespace);
-    if member.key == collector.members.own.key {
-        return Some(service.host(collector.domain).into());
+    if member.key == collector.members().own.key {
+        return Some(service.host(&collector.identity.domain).into());
     }
     let named = (Arc::clone(&member.key), namespace, name);
     known.federated.get(&named).cloned()

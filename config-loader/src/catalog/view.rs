@@ -1,0 +1,377 @@
+//! Reads of resources that are recorded, so that a part that is made from them is kept until one of them changes.
+//!
+//! A part is made within [`Tape::part`] and reaches resources through a [`View`] only. Each read leaves a key on the tape: an
+//! object, a kind as a whole, what an index says of a host; whether or not there was anything. [`Changes`] has the keys of
+//! what differs between two sets of resources, of every kind. A part is kept if no key of its [`Reads`] is among them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use super::{HostIndex, differences};
+use crate::kind::{Kind, Name, ObjectRef, kinds};
+use crate::resource::{Line, Object, Objects, ResourceSet, Spec};
+use crate::resource::{core, flomesh, gloo, istio, karmada};
+
+/// A question that is asked of resources, or of an index over them.
+#[derive(Clone, Copy, Debug, Hash)]
+pub enum Read<'a> {
+    /// The objects of a kind.
+    All(Kind),
+    /// Whether there are objects of a kind.
+    Any(Kind),
+    /// The answer of an index, of this name, about a namespace or host, and a name.
+    Index(&'static str, &'a str, &'a str),
+    /// The objects of a kind in a namespace.
+    Namespace(Kind, &'a str),
+    /// Names of the objects of a kind.
+    Names(Kind),
+    /// The objects of a kind and name.
+    Object(Kind, &'a str, &'a str),
+    /// Withheld objects of a kind.
+    Withheld(Kind),
+}
+
+impl Read<'_> {
+    fn key(&self) -> u64 {
+        hash(self)
+    }
+}
+
+pub(super) fn hash(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Everything that a part was made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Hashes of questions, sorted. Two that collide rebuild a part once too often, and never too seldom.
+    keys: Box<[u64]>,
+    /// Hosts that were looked up in an index with wildcards.
+    hosts: Box<[(&'static str, Arc<str>)]>,
+    /// Hash over all answers.
+    answers: u64,
+}
+
+impl Reads {
+    /// Hash over all answers: two parts that were made alike from the same answers are the same.
+    pub fn answers(&self) -> u64 {
+        self.answers
+    }
+}
+
+/// The reads of the part that is being made.
+#[derive(Debug, Default)]
+pub struct Tape(RefCell<Frame>);
+
+#[derive(Debug, Default)]
+struct Frame {
+    keys: Vec<u64>,
+    hosts: Vec<(&'static str, Arc<str>)>,
+    answers: u64,
+}
+
+impl Frame {
+    fn reads(mut self) -> Reads {
+        self.keys.sort_unstable();
+        self.keys.dedup();
+        self.hosts.sort_unstable();
+        self.hosts.dedup();
+        Reads {
+            keys: self.keys.into(),
+            hosts: self.hosts.into(),
+            answers: self.answers,
+        }
+    }
+}
+
+impl Tape {
+    /// Makes a part; returns it with everything that it read. Parts that are made meanwhile have reads of their own.
+    pub fn part<T>(&self, make: impl FnOnce() -> T) -> (T, Reads) {
+        let outer = self.0.take();
+        let part = make();
+        let frame = self.0.replace(outer);
+        (part, frame.reads())
+    }
+
+    /// Hash over all answers that the part has so far.
+    pub fn answers(&self) -> u64 {
+        self.0.borrow().answers
+    }
+
+    /// Records a read with a hash of its answer.
+    pub fn read(&self, read: Read<'_>, answer: u64) {
+        self.push(read.key(), answer);
+    }
+
+    /// Records the lookup of a host, by its own name or a wildcard, in the index of this name.
+    pub fn read_host(&self, index: &'static str, host: &str, answer: u64) {
+        let mut frame = self.0.borrow_mut();
+        let is_last = |(last, of): &(&'static str, Arc<str>)| *last == index && **of == *host;
+        if !frame.hosts.last().is_some_and(is_last) {
+            frame.hosts.push((index, host.into()));
+        }
+        frame.answers = frame.answers.wrapping_add(hash((index, host, answer)));
+    }
+
+    fn push(&self, key: u64, answer: u64) {
+        let mut frame = self.0.borrow_mut();
+        frame.keys.push(key);
+        frame.answers = frame.answers.wrapping_add(hash((key, answer)));
+    }
+}
+
+/// Resources that are read on record.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    set: &'a ResourceSet,
+    tape: Option<&'a Tape>,
+}
+
+impl<'a> From<&'a ResourceSet> for View<'a> {
+    /// A view for what is not kept.
+    fn from(set: &'a ResourceSet) -> Self {
+        Self { set, tape: None }
+    }
+}
+
+fn answer<T>(object: &Arc<Object<T>>) -> u64 {
+    hash((
+        object.fingerprint,
+        &object.provenance.file,
+        object.line_of(Line(0)),
+    ))
+}
+
+pub(super) fn answers<'a, T: 'a>(objects: impl IntoIterator<Item = &'a Arc<Object<T>>>) -> u64 {
+    let hashes = objects.into_iter().map(answer);
+    hashes.fold(0, |all, one| hash((all, one)))
+}
+
+impl<'a> View<'a> {
+    /// A view whose reads are recorded.
+    pub fn new(set: &'a ResourceSet, tape: &'a Tape) -> Self {
+        let tape = Some(tape);
+        Self { set, tape }
+    }
+
+    /// Records a read, with its answer where a tape is there to take it.
+    pub fn read(self, read: Read<'_>, answer: impl FnOnce() -> u64) {
+        if let Some(tape) = self.tape {
+            tape.read(read, answer());
+        }
+    }
+
+    /// Records the lookup of a host in an index with wildcards.
+    pub fn read_host(self, index: &'static str, host: &str, answer: impl FnOnce() -> u64) {
+        if let Some(tape) = self.tape {
+            tape.read_host(index, host, answer());
+        }
+    }
+
+    /// The object of a name.
+    pub fn get<T: Spec>(self, name: &Name) -> Option<&'a Arc<Object<T>>> {
+        let object = T::objects(self.set).get(name);
+        let read = Read::Object(T::KIND, &name.namespace, &name.name);
+        self.read(read, || answers(object));
+        object
+    }
+
+    /// The objects of other API groups beside the one of a name.
+    pub fn beside<T: Spec>(self, name: &Name) -> &'a [Arc<Object<T>>] {
+        let objects = T::objects(self.set).beside(name);
+        let read = Read::Object(T::KIND, &name.namespace, &name.name);
+        self.read(read, || answers(objects));
+        objects
+    }
+
+    /// The objects of a kind.
+    pub fn all<T: Spec>(self) -> &'a Objects<T> {
+        let objects = T::objects(self.set);
+        self.read(Read::All(T::KIND), || answers(objects.in_all_groups()));
+        objects
+    }
+
+    /// The objects of a kind in a namespace, in the order of their names.
+    pub fn in_namespace<T: Spec>(
+        self,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'a Arc<Object<T>>> + use<'a, T> {
+        let first = Name::new(namespace, "");
+        let own = T::objects(self.set).starting_at(&first);
+        let own = own.take_while(move |(name, _)| name.namespace == first.namespace);
+        let own = own.map(|(_, object)| object);
+        let all: Vec<_> = own.collect();
+        let read = Read::Namespace(T::KIND, namespace);
+        self.read(read, || answers(all.iter().copied()));
+        all.into_iter()
+    }
+
+    /// The names of the objects of a kind.
+    pub fn names<T: Spec>(self) -> impl Iterator<Item = &'a Name> + Clone {
+        let names = T::objects(self.set).keys();
+        self.read(Read::Names(T::KIND), || {
+            names.clone().fold(0, |all, name| hash((all, name)))
+        });
+        names
+    }
+
+    /// Whether a kind has no objects.
+    pub fn is_empty<T: Spec>(self) -> bool {
+        let is_empty = T::objects(self.set).is_empty();
+        self.read(Read::Any(T::KIND), || u64::from(is_empty));
+        is_empty
+    }
+
+    /// Rejected objects of a kind of which there never was a good version.
+    pub fn withheld(self, kind: Kind) -> impl Iterator<Item = &'a ObjectRef> + Clone {
+        let withheld = self.set.withheld.iter();
+        let withheld = withheld.filter(move |id| id.kind == kind);
+        self.read(Read::Withheld(kind), || {
+            withheld.clone().fold(0, |all, id| hash((all, id)))
+        });
+        withheld
+    }
+}
+
+/// Hasher of keys, which are hashes already. Each compile looks up all reads of all parts.
+#[derive(Debug, Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes
+            .iter()
+            .for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+/// Differences between two sets of resources, and in all that follows from them.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// By the key of a question whose answer is another one, what made it so.
+    keys: HashMap<u64, Arc<str>, BuildHasherDefault<KeyHasher>>,
+    /// Hosts with other answers, by the index with wildcards that gives them.
+    hosts: HashMap<&'static str, HostIndex<Option<Arc<str>>>>,
+    /// Reason to rebuild everything.
+    everything: Option<Arc<str>>,
+}
+
+impl Changes {
+    /// Every answer may be another one, for this reason.
+    pub fn everything(why: &str) -> Self {
+        Self {
+            everything: Some(why.into()),
+            ..Self::default()
+        }
+    }
+
+    /// The differences between two sets, of every kind.
+    pub fn between(before: &ResourceSet, now: &ResourceSet) -> Self {
+        let mut changes = Self::default();
+        changes.of_kinds(before, now);
+        for id in before.withheld.symmetric_difference(&now.withheld) {
+            changes.add(Read::Withheld(id.kind), &id.to_string().into());
+        }
+        changes
+    }
+
+    fn of_kind<T: Spec>(&mut self, before: &ResourceSet, now: &ResourceSet) {
+        let (before, now) = (T::objects(before), T::objects(now));
+        if before.same(now) {
+            return;
+        }
+        for (gone, came) in differences(before, now) {
+            if let Some(object) = gone.or(came) {
+                self.object(&object.id, gone.is_some() == came.is_some());
+            }
+        }
+        for (_, object) in before.all_beside().chain(now.all_beside()) {
+            self.object(&object.id, true);
+        }
+        if let (true, Some(object)) = (
+            before.is_empty() != now.is_empty(),
+            before.values().chain(now.values()).next(),
+        ) {
+            self.add(Read::Any(T::KIND), &object.id.to_string().into());
+        }
+    }
+
+    fn object(&mut self, id: &ObjectRef, is_there_still: bool) {
+        let why = id.to_string().into();
+        let names = (!is_there_still).then_some(Read::Names(id.kind));
+        let all = [
+            Read::All(id.kind),
+            Read::Namespace(id.kind, &id.namespace),
+            Read::Object(id.kind, &id.namespace, &id.name),
+        ];
+        all.into_iter()
+            .chain(names)
+            .for_each(|read| self.add(read, &why));
+    }
+
+    /// Adds a question whose answer is another one, and the resource that made it so.
+    pub fn add(&mut self, read: Read<'_>, why: &Arc<str>) {
+        let known = self.keys.entry(read.key());
+        known.or_insert_with(|| Arc::clone(why));
+    }
+
+    /// Adds a host or wildcard with another answer of an index, and the resource that made it so.
+    pub fn add_host(&mut self, index: &'static str, host: &str, why: &Arc<str>) {
+        let of = self.hosts.entry(index).or_default();
+        of.entry(host).get_or_insert_with(|| Arc::clone(why));
+        self.add(Read::Index(index, host, ""), why);
+    }
+
+    /// Whether the answer of a question is another one.
+    pub fn has(&self, read: Read<'_>) -> bool {
+        self.everything.is_some() || self.keys.contains_key(&read.key())
+    }
+
+    /// The hosts and wildcards with other answers of an index.
+    pub fn hosts_of(&self, index: &str) -> impl Iterator<Item = &Arc<str>> {
+        let hosts = self.hosts.get(index).into_iter();
+        hosts.flat_map(|hosts| hosts.iter().map(|(host, _)| host))
+    }
+
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.everything.is_none()
+    }
+
+    /// Resource whose change rebuilds a part with these reads; `None` if it is kept.
+    pub fn why(&self, reads: &Reads) -> Option<&Arc<str>> {
+        if self.everything.is_some() || self.keys.is_empty() {
+            return self.everything.as_ref();
+        }
+        let mut keys = reads.keys.iter();
+        let by_key = keys.find_map(|key| self.keys.get(key));
+        let by_host = || {
+            let mut hosts = reads.hosts.iter();
+            hosts.find_map(|(index, host)| self.hosts.get(index)?.find(host)?.as_ref())
+        };
+        by_key.or_else(by_host)
+    }
+}
+
+macro_rules! of_kinds {
+    ($($group:literal $kind:ident $field:ident $module:ident $($marks:ident)?;)*) => {
+        impl Changes {
+            fn of_kinds(&mut self, before: &ResourceSet, now: &ResourceSet) {
+                $(self.of_kind::<$module::$kind>(before, now);)*
+            }
+        }
+    };
+}
+kinds!(of_kinds);

@@ -1,0 +1,44 @@
+//! Services that are made, and kept, together.
+
+use std::sync::Arc;
+
+use config_loader::catalog::{Reads, Tape, View};
+use config_loader::{Name, ResourceSet};
+
+use crate::compile::services::vips::Claim;
+use crate::identity::Identity;
+
+/// Services that are made together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::compile) enum Unit {
+    /// All services of clusters: Destinations add to services that others describe.
+    Clusters,
+    /// The hosts of the service of this name.
+    Named(Name),
+    /// A host outside of all clusters.
+    Outside(Arc<str>),
+}
+
+/// A unit that was made.
+#[derive(Debug)]
+pub(in crate::compile) struct Made {
+    pub reads: Reads,
+    pub hosts: Vec<Arc<str>>,
+    pub claims: Vec<Claim>,
+}
+
+/// Resources before and after a change, and the tape that reads are recorded on.
+#[derive(Clone, Copy)]
+pub(in crate::compile) struct Renewal<'a> {
+    pub before: &'a ResourceSet,
+    pub now: &'a ResourceSet,
+    pub identity: &'a Identity,
+    pub tape: &'a Tape,
+}
+
+impl<'a> Renewal<'a> {
+    /// Resources after the change, to be read on record.
+    pub(in crate::compile) fn view(self) -> View<'a> {
+        View::new(self.now, self.tape)
+    }
+}

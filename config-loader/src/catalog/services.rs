@@ -171,8 +171,8 @@ impl Services {
         services
     }
 
-    /// Applies a change of the indexed resources. Returns the hosts whose description changed, each with a resource that
-    /// caused the change.
+    /// Applies a change of the indexed resources. Returns the hosts whose description changed, each with a resource
+    /// that caused the change.
     pub fn update(&mut self, before: &ResourceSet, now: &ResourceSet) -> Touched {
         let mut touched = Touched::new();
         self.follow(&before.services, &now.services, &mut touched);

@@ -10,10 +10,10 @@ use crate::resource::{Object, ResourceSet, Spec};
 
 type Slice = Arc<Object<EndpointSlice>>;
 
-/// The name of this index in reads.
+/// Name of this index in recorded reads.
 const INDEX: &str = "EndpointSlices of a service";
 
-/// The read of the clusters that slices were copied from.
+/// Read of the clusters that slices were copied from.
 const SOURCES: Read<'_> = Read::Index("clusters of EndpointSlices", "", "");
 
 /// EndpointSlices by namespace and name of their service.
@@ -48,7 +48,7 @@ impl Slices {
         }
     }
 
-    /// The clusters that slices were copied from.
+    /// Returns the clusters that slices were copied from.
     pub fn sources(&self, view: View<'_>) -> impl Iterator<Item = &str> {
         view.read(SOURCES, || hash(self.sources.keys().collect::<Vec<_>>()));
         self.sources.keys().map(|source| &**source)

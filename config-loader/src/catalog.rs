@@ -1,6 +1,6 @@
-//! What resources say about hosts and workloads, in one place: names, and which of several values applies.
+//! Queries over the loaded resources: hosts, workloads, names, and the precedence between conflicting values.
 //!
-//! Findings about references and the compiler of snapshots ask these functions and nothing else, so that `check` and traffic
+//! The checks of references and the compiler of snapshots both use only these functions, so that `check` and traffic
 //! agree about every host.
 
 mod clusters;
@@ -25,10 +25,10 @@ mod view;
 mod workload;
 mod workload_policies;
 
-/// Most clusters that share the requests for a service.
+/// Maximum number of clusters that share the requests for a service.
 pub const POOLS_MAX: usize = 64;
 
-/// Most rules that one rule is split into for the traffic shifts of its destinations.
+/// Maximum number of rules that one rule is split into for the traffic shifts of its destinations.
 pub const SHIFT_VARIANTS_MAX: usize = 64;
 
 pub use clusters::ClusterNames;

@@ -1,5 +1,5 @@
-//! The file of what a proxy knows of other clusters: `--clusters FILE`. Read strictly: every mistake is a finding with
-//! its place, and one error refuses the file.
+//! Remote clusters file: `--clusters FILE`. Every mistake is a diagnostic with its location. One error rejects the
+//! whole file.
 
 mod watch;
 
@@ -23,16 +23,16 @@ use crate::validate::{Check, api, scalar};
 
 pub use watch::{ClustersUpdate, watch_clusters};
 
-/// What is known of a cluster.
+/// Settings of one remote cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSettings {
-    /// Its full name.
+    /// Full name of the cluster.
     pub key: ClusterKey,
-    /// Network of its endpoints; empty if none is written.
+    /// Network of the cluster's endpoints; empty if not set.
     pub network: Arc<str>,
-    /// `region/zone/subzone` of its endpoints that say none; empty if none is written.
+    /// Default locality (`region/zone/subzone`) of endpoints without one; empty if not set.
     pub locality: Arc<str>,
-    /// Its gateway.
+    /// Gateway of the cluster.
     pub gateway: Option<GatewaySettings>,
 }
 
@@ -45,44 +45,44 @@ impl From<&ClusterSettings> for RemoteCluster {
     }
 }
 
-/// The gateway of a cluster.
+/// Gateway of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewaySettings {
-    /// IP address or DNS name.
+    /// IP address or DNS name of the gateway.
     pub host: Arc<str>,
-    /// Its port.
+    /// Port of the gateway.
     pub port: u16,
-    /// TLS towards it; none for plain text.
+    /// TLS settings towards the gateway; `None` for plain text.
     pub tls: Option<GatewayTlsSettings>,
 }
 
-/// TLS towards a gateway. Paths of files, as written.
+/// TLS towards a gateway. File paths are kept as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayTlsSettings {
-    /// The name that is asked for and verified; none for the gateway's host.
+    /// Server name (SNI), which is also verified; `None` for the gateway's host.
     pub sni: Option<Arc<str>>,
-    /// The authorities; none for those of the operating system.
+    /// File of the CA certificates; `None` for the certificate authorities of the operating system.
     pub ca_certificates: Option<Arc<str>>,
-    /// The proxy's own certificate and its key, with MUTUAL.
+    /// Files of the client certificate and its key, for mode `MUTUAL`.
     pub client: Option<(Arc<str>, Arc<str>)>,
-    /// Where it was written.
+    /// Location of the `tls` mapping in the file.
     pub location: GatewayTlsLocation,
 }
 
-/// Where the `tls` of a gateway was written, for findings about the files that it names.
+/// Location of a gateway's `tls` mapping, for diagnostics about the certificate files that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayTlsLocation {
-    /// The file.
+    /// Remote clusters file.
     pub file: Arc<str>,
-    /// Its path, such as `clusters[0].gateway.tls`.
+    /// Field path, such as `clusters[0].gateway.tls`.
     pub path: Arc<str>,
-    /// Its line.
+    /// Line number, counted from 1.
     pub line: u32,
-    /// Those of its fields that name files, each with its line.
+    /// Fields that name files, each with its line.
     pub fields: Vec<(Arc<str>, u32)>,
 }
 
-/// The settings of a valid file, and its warnings.
+/// Settings of a valid file, with its warnings.
 type ParsedFile = (Vec<ClusterSettings>, Vec<Diagnostic>);
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -118,7 +118,7 @@ struct Tls {
     private_key: Field<String>,
 }
 
-/// The TLS settings for a gateway.
+/// TLS mode towards a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Disable,
@@ -132,11 +132,11 @@ const MODES: [(&str, Mode); 3] = [
     ("SIMPLE", Mode::Simple),
 ];
 
-/// Reads the file.
+/// Reads the remote clusters file.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it.
+/// Returns all diagnostics if any of them is an error.
 pub fn read_clusters(path: &Path) -> Result<Vec<ClusterSettings>, Vec<Diagnostic>> {
     let file: Arc<str> = path.display().to_string().into();
     let bytes = std::fs::read(path).map_err(|error| {

@@ -1,6 +1,6 @@
-//! Findings about configuration, and their renderers. Uses only `kind` and `span`.
+//! Diagnostics about configuration, and their renderers. Uses only `kind` and `span`.
 //!
-//! A diagnostic is data: it holds all that its renderers print, so it outlives the text that it is about.
+//! A diagnostic owns all text that its renderers print, so it outlives the document.
 
 pub mod codes;
 mod location;
@@ -17,34 +17,34 @@ pub use severity::Severity;
 use crate::kind::ObjectRef;
 use crate::span::Span;
 
-/// How many findings are kept about one resource: hostile input must not fill the memory with them.
+/// Maximum number of diagnostics that are kept for one resource. Bounds the memory that hostile input can use.
 pub const FINDINGS_MAX: usize = 1_000;
 
-/// One finding: what is wrong, where, and what to write instead.
+/// One diagnostic: what is wrong, where, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Severity of the diagnostic.
     pub severity: Severity,
-    /// The stable, documented name of the rule that was broken.
+    /// Stable, documented code of the broken rule.
     pub code: Code,
-    /// The object that it is about, when one could be named.
+    /// Object that the diagnostic is about, if it has a name.
     pub object: Option<ObjectRef>,
-    /// Where it is.
+    /// Location in the file.
     pub location: Location,
-    /// The path of the field, such as `spec.http[2].match[0].uri`; empty when it is about the whole document.
+    /// Path of the field, such as `spec.http[2].match[0].uri`; empty for the whole document.
     pub field: String,
-    /// What is wrong: lower case, no full stop.
+    /// Description of the problem: lower case, no full stop.
     pub message: String,
-    /// What to write instead.
+    /// Suggested fix.
     pub help: Option<String>,
-    /// Other places that matter, each with what it is.
+    /// Related locations, each with a description.
     pub related: Vec<(Location, String)>,
-    /// The place in its document, until [`Diagnostic::location`] is worked out from it.
+    /// Span in the document, from which [`Diagnostic::location`] is computed later.
     pub(crate) span: Span,
 }
 
 impl Diagnostic {
-    /// A finding at a place of its document that is worked out later.
+    /// Creates a diagnostic at a span; its location is computed later.
     pub(crate) fn at(severity: Severity, code: Code, span: Span, message: String) -> Diagnostic {
         Diagnostic {
             severity,
@@ -59,13 +59,13 @@ impl Diagnostic {
         }
     }
 
-    /// The finding with help, if there is any.
+    /// Sets the suggested fix, if there is one.
     pub(crate) fn with_help(mut self, help: Option<String>) -> Diagnostic {
         self.help = help;
         self
     }
 
-    /// A finding about a whole file or directory.
+    /// Creates a diagnostic about a whole file or directory.
     pub fn about_file(
         severity: Severity,
         code: Code,
@@ -77,19 +77,19 @@ impl Diagnostic {
         found
     }
 
-    /// Says what to write instead.
+    /// Sets the suggested fix.
     pub fn help(&mut self, help: impl Into<String>) -> &mut Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// Points at another place that matters.
+    /// Adds a related location with a description.
     pub fn related(&mut self, location: Location, what: impl Into<String>) -> &mut Diagnostic {
         self.related.push((location, what.into()));
         self
     }
 
-    /// The key by which findings are sorted: as they stand in the files.
+    /// Returns the sort key: file, line, column, severity, code.
     fn order(&self) -> (&str, u32, u32, Severity, Code) {
         (
             &self.location.file,
@@ -101,46 +101,46 @@ impl Diagnostic {
     }
 }
 
-/// Collects findings. Nothing stops at the first.
+/// Collection of diagnostics. Checks add all that they find, not only the first error.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    /// Adds a finding.
+    /// Adds a diagnostic.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.list.push(diagnostic);
     }
 
-    /// Adds many findings.
+    /// Adds several diagnostics.
     pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         self.list.extend(diagnostics);
     }
 
-    /// The findings, in the order in which they were made.
+    /// Iterates over the diagnostics in the order in which they were added.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
 
-    /// Whether any finding is an error.
+    /// Whether any diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         self.list
             .iter()
             .any(|found| found.severity == Severity::Error)
     }
 
-    /// How many findings there are.
+    /// Number of diagnostics.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// Whether the collection is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The findings as they stand in the files.
+    /// Returns the diagnostics sorted by file and position.
     pub fn into_sorted(self) -> Vec<Diagnostic> {
         let mut list = self.list;
         list.sort_by(|a, b| a.order().cmp(&b.order()));

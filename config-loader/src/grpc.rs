@@ -20,32 +20,33 @@ use tokio_rustls::TlsConnector;
 use tonic::codegen::Service;
 use tonic::transport::{Channel, Endpoint};
 
-/// How long a server may take to accept a connection.
+/// Timeout for establishing a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// How often an idle connection is checked, and how long the answer may take.
+/// Interval between keep-alive pings of an idle connection, and timeout of each.
 const KEEP_ALIVE: Duration = match cfg!(test) {
     true => Duration::from_millis(100),
     false => Duration::from_secs(5),
 };
 
-/// Called whenever something comes from a server, such as the answer to a check of the connection.
+/// Callback for data received from a server, including replies to keep-alive pings.
 pub type OnRead = Arc<dyn Fn() + Send + Sync>;
 
-/// The files of a client's TLS, PEM.
+/// Files of the client's TLS settings, in PEM format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientTlsFiles {
-    /// The CA that servers are verified by.
+    /// CA certificate that server certificates are verified with.
     pub ca: Option<PathBuf>,
-    /// A client certificate with its chain.
+    /// Client certificate with its chain.
     pub certificate: Option<PathBuf>,
-    /// Its key.
+    /// Private key of the client certificate.
     pub key: Option<PathBuf>,
 }
 
-/// The TLS of a client with these files. `missing_ca` is the error without a CA.
+/// Builds the client's TLS connector from these files. `missing_ca` is the error message if no CA is set.
 ///
 /// # Errors
-/// If a file is not what it should be, in words.
+///
+/// Returns a message if a file cannot be used.
 pub fn client_tls(files: &ClientTlsFiles, missing_ca: &str) -> Result<TlsConnector, String> {
     let ca = files.ca.as_ref().ok_or(missing_ca)?;
     let mut roots = RootCertStore::empty();
@@ -69,19 +70,21 @@ pub fn client_tls(files: &ClientTlsFiles, missing_ca: &str) -> Result<TlsConnect
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// A channel to one address, which connects when it is first used, and again after it was closed. An IPv6 address is written
-/// without brackets.
+/// Creates a channel to one address. It connects when it is first used, and reconnects after the connection was closed.
+/// An IPv6 address is written without brackets.
 ///
 /// # Errors
-/// If `host` is no name and no address.
+///
+/// Returns a message if `host` is neither a DNS name nor an address.
 pub fn channel(host: &str, port: u16, tls: Option<&TlsConnector>) -> Result<Channel, String> {
     channel_with(host, port, tls, Arc::new(|| ()))
 }
 
-/// As [`channel`], with a call of `on_read` whenever something comes.
+/// Creates a channel as [`channel`] does, and calls `on_read` whenever data is received.
 ///
 /// # Errors
-/// If `host` is no name and no address.
+///
+/// Returns a message if `host` is neither a DNS name nor an address.
 pub fn channel_with(
     host: &str,
     port: u16,
@@ -132,7 +135,7 @@ fn in_file<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> String {
     move |error| format!("{}: {error}", path.display())
 }
 
-/// Connects to one address.
+/// Connector for one address.
 #[derive(Clone)]
 struct Connect {
     host: String,
@@ -141,11 +144,11 @@ struct Connect {
     on_read: OnRead,
 }
 
-/// A connection, with or without TLS.
+/// Stream of a connection, with or without TLS.
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-/// A connection whose reads are noted.
+/// Connection that calls [`OnRead`] for received data.
 struct Noted {
     stream: TcpStream,
     on_read: OnRead,

@@ -1,8 +1,8 @@
-//! flomesh: what a controller of several clusters would write. From what clusters export follow the ServiceImports that
-//! another one needs.
+//! flomesh imports: computes, from the ServiceExports of several clusters, the ServiceImports that one of them needs. A
+//! multi-cluster controller would write the same objects.
 //!
-//! Pure: `strait imports` writes the result to files, `strait control --imports-between` to API servers. Everything is in an
-//! order that follows from the objects. Uses `catalog`, `resource`, `clusters` and `diagnostic`.
+//! Pure functions: `strait imports` writes the result to files, `strait control --imports-between` to API servers. The
+//! output order is deterministic. Uses `catalog`, `resource`, `clusters` and `diagnostic`.
 
 mod conflicts;
 mod exported;

@@ -1,12 +1,13 @@
-//! The kinds of resource that there are, and the names of objects. Uses nothing else of this crate.
+//! Supported resource kinds, and references of objects. Uses nothing else of this crate.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The table of kinds: API group, kind, field of a [`ResourceSet`](crate::ResourceSet), module of the checked type. The macro
-/// `$generate` makes a register of the rows.
+/// Table of kinds: API group, kind, field of a [`ResourceSet`](crate::ResourceSet) and module of the checked type.
+/// Passes the rows to the macro `$generate`.
 ///
-/// `marked`: labels and annotations are part of what the checked type says. `reduced`: in addition, its objects drop them.
+/// `marked`: the checked type has fields that come from labels and annotations. `reduced`: in addition, its objects
+/// drop their labels and annotations.
 macro_rules! kinds {
     ($generate:ident) => {
         $generate! {
@@ -36,22 +37,23 @@ macro_rules! kinds {
 }
 pub(crate) use kinds;
 
-/// The group of upstream's API, of which what flomesh's own says goes first.
+/// API group of the upstream multi-cluster API. An object of flomesh's own group takes precedence over one of this
+/// group.
 pub const MCS_API: &str = "multicluster.x-k8s.io";
 
 macro_rules! kind_enum {
     ($($group:literal $kind:ident $field:ident $module:ident $($marks:ident)?;)*) => {
-        /// A kind of resource that a data plane reads.
+        /// Supported resource kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Kind {
             $(#[doc = $group] $kind,)*
         }
 
         impl Kind {
-            /// Every kind.
+            /// All kinds.
             pub const ALL: [Kind; [$(stringify!($kind)),*].len()] = [$(Kind::$kind),*];
 
-            /// The kind's name, as `kind:` has it.
+            /// Returns the name of the kind, as in `kind:`.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Kind::$kind => stringify!($kind),)*
@@ -63,8 +65,8 @@ macro_rules! kind_enum {
 kinds!(kind_enum);
 
 impl Kind {
-    /// Whether objects of this kind restrict which clusters serve which, or which clients are served: without such an
-    /// object more would be allowed.
+    /// Whether objects of this kind restrict traffic between clusters or the clients that are served. Without such an
+    /// object, more traffic would be allowed.
     pub fn restricts(self) -> bool {
         matches!(
             self,
@@ -72,13 +74,13 @@ impl Kind {
         )
     }
 
-    /// Whether objects of this kind are the state of a Kubernetes cluster rather than configuration: they come from its API
-    /// server, or from files with what it says, and most of their fields are for others.
+    /// Whether objects of this kind are state of a Kubernetes cluster instead of configuration. They come from its API
+    /// server or from dumps of it, and most of their fields are ignored.
     pub fn is_state(self) -> bool {
         matches!(self, Kind::Namespace | Kind::Node | Kind::Pod)
     }
 
-    /// The kind of that name.
+    /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -90,17 +92,17 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A namespace and a name: what tells objects of one kind apart.
+/// Namespace and name, which identify an object within its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
-    /// `default` when none was written.
+    /// Namespace; `default` if none is set.
     pub namespace: Arc<str>,
-    /// As written.
+    /// Name as written.
     pub name: Arc<str>,
 }
 
 impl Name {
-    /// The name `name` in `namespace`.
+    /// Creates a name in `namespace`.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Name {
         Name {
             namespace: namespace.into(),
@@ -115,21 +117,21 @@ impl fmt::Display for Name {
     }
 }
 
-/// The full name of an object. Prints as `Kind/namespace/name`.
+/// Reference of an object. Displayed as `Kind/namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectRef {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: Kind,
-    /// Its namespace, `default` when none was written.
+    /// Namespace of the object; `default` if none is set.
     pub namespace: Arc<str>,
-    /// Its name.
+    /// Name of the object.
     pub name: Arc<str>,
-    /// Its API group, if its kind exists in more than one; empty otherwise.
+    /// API group of the object, if its kind exists in more than one; empty otherwise.
     pub group: &'static str,
 }
 
 impl ObjectRef {
-    /// The object of that kind and name, of the kind's only API group.
+    /// Creates a reference to an object of a kind with only one API group.
     pub fn new(kind: Kind, namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> ObjectRef {
         ObjectRef {
             kind,
@@ -139,13 +141,13 @@ impl ObjectRef {
         }
     }
 
-    /// The object of the same kind and name in another API group.
+    /// Returns the reference to the object with the same kind and name in another API group.
     pub fn in_group(mut self, group: &'static str) -> ObjectRef {
         self.group = group;
         self
     }
 
-    /// The part that tells objects of one kind apart.
+    /// Returns namespace and name.
     pub fn to_name(&self) -> Name {
         Name {
             namespace: Arc::clone(&self.namespace),

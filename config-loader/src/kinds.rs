@@ -1,4 +1,4 @@
-//! One row per kind: the apiVersions that it has, and what leads its documents through the stages.
+//! Table of kinds: one row per kind, with its apiVersions and the functions that read and check its documents.
 //!
 //! Each family of kinds has its own file of rows. A new kind is a raw type, a validator, a checked type and a row.
 
@@ -23,25 +23,25 @@ pub use row::Row;
 use crate::kind::Kind;
 pub use crate::kind::MCS_API;
 
-/// Every row.
+/// Iterates over all rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     [istio::ROWS, multicluster::ROWS, core::ROWS]
         .into_iter()
         .flatten()
 }
 
-/// What the kind and the apiVersion of a document say.
+/// Result of looking up the kind and apiVersion of a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Found {
-    /// A kind that is read.
+    /// Supported kind.
     Known(&'static Row),
-    /// A kind that is read, but not at this version.
+    /// Supported kind with an unsupported apiVersion.
     WrongVersion(&'static Row),
-    /// None of ours.
+    /// Unknown kind.
     Unknown,
 }
 
-/// The row for a document. Kinds of one name exist in several API groups: only ours are ours.
+/// Returns the row for a document. Kinds with the same name in other API groups are [`Found::Unknown`].
 pub(crate) fn find(kind: &str, api_version: &str) -> Found {
     let named = || rows().filter(|row| row.kind.as_str() == kind);
     if let Some(row) = named().find(|row| row.api_versions.contains(&api_version)) {
@@ -55,7 +55,7 @@ pub(crate) fn find(kind: &str, api_version: &str) -> Found {
     wrong.map_or(Found::Unknown, Found::WrongVersion)
 }
 
-/// The API group that distinguishes objects of a kind; empty if all are of one.
+/// Returns the API group that distinguishes objects of a kind; empty if the kind has only one group.
 pub(crate) fn distinct_group(row: &'static Row, api_version: &str) -> &'static str {
     let groups = groups(row.kind);
     let written = group(api_version);
@@ -65,7 +65,7 @@ pub(crate) fn distinct_group(row: &'static Row, api_version: &str) -> &'static s
     meant.filter(|_| groups.len() > 1).unwrap_or("")
 }
 
-/// The API groups of a kind, the one first that rules: of flomesh's two the one that it moved to.
+/// Returns the API groups of a kind, the one that takes precedence first. For flomesh that is the newer group.
 pub(crate) fn groups(kind: Kind) -> Vec<&'static str> {
     let of_kind = rows().filter(|row| row.kind == kind);
     let groups: BTreeSet<_> = of_kind
@@ -77,13 +77,13 @@ pub(crate) fn groups(kind: Kind) -> Vec<&'static str> {
     groups
 }
 
-/// The group of an apiVersion, empty for the core group.
+/// Returns the group of an apiVersion; empty for the core group.
 pub(crate) fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Whether `api_version`, of an object whose kind a group of ours has, means this group: all of it or part of it is written,
-/// or no group at all, and the core group has no other kinds of these names.
+/// Whether `api_version` probably means the group `ours`: it is misspelled, incomplete, or the group is missing and the
+/// core group has no kind of this name.
 fn is_meant(ours: &str, api_version: &str) -> bool {
     let Some((group, _)) = api_version.split_once('/') else {
         return true;
@@ -91,7 +91,7 @@ fn is_meant(ours: &str, api_version: &str) -> bool {
     is_near(ours, group) || (!group.is_empty() && ours.contains(group))
 }
 
-/// Whether `group` is `ours`, or a slip of the pen away from it.
+/// Whether `group` equals `ours` or is a likely misspelling of it.
 fn is_near(ours: &str, group: &str) -> bool {
     ours == group || (!group.is_empty() && crate::diagnostic::suggest::distance(ours, group) <= 2)
 }

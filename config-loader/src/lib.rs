@@ -1,8 +1,8 @@
-//! Reads mesh resources from files and yields validated, immutable resource sets.
+//! Reads mesh resources from files and servers, and returns validated, immutable resource sets.
 //!
-//! Stages of a change: `source` finds bytes, `load` leads each document that changed through `parse` (raw types) and
-//! `validate` (checked ones) by the row of its kind in `kinds`, and `store` decides which version of an object is in effect
-//! and hands out a [`ResourceSet`]. `loader` drives them.
+//! Stages of a change: `source` reads bytes; `load` passes each changed document through `parse` (raw types) and
+//! `validate` (checked types), according to the row of its kind in `kinds`; `store` decides which version of an object
+//! is in effect, and publishes a [`ResourceSet`]. `loader` runs these stages.
 
 mod loader;
 

@@ -1,7 +1,7 @@
-//! Leads documents through the stages.
+//! Reading of files: from text to checked objects.
 //!
-//! One document at a time: its text becomes a tree, its tree one object or the objects of a `List`, and each object is
-//! read, checked, and either good or refused. Nothing of the text and the tree is kept.
+//! Documents are read one at a time: the text becomes a tree, the tree becomes one object or the objects of a `List`,
+//! and each object is checked, and accepted or rejected. Text and tree are dropped afterwards.
 
 mod changed;
 mod document;
@@ -17,10 +17,10 @@ use crate::diagnostic::codes::common::{YAML005, YAML010};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::parse::FILE_BYTES_MAX;
 
-/// The text of a file: without a byte order mark, UTF-8, not too large.
+/// Returns the text of a file, without byte order mark.
 ///
 /// # Errors
-/// With the reason why it cannot be read.
+/// Returns a diagnostic if the file is not UTF-8 or too large.
 pub(crate) fn text_of<'b>(file: &Arc<str>, bytes: &'b [u8]) -> Result<&'b str, Box<Diagnostic>> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(Box::new(too_large(file, bytes.len() as u64)));
@@ -53,7 +53,7 @@ pub(crate) fn text_of<'b>(file: &Arc<str>, bytes: &'b [u8]) -> Result<&'b str, B
     }
 }
 
-/// Says that a file is too large to be read.
+/// Creates the diagnostic about a file that is too large.
 pub(crate) fn too_large(file: &Arc<str>, bytes: u64) -> Diagnostic {
     let message = format!("the file has {bytes} bytes, more than the limit of {FILE_BYTES_MAX}");
     let mut found = Diagnostic::about_file(Severity::Error, YAML010, Arc::clone(file), message);

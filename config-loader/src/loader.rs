@@ -1,4 +1,4 @@
-//! The whole way: from paths to resource sets, once or for as long as they are watched.
+//! Loader: from paths and servers to resource sets, once or as a watch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -30,43 +30,43 @@ mod quote;
 pub use checker::Checker;
 pub use quote::{NamedText, fill_source_lines, fill_source_lines_and};
 
-/// What was loaded.
+/// Result of loading all sources once.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The objects that are good.
+    /// Accepted objects.
     pub set: Arc<ResourceSet>,
-    /// Everything that is wrong, in file order.
+    /// All diagnostics, in file order.
     pub diagnostics: Vec<Diagnostic>,
-    /// Objects that are refused.
+    /// Rejected objects.
     pub quarantined: Vec<Quarantined>,
-    /// What has to come before the objects are complete for the first time.
+    /// Description of the missing data until the first complete set of objects; `None` if it is complete.
     pub waits_for: Option<String>,
-    /// How far each source is.
+    /// Newest revision of each source.
     pub revisions: Vec<SourceRevision>,
 }
 
-/// A change of the objects in effect, or of what is wrong with the files.
+/// Change of the objects in effect, or of the diagnostics.
 #[derive(Clone, Debug)]
 pub struct Update {
-    /// The objects in effect.
+    /// Objects in effect.
     pub set: Arc<ResourceSet>,
-    /// How they differ from those of the update before.
+    /// Difference from the objects of the previous update.
     pub changed: Delta,
-    /// Everything that is wrong with the files as they are, in file order.
+    /// All diagnostics of the current files, in file order.
     pub diagnostics: Vec<Diagnostic>,
-    /// Objects whose text is not what is in effect.
+    /// Objects whose current text is not in effect.
     pub quarantined: Vec<Quarantined>,
-    /// What has to come before the objects are complete for the first time.
+    /// Description of the missing data until the first complete set of objects; `None` if it is complete.
     pub waits_for: Option<String>,
-    /// How far each source is.
+    /// Newest revision of each source.
     pub revisions: Vec<SourceRevision>,
 }
 
-/// Watches sources until it is dropped.
+/// Handle of a watch, which ends when the handle is dropped.
 #[derive(Debug)]
 pub struct Watch {
     stop: Option<source::Stop>,
-    /// Ends when it is dropped.
+    /// Watch of the servers. Ends when it is dropped.
     servers: Option<ServersFollowing>,
 }
 
@@ -78,7 +78,7 @@ impl Watch {
         }
     }
 
-    /// For what cannot change.
+    /// Creates a watch without sources, for input that cannot change.
     pub(crate) fn of_nothing() -> Watch {
         Watch {
             stop: None,
@@ -86,7 +86,7 @@ impl Watch {
         }
     }
 
-    /// Looks at all files now, also at those without a change event. Changes are reported as usual.
+    /// Scans all files now, including files without a change event. Changes are reported as usual.
     pub fn look_now(&self) {
         if let Some(stop) = &self.stop {
             stop.look_now();
@@ -94,22 +94,23 @@ impl Watch {
     }
 }
 
-/// Loads files and directories, once.
+/// Loads files and directories once.
 pub fn load_files(paths: &[PathBuf]) -> Loaded {
     load_files_with(paths, ReadOptions::default())
 }
 
-/// Loads files and directories, once, as strictly as `options` say.
+/// Loads files and directories once, with options.
 pub fn load_files_with(paths: &[PathBuf], options: ReadOptions) -> Loaded {
     load_files_for(Fleet::default(), paths, options)
 }
 
-/// As [`load_files_with`], with findings for a proxy in this fleet.
+/// Loads as [`load_files_with`] does, with diagnostics for a proxy in this fleet.
 pub fn load_files_for(fleet: Fleet, paths: &[PathBuf], options: ReadOptions) -> Loaded {
     load_files_and(fleet, paths, None, options)
 }
 
-/// As [`load_files_for`], together with a text that is in no file, such as standard input, and its name in findings.
+/// Loads as [`load_files_for`] does, together with a text that is in no file (such as standard input) and its display
+/// name.
 pub fn load_files_and(
     fleet: Fleet,
     paths: &[PathBuf],
@@ -133,7 +134,7 @@ pub fn load_files_and(
     loader.loaded()
 }
 
-/// Loads the text of one file. What is wrong goes to `diagnostics`.
+/// Loads the text of one file. Adds the diagnostics to `diagnostics`.
 pub fn load_bytes(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> ResourceSet {
     let mut loader = Loader::default();
     let event = FileEvent::Bytes(bytes.to_vec());
@@ -146,10 +147,10 @@ pub fn load_bytes(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Re
 }
 
 /// Loads files and directories, and calls `on_update` from a thread of its own whenever the objects in effect or the
-/// findings change.
+/// diagnostics change.
 ///
 /// # Errors
-/// If no thread can be started.
+/// Returns the error of the operating system if no thread can be started.
 pub fn watch(
     paths: &[PathBuf],
     settings: WatchSettings,
@@ -162,26 +163,26 @@ pub fn watch(
     watch_for(Fleet::default, &sources, settings, on_update)
 }
 
-/// Where resources come from.
+/// Sources of resources.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Files and directories.
     pub paths: Vec<PathBuf>,
-    /// The servers of `--control`.
+    /// Servers of `--control`.
     pub control: Option<ControlSettings>,
-    /// The state of the proxy as it changes, for servers that take reports; none if they are told nothing.
+    /// State of the proxy, for servers that accept reports; `None` to send no reports.
     pub states: Option<watch::Receiver<Option<Arc<ProxyState>>>>,
-    /// Counts what fails at servers.
+    /// Error counters of the servers.
     pub errors: SourceErrors,
-    /// When servers were heard last.
+    /// Time since each server last sent data.
     pub ages: SourceAges,
 }
 
-/// As [`watch()`], of all sources, and with findings for a proxy in this fleet, which is queried whenever they are looked at.
-/// What servers have comes later: [`Loaded::waits_for`] says so.
+/// Watches as [`watch()`] does, for all sources and with diagnostics for a proxy in this fleet. `fleet` is called
+/// before every check. Data of servers arrives later: see [`Loaded::waits_for`].
 ///
 /// # Errors
-/// If no thread can be started.
+/// Returns the error of the operating system if no thread can be started.
 pub fn watch_for(
     fleet: impl Fn() -> Fleet + Send + 'static,
     sources: &Sources,
@@ -230,7 +231,7 @@ pub fn watch_for(
     Ok((loaded, watch))
 }
 
-/// What follows several sources, each on a thread of its own.
+/// Consumer that several sources share, each from a thread of its own.
 struct Shared<T>(Arc<Mutex<T>>);
 
 impl<T> Shared<T> {
@@ -257,7 +258,7 @@ impl<T: Follow> Follow for Shared<T> {
     }
 }
 
-/// A loader that follows sources.
+/// Loader with its callbacks for updates.
 struct Following<F, U> {
     loader: Loader,
     fleet: F,
@@ -308,22 +309,22 @@ impl<F: Fn() -> Fleet, U: FnMut(Update)> Follow for Following<F, U> {
     }
 }
 
-/// A store, and what is wrong with what it holds.
+/// Store, with the diagnostics about its content.
 #[derive(Debug, Default)]
 struct Loader {
     store: Store,
     options: ReadOptions,
     fleet: Fleet,
-    /// Text that is read in addition to files.
+    /// Text that is read in addition to files, such as standard input.
     text: Option<NamedText>,
-    /// What is wrong with sources themselves, such as with paths.
+    /// Diagnostics about the sources themselves, such as missing paths.
     problems: BTreeMap<Source, Vec<Diagnostic>>,
-    /// What has to come before what a source has is complete.
+    /// Description of the data that a source still lacks for its first complete state.
     awaited: BTreeMap<Source, String>,
-    /// How far each source is, by name.
+    /// Newest revision of each source, by name.
     revisions: BTreeMap<Arc<str>, SourceRevision>,
     checker: References,
-    /// What does not fit together in the set in effect, or in one before it.
+    /// Diagnostics about references between objects, for the set in effect or a previous one.
     references: Vec<Diagnostic>,
     pace: Pace,
     diagnostics: Vec<Diagnostic>,
@@ -337,7 +338,7 @@ impl Loader {
         }
     }
 
-    /// Takes in a look at a source. Returns what changed, if anything did.
+    /// Applies a scan of a source. Returns the difference if anything changed.
     fn absorb(&mut self, look: Look) -> Option<Delta> {
         let newest = look.events.iter();
         let newest = newest.filter(|(file, _)| look.last_good.contains_key(file));
@@ -357,7 +358,7 @@ impl Loader {
         (!delta.is_empty() || differs).then_some(delta)
     }
 
-    /// Puts last good texts in effect where the `newest` ones are rejected.
+    /// Puts the last good texts into effect where the `newest` ones are rejected.
     fn fall_back(
         &mut self,
         mut newest: Vec<(Arc<str>, FileEvent)>,
@@ -376,7 +377,7 @@ impl Loader {
         delta.extend(self.apply(newest));
     }
 
-    /// Reads what changed, and hands it to the store as one change.
+    /// Reads changed files and applies them to the store as one change.
     fn apply(&mut self, events: Vec<(Arc<str>, FileEvent)>) -> Delta {
         let changes = events.into_iter().map(|(file, event)| {
             let change = self.change(&file, event);
@@ -404,7 +405,7 @@ impl Loader {
         }
     }
 
-    /// Notes how far sources are. Returns whether any contains something else than before.
+    /// Records revisions of sources. Returns whether any source has other content than before.
     fn note_revisions(&mut self, revisions: Vec<SourceRevision>) -> bool {
         let mut differs = false;
         for new in revisions {
@@ -415,7 +416,7 @@ impl Loader {
         differs
     }
 
-    /// Makes the findings that changes did not wait for. Returns whether there are others than before.
+    /// Runs the checks of the whole set that were postponed. Returns whether the diagnostics changed.
     fn check(&mut self) -> bool {
         self.check_references();
         self.gather()
@@ -429,7 +430,7 @@ impl Loader {
         self.pace.made(start, Instant::now());
     }
 
-    /// Puts all findings in order. Returns whether there are others than before.
+    /// Collects and sorts all diagnostics. Returns whether they changed.
     fn gather(&mut self) -> bool {
         let mut found = Diagnostics::default();
         found.extend(self.problems.values().flatten().cloned());
@@ -456,7 +457,7 @@ impl Loader {
     }
 }
 
-/// That there is nothing in a text where resources should be.
+/// Creates the diagnostic about a text without resources.
 fn empty(name: &Arc<str>) -> Diagnostic {
     let message = "there is nothing to read".to_owned();
     let mut found = Diagnostic::about_file(Severity::Warning, SRC006, Arc::clone(name), message);
@@ -464,7 +465,7 @@ fn empty(name: &Arc<str>) -> Diagnostic {
     found
 }
 
-/// The text that a file has now; none if it is gone.
+/// Returns the current text of a file; `None` if it was removed.
 fn text_of_event(file: &Arc<str>, event: FileEvent) -> Result<Option<String>, Box<Diagnostic>> {
     match event {
         FileEvent::Gone => Ok(None),
@@ -475,24 +476,24 @@ fn text_of_event(file: &Arc<str>, event: FileEvent) -> Result<Option<String>, Bo
     }
 }
 
-/// What is wrong with one object by itself, whose text is YAML or JSON: everything that a file with it would be told,
-/// without what depends on other objects.
+/// Checks one object, given as YAML or JSON, by itself. Returns its diagnostics, without checks that depend on other
+/// objects.
 pub fn check_object(text: &str) -> Vec<Diagnostic> {
     check_text(&Arc::from("object"), text)
 }
 
-/// What is wrong with the objects of a file, each by itself.
+/// Checks the objects of a file, each by itself, and returns the diagnostics.
 pub fn check_text(file: &Arc<str>, text: &str) -> Vec<Diagnostic> {
     let reading = read_file(file, text, None, ReadOptions::default());
     reading.diagnostics().cloned().collect()
 }
 
-/// Reads an object by itself, as strictly as `options` say.
+/// Returns a function that reads one object by itself, with options.
 fn read_object(options: ReadOptions) -> ReadObject {
     Arc::new(move |file, text| read_file(file, text, None, options))
 }
 
-/// The texts of files and of all files in directories, by name, and what cannot be read.
+/// Reads the texts of files and of all files in directories, by name. Also returns diagnostics for unreadable ones.
 pub fn read_texts(paths: &[PathBuf]) -> (Vec<(Arc<str>, String)>, Vec<Diagnostic>) {
     let look = FileSource::new(paths, FILE_BYTES_MAX).look();
     let mut problems = look.problems;

@@ -1,4 +1,4 @@
-//! How strictly resources are read, and what is known of clusters besides the resources.
+//! Options for reading resources, and facts about the fleet that come from outside of them.
 
 use std::sync::Arc;
 
@@ -6,49 +6,48 @@ use crate::catalog::{Naming, PossibleClient};
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
 
-/// How strictly resources are read.
+/// Options for reading resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Fields that a resource does not have are warnings, and the resource is used without them. By default they are
-    /// errors: most of them are misspelt.
+    /// Whether unknown fields are only warnings, and the resource is used without them. By default they are errors,
+    /// because most of them are misspelled.
     pub unknown_fields_pass: bool,
-    /// A `timeout` of `0s` in an HTTP rule means none, as the field being absent does. By default it is an error, as in
-    /// Istio.
+    /// Whether a `timeout` of `0s` in an HTTP rule means no timeout. By default it is an error, as in Istio.
     pub zero_timeout_passes: bool,
-    /// `sourceSubnet` of a match block in `tcp` counts. By default it is left out with a warning, since Istio does not
-    /// evaluate it.
+    /// Whether `sourceSubnet` of a match block in `tcp` has effect. By default it is ignored with a warning, because
+    /// Istio does not evaluate it.
     pub enforce_source_subnet: bool,
-    /// `maxEjectionPercent` holds for the first ejection, too, as in newer Envoy: where it allows no ejection there is
-    /// a warning. By default one endpoint may be out whatever it says, as long as another is left.
+    /// Whether `maxEjectionPercent` also limits the first ejection, as in newer Envoy; a value that permits no ejection
+    /// is then a warning. By default one endpoint may be ejected at any percentage, if another one is left.
     pub first_ejection_is_capped: bool,
 }
 
-/// What is known of clusters apart from what resources say of them. It only makes findings more exact: nothing is
-/// refused for it.
+/// Facts about the fleet that resources do not contain. They only make diagnostics more exact; no object is rejected
+/// because of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fleet {
-    /// What short names of services mean.
+    /// Meaning of short service names.
     pub naming: Naming,
-    /// The cluster that resources are read for; none if that is not known.
+    /// Local cluster; `None` if unknown.
     pub own: Option<ClusterKey>,
-    /// The remote clusters that `--clusters` names.
+    /// Remote clusters, from `--clusters`.
     pub told: Vec<RemoteCluster>,
-    /// The mesh of Gloo that resources are read for; none if it follows from the Destinations of the local cluster.
+    /// Gloo mesh of the local cluster; `None` to derive it from the Destinations of the local cluster.
     pub mesh: Option<MeshRef>,
-    /// The namespace of the proxy; none if resources are checked for proxies of several namespaces. Then the namespace of a
-    /// resource decides what it may use.
+    /// Namespace of the proxy; `None` if resources are checked for proxies of several namespaces. Then the namespace of
+    /// each resource is used.
     pub namespace: Option<Arc<str>>,
-    /// The namespace that holds mesh-wide defaults; none for `istio-system`.
+    /// Namespace with mesh-wide defaults; `None` for `istio-system`.
     pub root_namespace: Option<Arc<str>>,
 }
 
 impl Fleet {
-    /// The namespace that holds mesh-wide defaults.
+    /// Returns the namespace with mesh-wide defaults.
     pub fn root_namespace(&self) -> &str {
         self.root_namespace.as_deref().unwrap_or("istio-system")
     }
 
-    /// The proxy as a client of services, as far as it is known.
+    /// Returns the proxy as a client of services, as far as it is known.
     pub fn client(&self) -> PossibleClient<'_> {
         PossibleClient {
             namespace: self.namespace.as_deref(),
@@ -57,11 +56,11 @@ impl Fleet {
     }
 }
 
-/// A remote cluster that `--clusters` names.
+/// Remote cluster, from `--clusters`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteCluster {
-    /// Its full name.
+    /// Full name of the cluster.
     pub key: ClusterKey,
-    /// Whether its gateway is told, too.
+    /// Whether its gateway is known.
     pub has_gateway: bool,
 }

@@ -1,8 +1,8 @@
-//! Text to raw types, strictly; knows no meaning. Uses `raw`, `span` and `diagnostic`.
+//! Parser: text to raw types, strictly, without interpreting values. Uses `raw`, `span` and `diagnostic`.
 //!
-//! YAML and JSON walk one way: bytes are checked to be UTF-8, a file is split into documents, a document becomes a
-//! tree of [`Node`]s, and a tree becomes a raw type. Every step records all that is wrong, not only the first.
-//! Trees live only while their document is read.
+//! YAML and JSON take the same steps: bytes are checked to be UTF-8, a file is split into documents, a document becomes
+//! a tree of [`Node`]s, and a tree becomes a raw type. Every step reports all errors, not only the first. A tree is
+//! dropped after its document was read.
 
 mod access;
 mod brackets;
@@ -29,22 +29,23 @@ pub use reader::Reader;
 pub use schema::{FieldInfo, fields_of};
 pub use split::{Chunk, split};
 
-/// How large the text of one file may be, in bytes.
+/// Maximum size of one file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 32 << 20;
 
-/// How many nodes (scalars, lists, mappings) one document may have.
+/// Maximum number of nodes (scalars, lists, mappings) of one document.
 pub const DOCUMENT_NODES_MAX: usize = 1_000_000;
 
-/// Most nodes that the aliases and merge keys of one file may represent.
+/// Maximum number of nodes that the aliases and merge keys of one file expand to.
 pub const ALIAS_NODES_MAX: usize = 100_000;
 
-/// Most bytes of texts and keys that the aliases and merge keys of one file may expand to: readers of the tree copy them.
+/// Maximum size of texts and keys that the aliases and merge keys of one file expand to, in bytes. Readers copy these
+/// texts.
 pub const ALIAS_BYTES_MAX: usize = 4 << 20;
 
-/// Most bytes that those of one document may expand to, as a multiple of the document's own.
+/// Maximum size of expanded aliases of one document, as a multiple of the document's own size.
 pub const ALIAS_BYTES_RATIO: usize = 100;
 
-/// How deep lists and mappings may be nested.
+/// Maximum nesting depth of lists and mappings.
 pub const DEPTH_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,76 +1,76 @@
-//! What a proxy reports of itself to a config server: who it is, what of the server's configuration is in effect, and what
-//! is not.
+//! Report of a proxy to a config server: its identity, the revision of the server's configuration that is in effect,
+//! and the rejected objects.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The API group of reports. A server that serves it takes them.
+/// API group of reports. A server that serves this group accepts reports.
 pub const REPORT_GROUP: &str = "strait.io";
-/// Its version.
+/// API version of reports.
 pub const REPORT_VERSION: &str = "v1alpha1";
-/// The kind of a report.
+/// Kind of a report.
 pub const REPORT_KIND: &str = "Proxy";
-/// The plural, as it stands in paths.
+/// Plural of the kind, as used in URL paths.
 pub const REPORT_PLURAL: &str = "proxies";
 
-/// The most rejected objects of a report, and the most reasons of each.
+/// Maximum number of rejected objects in a report, and of reasons per object.
 pub const REJECTED_MAX: usize = 100;
 const REASONS_MAX: usize = 4;
-/// The longest reason, in bytes.
+/// Maximum length of a reason, in bytes.
 const REASON_BYTES_MAX: usize = 512;
 
-/// Who a proxy is, and what it follows.
+/// Identity of a proxy, and the resources that it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProxySpec {
-    /// The key of its cluster.
+    /// Key of the local cluster.
     pub cluster: String,
-    /// `gateway` or `sidecar`.
+    /// Mode: `gateway` or `sidecar`.
     pub mode: String,
-    /// The version of its binary.
+    /// Version of the binary.
     pub version: String,
-    /// The namespaces whose resources it reads; none for all.
+    /// Namespaces whose resources the proxy reads; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// The label selector of the resources that it reads; empty for all.
+    /// Label selector of the resources that the proxy reads; empty for all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub selector: String,
 }
 
-/// What of a server's configuration is in effect.
+/// State of a server's configuration at a proxy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProxyStatus {
-    /// The newest revision of the server that is in effect; none before the first.
+    /// Newest revision of the server that is in effect; `None` before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// The proxy's own number of the configuration in effect.
+    /// Generation of the configuration in effect, counted by the proxy.
     pub generation: u64,
-    /// Seconds from the receipt of the last change to its being in effect.
+    /// Time from receiving the last change until it was in effect, in seconds.
     pub took_seconds: f64,
-    /// How many objects of the server are rejected.
+    /// Number of rejected objects of the server.
     pub rejected_count: usize,
-    /// Of those the first [`REJECTED_MAX`].
+    /// First [`REJECTED_MAX`] rejected objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<RejectedObject>,
 }
 
-/// An object whose newest version is rejected.
+/// Object whose newest version is rejected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RejectedObject {
-    /// `Kind/namespace/name`.
+    /// Reference of the object: `Kind/namespace/name`.
     pub object: String,
-    /// Whether its last good version is in effect; otherwise it has no effect.
+    /// Whether the last good version is in effect; otherwise the object has no effect.
     pub last_good_version_in_use: bool,
-    /// Why.
+    /// Reasons for the rejection.
     pub reasons: Vec<String>,
 }
 
 impl RejectedObject {
-    /// With reasons cut to what a report takes.
+    /// Creates a rejected object; limits the reasons as [`RejectedObject::limit`] does.
     pub fn new(object: String, last_good_version_in_use: bool, reasons: Vec<String>) -> Self {
         let mut rejected = RejectedObject {
             object,
@@ -81,7 +81,7 @@ impl RejectedObject {
         rejected
     }
 
-    /// Cuts reasons to what a report takes.
+    /// Truncates the reasons to the limits of a report.
     pub fn limit(&mut self) {
         self.reasons.truncate(REASONS_MAX);
         for reason in &mut self.reasons {
@@ -94,36 +94,37 @@ impl RejectedObject {
     }
 }
 
-/// How far a proxy is with one of its sources.
+/// Revision of one source that is in effect at a proxy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AppliedRevision {
-    /// The source.
+    /// Name of the source.
     pub source: Arc<str>,
-    /// Its newest revision that is in effect.
+    /// Newest revision that is in effect.
     pub revision: Option<Arc<str>>,
-    /// Seconds from the receipt of its last change to its being in effect.
+    /// Time from receiving the last change until it was in effect, in seconds.
     pub took_seconds: f64,
 }
 
-/// Everything that a proxy knows of itself.
+/// State of a proxy, from which reports are made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProxyState {
-    /// The namespace of the proxy.
+    /// Namespace of the proxy.
     pub namespace: String,
-    /// The name of the proxy, unique in its namespace.
+    /// Name of the proxy, unique in its namespace.
     pub name: String,
-    /// Who it is.
+    /// Identity of the proxy.
     pub spec: ProxySpec,
-    /// The number of the configuration in effect.
+    /// Generation of the configuration in effect.
     pub generation: u64,
-    /// How far it is with each source.
+    /// Revision in effect of each source.
     pub applied: Vec<AppliedRevision>,
-    /// What is rejected, with the documents in which it is written. Those of a server begin with the name of the server.
+    /// Rejected objects, each with the name of its document. For an object of a server it starts with the server's
+    /// name.
     pub rejected: Vec<(Arc<str>, RejectedObject)>,
 }
 
 impl ProxyState {
-    /// What is in effect of one source. None if nothing is.
+    /// Returns the state of one source's configuration. `None` if no revision of it is in effect.
     pub fn status_for(&self, source: &str) -> Option<ProxyStatus> {
         let applied = self.applied.iter().find(|one| &*one.source == source)?;
         let is_of_it = |document: &str| {
@@ -142,7 +143,7 @@ impl ProxyState {
         })
     }
 
-    /// The object that reports to a server. None if nothing of it is in effect yet.
+    /// Returns the object that is reported to a server. `None` if no revision of the server is in effect yet.
     pub fn report_for(&self, server: &str) -> Option<Value> {
         let status = self.status_for(server)?;
         Some(json!({
@@ -154,7 +155,7 @@ impl ProxyState {
         }))
     }
 
-    /// The path of that object.
+    /// Returns the URL path of the report.
     pub fn report_path(&self) -> String {
         let (namespace, name) = (&self.namespace, &self.name);
         format!(

@@ -1,7 +1,7 @@
-//! What was written, field for field as each API has it; no logic. Uses only `span`.
+//! Raw types: the fields of each API as written, without logic. Uses only `span`.
 //!
-//! Every field of a raw type is a [`Field`], which knows where it was written and whether it was absent, null or
-//! of the wrong type. One folder per API group, one file per kind.
+//! Every field of a raw type is a [`Field`], which has the position in the document, and distinguishes absent, null and
+//! wrongly typed values. There is one folder per API group and one file per kind.
 
 pub mod core;
 mod field;

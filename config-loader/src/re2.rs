@@ -1,15 +1,15 @@
-//! Regular expressions as users write them: in the syntax of RE2, which Envoy uses and Istio checks. Uses the crates
+//! Regular expressions in the syntax of RE2, which Envoy uses and Istio checks. Uses the crates
 //! `regex` and `regex-syntax` only.
 //!
 //! Values are bytes, and so are expressions: like Envoy's, each byte is one character of Latin-1, whether it is part of
-//! UTF-8 or not. `.` matches the byte 0xFF, and two of them match `é`; `[é]` matches one of its two bytes.
+//! UTF-8 or not. `.` matches the byte 0xFF, and `..` matches `é`; `[é]` matches one of its two bytes.
 //!
 //! [`translate`] parses RE2's syntax and writes the same expression in that of the crate `regex`, with nothing left
 //! that the two read differently: classes are spelled out, literals are escaped, flags are resolved, and names of
-//! groups are left out. What RE2 refuses is refused. [`Budget`] compiles the expressions of one object,
+//! groups are left out. Expressions that RE2 rejects are rejected. [`Budget`] compiles the expressions of one object,
 //! by [`compile`], the only way by which a user's expression is compiled.
 //!
-//! What stays different: a script or a category has the characters of the Unicode version of each library.
+//! Remaining difference: a script or a category has the characters of the Unicode version of each library.
 
 mod budget;
 mod bytes;
@@ -33,22 +33,23 @@ use pieces::{Frame, Piece, Repeat};
 use shared::shared;
 use text::{Flags, Text};
 
-/// How many bytes an expression may compile to. Half of what the crate `regex` allows by default.
+/// Maximum size of a compiled expression, in bytes. Half of the default of the crate `regex`.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
-/// How deep groups may be nested. RE2 allows 1,000; compiling takes stack for each.
+/// Maximum nesting depth of groups. RE2 permits 1,000, but compilation uses stack for each level.
 const DEPTH_MAX: usize = 200;
 
-/// The crate counts every group, its alternatives, its sequence and its repetition.
+/// Nesting limit passed to the crate `regex`, which counts each group, its alternatives, its sequence and its
+/// repetition.
 const NEST_LIMIT: u32 = 1_000;
 
-/// How often something may be repeated, repetitions of repetitions multiplied.
+/// Maximum repetition count; nested counts are multiplied.
 const REPEAT_MAX: u32 = 1_000;
 
-/// Compiles an expression. It is shared with the others of the same source.
+/// Compiles an expression. Equal expressions share the result.
 ///
 /// # Errors
-/// What is wrong with it, in a line.
+/// Returns a one-line message if the expression is invalid.
 pub fn compile(source: &str, extent: Extent) -> Result<Compiled, String> {
     shared(source, extent, || {
         let translated = translate(source)?;
@@ -79,17 +80,17 @@ fn build(translated: &str) -> Result<Compiled, String> {
     })
 }
 
-/// The last line of an error says what is wrong; those above it draw the expression.
+/// Returns the last line of an error, which has the message; the lines before it draw the expression.
 fn last_line(error: impl Display) -> String {
     let text = error.to_string();
     let line = text.lines().last().unwrap_or("").trim();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
-/// Writes an expression of RE2 in the syntax of the crate `regex`, for values of which each byte is a character.
+/// Translates an RE2 expression to the syntax of the crate `regex`, for values of which each byte is a character.
 ///
 /// # Errors
-/// What RE2 would refuse, in a line.
+/// Returns a one-line message if RE2 would reject the expression.
 pub fn translate(source: &str) -> Result<String, String> {
     let latin1: String = source.bytes().map(char::from).collect();
     parse(&latin1).map_err(|reason| {
@@ -123,14 +124,14 @@ fn parse(source: &str) -> Result<String, String> {
 struct Parser<'a> {
     text: Text<'a>,
     flags: Flags,
-    /// The groups that are open, the whole expression first.
+    /// Open groups, the whole expression first.
     frames: Vec<Frame>,
-    /// Where the repetition began that was parsed just before.
+    /// Byte offset of the repetition that was parsed last, if nothing was parsed after it.
     after_repeat: Option<usize>,
 }
 
 impl Parser<'_> {
-    /// Parses what begins with `c`. Returns where a repetition began, if it was one.
+    /// Parses the element that starts with `c`. Returns its byte offset if it is a repetition.
     fn one(&mut self, start: usize, c: char) -> Result<Option<usize>, String> {
         let flags = self.flags;
         match c {
@@ -196,7 +197,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses what begins with a backslash.
+    /// Parses the element after a backslash.
     fn escaped(&mut self) -> Result<(), String> {
         let fold = self.flags.fold;
         let piece = match self.text.peek() {
@@ -230,7 +231,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses what follows a `(`.
+    /// Parses the element after a `(`.
     fn open(&mut self, start: usize) -> Result<(), String> {
         if self.text.peek() != Some('?') {
             return self.enter(true, self.flags);
@@ -282,7 +283,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Opens a group in which `flags` hold.
+    /// Opens a group with these flags.
     fn enter(&mut self, captures: bool, flags: Flags) -> Result<(), String> {
         if self.frames.len() > DEPTH_MAX {
             return Err(format!(
@@ -306,7 +307,7 @@ impl Parser<'_> {
     }
 }
 
-/// The repetition that follows a `{`, and its length. What is no repetition matches itself.
+/// Returns the repetition after a `{`, and its length. `None` if the text is no repetition; it then matches literally.
 fn counted(rest: &str) -> Option<(Repeat, usize)> {
     let (inner, _) = rest.split_once('}')?;
     let repeat = match inner.split_once(',') {
@@ -320,14 +321,14 @@ fn counted(rest: &str) -> Option<(Repeat, usize)> {
     Some((repeat, inner.len() + 1))
 }
 
-/// A number as RE2 reads it in a repetition: without leading zeros.
+/// Parses a number of a repetition as RE2 does: leading zeros are not permitted.
 fn number(text: &str) -> Option<u32> {
     let is_plain = text == "0" || !text.starts_with('0');
     let digits = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain && digits)
 }
 
-/// Whether a group may have this name.
+/// Whether a text is a valid group name.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }

@@ -1,7 +1,7 @@
-//! The checked types: what a resource means. Uses `kind` and `span`.
+//! Checked types: resources with validated values and defaults. Uses `kind` and `span`.
 //!
-//! No optional field whose default is known, durations as `Duration`, regular expressions compiled. An [`Object`] is
-//! immutable and shared: an object that did not change keeps its `Arc` from one [`ResourceSet`] to the next.
+//! Fields with a known default are not optional, durations are `Duration`s, and regular expressions are compiled. An
+//! [`Object`] is immutable and shared: an unchanged object keeps its `Arc` from one [`ResourceSet`] to the next.
 
 mod by_kind;
 pub mod core;

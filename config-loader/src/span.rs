@@ -1,25 +1,25 @@
-//! Places in a document: byte ranges and lines. Uses nothing else of this crate.
+//! Positions in a document: byte ranges and lines. Uses nothing else of this crate.
 //!
-//! A document is one YAML document of a file. Spans and lines are relative to it, so that a document which
-//! did not change keeps its parsed form when the text above it grows.
+//! A document is one YAML document of a file. Spans and lines are relative to it, so that an unchanged document keeps
+//! its parsed form when the text above it grows.
 
-/// A byte range in its document.
+/// Byte range in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One past the last byte.
+    /// Offset after the last byte.
     pub end: u32,
 }
 
 impl Span {
-    /// The span of what was not written anywhere.
+    /// Span of a value that is not written in the document.
     pub const NONE: Span = Span {
         start: u32::MAX,
         end: u32::MAX,
     };
 
-    /// The range from `start` up to, not including, `end`.
+    /// Creates the range from `start` to `end`, exclusive.
     pub fn new(start: usize, end: usize) -> Span {
         let clamp = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX - 1);
         Span {
@@ -33,12 +33,12 @@ impl Span {
         self == Span::NONE
     }
 
-    /// Whether `other` lies within this span.
+    /// Whether this span contains `other`.
     pub fn contains(self, other: Span) -> bool {
         !self.is_none() && self.start <= other.start && other.end <= self.end
     }
 
-    /// The text under this span, empty if there is none.
+    /// Returns the text of this span; empty if there is none.
     pub fn text(self, document: &str) -> &str {
         document
             .get(self.start as usize..self.end as usize)
@@ -52,11 +52,11 @@ impl Default for Span {
     }
 }
 
-/// A line, counted from 0 at the first line of its document.
+/// Line of a document, counted from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Line(pub u32);
 
-/// Where the lines of a document start.
+/// Line index of a document.
 #[derive(Clone, Debug)]
 pub struct Lines {
     starts: Vec<u32>,
@@ -64,22 +64,22 @@ pub struct Lines {
     gaps: Vec<Gap>,
 }
 
-/// Lines of a document that were cut out of its text.
+/// Lines that were cut out of a document's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The line of the shortened text, counted from 0, before which they stood.
+    /// Line of the shortened text, counted from 0, before which the lines were cut out.
     pub before: u32,
-    /// How many there were, with those of the gaps above.
+    /// Number of lines cut out here and in all earlier gaps.
     pub lines: u32,
 }
 
 impl Lines {
-    /// Indexes the lines of `text`.
+    /// Creates the index for `text`.
     pub fn new(text: &str) -> Lines {
         Lines::with_gaps(text, Vec::new())
     }
 
-    /// Indexes the lines of a text from which some were cut: lines count as if they were there. `gaps` stand in order.
+    /// Creates the index for a shortened text, with line numbers of the full text. `gaps` are in document order.
     pub fn with_gaps(text: &str, gaps: Vec<Gap>) -> Lines {
         let mut starts = vec![0];
         for (offset, byte) in text.bytes().enumerate() {
@@ -95,12 +95,12 @@ impl Lines {
         }
     }
 
-    /// Whether every character of the text is one byte.
+    /// Whether the text is ASCII only.
     pub fn is_ascii(&self) -> bool {
         self.ascii
     }
 
-    /// The line that holds the byte at `offset`; the first line for [`Span::NONE`].
+    /// Returns the line with the byte at `offset`; the first line for [`Span::NONE`].
     pub fn line(&self, offset: u32) -> Line {
         if offset == Span::NONE.start {
             return Line(0);
@@ -111,7 +111,7 @@ impl Lines {
         Line(index + above.map_or(0, |gap| gap.lines))
     }
 
-    /// The bytes of a line, without its line break.
+    /// Returns the span of a line without its line break.
     pub fn span(&self, line: Line, text: &str) -> Span {
         let above = self
             .gaps

@@ -1,18 +1,18 @@
-//! Last good versions per object, revisions and deltas. Uses `load`'s readings, `resource`, `diagnostic` and, for what
-//! may not change, `validate`.
+//! Store: last good version of each object, revisions and deltas. Uses the readings of `load`, `resource`,
+//! `diagnostic`, and `validate` for immutable fields.
 //!
-//! Nothing bad ever replaces something good:
-//! - An object that is refused stays in effect in its last good version. It is *quarantined*.
-//! - An object that changes what may never change is refused, too, until it is gone once.
-//! - An object that vanished while its file has a document that cannot be parsed stays in effect: it may stand there.
-//! - A file that cannot be read keeps all its objects. Only a file that is gone takes them with it.
+//! An invalid version never replaces a valid one:
+//! - A rejected object stays in effect in its last good version. It is *quarantined*.
+//! - A change of an immutable field is rejected until the object is deleted once.
+//! - An object that disappeared stays in effect while its file has a document that cannot be parsed and may contain it.
+//! - A file that cannot be read keeps all its objects. Only removal of the file removes them.
 //!
-//! - Of several objects with one name the one in effect stays in effect as long as its file has it; else the first by
-//!   file and document is used.
-//! - An object that restricts routing and was never valid is *withheld*: the reader of the set knows that it should be
-//!   there.
+//! - Of several objects with the same name, the one in effect stays in effect while its file contains it; otherwise the
+//!   first by file and document is used.
+//! - An object that restricts routing and never had a valid version is *withheld*: users of the set know that it should
+//!   exist.
 //!
-//! When nothing is broken, the set depends only on the files as they are, not on what was before.
+//! If all files are valid, the set depends only on the current files, not on earlier versions.
 
 mod update;
 
@@ -31,18 +31,18 @@ use crate::resource::{AnyObject, ResourceSet};
 use crate::span::Span;
 use crate::validate::immutable;
 
-/// What became of a file.
+/// Change of a file.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// It does not exist any more.
+    /// The file was removed.
     Gone,
-    /// It was read.
+    /// The file was read.
     Read(FileReading),
-    /// It exists and cannot be read.
+    /// The file exists but cannot be read.
     Unreadable(Box<Diagnostic>),
 }
 
-/// Where an object stands.
+/// Position of an object: file, document and slot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Position {
     file: Arc<str>,
@@ -52,7 +52,7 @@ struct Position {
 
 #[cfg(test)]
 impl Change {
-    /// A text, read as a change of the store.
+    /// Reads a text as a change of a file.
     pub(crate) fn text(store: &Store, file: &str, text: &str) -> Change {
         let file = Arc::from(file);
         Change::Read(crate::load::read_file(
@@ -67,48 +67,48 @@ impl Change {
 /// Positions of the versions of one object.
 type Positions = BTreeSet<Position>;
 
-/// Objects to decide about, each with the file whose change is the reason.
+/// Objects to re-evaluate, each with the changed file.
 type Affected = BTreeMap<ObjectRef, Arc<str>>;
 
-/// All files, and the objects in effect.
+/// Store of all files and of the objects in effect.
 ///
-/// Nearly every object stands once and is in effect as it stands. Of such an object nothing is kept but the object itself,
-/// which knows its file and document, so that 10,000 pods take little memory.
+/// Nearly every object has one position and is in effect as written. For such an object the store keeps only the
+/// object, which knows its file and document, so that 10,000 pods use little memory.
 #[derive(Debug, Default)]
 pub struct Store {
     files: HashMap<Arc<str>, FileReading>,
-    /// The files that something is wrong with.
+    /// Files with diagnostics.
     with_findings: BTreeSet<Arc<str>>,
-    /// Positions of all other objects: those with several positions, which is an error in all but the first, those with
-    /// none that are still in effect, and those that are rejected at their position.
+    /// Positions of all other objects: objects with several positions (an error for all but the first), objects without
+    /// a position that are still in effect, and rejected objects.
     positions: HashMap<ObjectRef, Positions>,
     repeated: BTreeSet<ObjectRef>,
-    /// Objects that are refused where they stand, or that vanished while their file is broken.
+    /// Objects that are rejected, or that disappeared while their file has errors.
     quarantined: BTreeSet<ObjectRef>,
-    /// Of those, the vanished ones, with the broken file in which they may still stand.
+    /// Objects of `quarantined` that disappeared, each with the file with errors that may still contain it.
     kept: BTreeMap<ObjectRef, Arc<str>>,
-    /// Of those, the ones that are refused for what they change, with the reason.
+    /// Objects of `quarantined` that changed an immutable field, with the diagnostic.
     refused: BTreeMap<ObjectRef, Diagnostic>,
     set: Arc<ResourceSet>,
 }
 
 impl Store {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Store {
         Store::default()
     }
 
-    /// The objects in effect.
+    /// Returns the objects in effect.
     pub fn set(&self) -> &Arc<ResourceSet> {
         &self.set
     }
 
-    /// The last reading of a file, of which unchanged documents need not be read again.
+    /// Returns the last reading of a file, from which unchanged documents can be reused.
     pub(crate) fn reading(&self, file: &str) -> Option<&FileReading> {
         self.files.get(file)
     }
 
-    /// Applies what became of files, as one change.
+    /// Applies changes of files as one change of the set.
     pub(crate) fn apply(&mut self, changes: Vec<(Arc<str>, Change)>) -> Delta {
         let mut affected = Affected::new();
         for (file, change) in changes {
@@ -178,7 +178,7 @@ impl Store {
         }
     }
 
-    /// The positions of an object.
+    /// Returns the positions of an object.
     fn positions(&self, id: &ObjectRef, set: &ResourceSet) -> Positions {
         let listed = self.positions.get(id).cloned();
         listed.unwrap_or_else(|| {
@@ -188,7 +188,7 @@ impl Store {
         })
     }
 
-    /// The position of an object that stands where it was read.
+    /// Returns the position of an object that is still in the file it was read from.
     fn position_of(&self, object: &Arc<dyn AnyObject>) -> Option<Position> {
         let (file, order) = (&object.provenance().file, object.order());
         let document = order.document as usize;
@@ -211,7 +211,7 @@ impl Store {
         })
     }
 
-    /// Drops the positions of an object that says itself where it stands.
+    /// Drops the stored positions of an object whose only position follows from the object itself.
     fn compact(&mut self, id: &ObjectRef, in_effect: Option<&Arc<dyn AnyObject>>) {
         let Some(listed) = self.positions.get(id) else {
             return;
@@ -237,7 +237,7 @@ impl Store {
         document.reading.slots().get(position.slot)
     }
 
-    /// Decides which version of an object is in effect, after a change of `file`, in which it stood or stands.
+    /// Decides which version of an object is in effect after a change of `file`, which contained or contains it.
     fn decide(&mut self, id: ObjectRef, file: &Arc<str>, set: &mut ResourceSet, delta: &mut Delta) {
         let before = in_effect(set, &id);
         let positions = self.positions(&id, set);
@@ -300,8 +300,8 @@ impl Store {
         self.compact(&id, after.as_ref());
     }
 
-    /// The slots at these positions, in the order in which the versions count: those of the file that the one in effect is
-    /// from, then by file and document. An object that is repeated by mistake does not replace it.
+    /// Returns the slots at these positions by precedence: first the file of the version in effect, then by file and
+    /// document. So a duplicate of an object does not replace it.
     fn slots<'a>(
         &'a self,
         positions: &'a Positions,
@@ -317,8 +317,8 @@ impl Store {
         slots
     }
 
-    /// The broken file in which an object that stands nowhere may still stand: where it was read, where it stood
-    /// until now, or where it was suspected before.
+    /// Returns the file with errors that may still contain an object without a position: the file it was read from, the
+    /// file that contained it until now, or the file that was suspected before.
     fn keeper(
         &self,
         id: &ObjectRef,
@@ -353,12 +353,12 @@ impl Store {
         })
     }
 
-    /// Why objects are refused that would be good if there were no older version of them; without lines of text.
+    /// Returns the diagnostics about changes of immutable fields, without source lines.
     pub fn refusals(&self) -> Vec<Diagnostic> {
         self.refused.values().cloned().collect()
     }
 
-    /// What is wrong with the files as they are, [`Store::refusals`] aside.
+    /// Returns the diagnostics of the current files, except [`Store::refusals`].
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         let files = self.with_findings.iter();
@@ -379,7 +379,7 @@ impl Store {
         found
     }
 
-    /// The findings about an object that stands in several places.
+    /// Returns the diagnostics about an object with several positions.
     fn repetitions(&self, id: &ObjectRef) -> Vec<Diagnostic> {
         let positions = self.positions(id, &self.set);
         let slots = self.slots(&positions, in_effect(&self.set, id).as_ref());
@@ -402,7 +402,7 @@ impl Store {
         locations.map(repeat).collect()
     }
 
-    /// Objects whose text is not what is in effect, with the reasons.
+    /// Returns the objects whose current text is not in effect, with the reasons.
     pub fn quarantined(&self) -> Vec<Quarantined> {
         self.quarantined
             .iter()
@@ -410,7 +410,7 @@ impl Store {
             .collect()
     }
 
-    /// The files in which something is written that is not in effect.
+    /// Returns the files with content that is not in effect.
     pub(crate) fn rejected_files(&self) -> BTreeSet<Arc<str>> {
         let quarantined = self.quarantined.iter();
         let files = quarantined.flat_map(|id| {
@@ -465,13 +465,13 @@ impl Store {
     }
 }
 
-/// The object in effect under a full name.
+/// Returns the object in effect with this reference.
 fn in_effect(set: &ResourceSet, id: &ObjectRef) -> Option<Arc<dyn AnyObject>> {
     let mut named = set.named(id.kind, &id.to_name()).into_iter();
     named.find(|object| object.id().group == id.group)
 }
 
-/// Puts what is in effect under a full name into the set. Of several API groups one rules.
+/// Inserts the object in effect into the set. Of several API groups one takes precedence.
 fn put(id: &ObjectRef, object: Option<&Arc<dyn AnyObject>>, set: &mut ResourceSet) {
     if id.group.is_empty() {
         match object {
@@ -491,7 +491,7 @@ fn put(id: &ObjectRef, object: Option<&Arc<dyn AnyObject>>, set: &mut ResourceSe
     all.for_each(|other| other.put_beside(set));
 }
 
-/// Where objects stand in a file, leaving out the documents that `other` has in the same places.
+/// Returns the positions of the objects in a file, without documents that are the same in `other`.
 fn positions(
     file: &Arc<str>,
     reading: &FileReading,

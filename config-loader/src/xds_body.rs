@@ -1,9 +1,10 @@
-//! The bodies of resources in Istio's control stream: binary protobuf to the JSON of Kubernetes objects, and back.
+//! Bodies of resources in Istio's control stream: conversion between binary protobuf and the JSON of Kubernetes
+//! objects.
 //!
-//! A body comes with a type URL. Istio's kinds have messages of their own, whose schema is `proto/`; every other kind
-//! is a `google.protobuf.Struct`. The JSON is what an API server has under `spec`: names in lowerCamelCase, durations
-//! as `1.5s`, numbers as numbers, unset fields left out. Bytes from outside never panic, whatever they are.
-//! [`kubernetes`] reads the protobuf of Kubernetes itself by the same means.
+//! A body comes with a type URL. Istio's kinds have messages of their own, with the schema in `proto/`; every other
+//! kind is a `google.protobuf.Struct`. The JSON is the `spec` that an API server returns: names in lowerCamelCase,
+//! durations as `1.5s`, numbers as numbers, unset fields omitted. Malformed input never panics. [`kubernetes`] reads
+//! the protobuf of Kubernetes itself in the same way.
 
 mod decode;
 mod encode;
@@ -22,16 +23,17 @@ use serde_json::Value;
 use crate::kind::Kind;
 use schema::{STRUCT, message_of, type_name_of};
 
-/// What precedes the name of a message in a type URL that this module writes.
+/// Prefix of the message name in type URLs that this module writes.
 const URL_PREFIX: &str = "type.googleapis.com/";
 
-/// The JSON of a body.
+/// Converts a body to JSON.
 ///
 /// The part of `type_url` after the last `/` names the message. Messages of `istio.networking` and `istio.security` are
-/// the same in every version, so each version's name is known.
+/// the same in every API version, so the name of each version is accepted.
 ///
 /// # Errors
-/// If the type is unknown, the body is too large or no message of its type, or holds a value that JSON cannot have.
+/// Returns an error if the type is unknown, or the body is too large, malformed, or has a value that JSON cannot
+/// represent.
 pub fn to_json(type_url: &str, value: &[u8]) -> Result<Decoded, BodyError> {
     let name = type_url.rsplit('/').next().unwrap_or_default();
     if value.len() > BODY_BYTES_MAX {
@@ -55,13 +57,14 @@ pub fn to_json(type_url: &str, value: &[u8]) -> Result<Decoded, BodyError> {
     decode::message(&message, "spec")
 }
 
-/// The body of an object: its type URL, and its bytes. The same JSON always gives the same bytes.
+/// Converts the `spec` of an object to a body: its type URL and its bytes. Equal JSON gives equal bytes.
 ///
-/// Of Istio's kinds, `spec` is read as Istio reads YAML: durations in Go's syntax, enums by name or number, numbers
+/// For Istio's kinds, `spec` is read as Istio reads YAML: durations in Go's syntax, enums by name or number, numbers
 /// also as texts, field names also in snake_case, and null as unset.
 ///
 /// # Errors
-/// If `spec` is no mapping, a field is unknown or has the wrong type, or the body would be too large.
+/// Returns an error if `spec` is not a mapping, a field is unknown or has the wrong type, or the body would be too
+/// large.
 pub fn from_json(kind: Kind, spec: &Value) -> Result<(String, Vec<u8>), BodyError> {
     let (name, bytes) = match type_name_of(kind) {
         Some(name) => {

@@ -1,4 +1,4 @@
-//! The Kubernetes clusters that resources name.
+//! Kubernetes clusters that resources name.
 
 use std::collections::BTreeSet;
 
@@ -6,18 +6,18 @@ use super::View;
 use crate::resource::flomesh::{Cluster, GlobalTrafficPolicy, ServiceExport, ServiceImport};
 use crate::resource::gloo::{Backing, Destination};
 
-/// The names of clusters in resources.
+/// Cluster names in resources.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterNames<'a> {
-    /// Keys, `REGION/ZONE/GROUP/NAME`: of Clusters, and in ServiceImports, GlobalTrafficPolicies and ServiceExports.
+    /// Keys, `REGION/ZONE/GROUP/NAME`, in Clusters, ServiceImports, GlobalTrafficPolicies and ServiceExports.
     pub keys: BTreeSet<&'a str>,
-    /// Names of clusters whose endpoints are known: in Destinations and in EndpointSlices of other clusters. Mostly the last part
-    /// of a key.
+    /// Names of clusters with known endpoints, in Destinations and in EndpointSlices of remote clusters. Usually the
+    /// last part of a key.
     pub serving: BTreeSet<&'a str>,
 }
 
 impl<'a> ClusterNames<'a> {
-    /// The names in these resources, and `sources`, the clusters that EndpointSlices were copied from.
+    /// Collects the cluster names in the resources. `sources` are the clusters that EndpointSlices were copied from.
     pub fn collect(view: impl Into<View<'a>>, sources: impl IntoIterator<Item = &'a str>) -> Self {
         let view = view.into();
         let mut names = Self::default();

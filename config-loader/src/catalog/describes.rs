@@ -1,4 +1,4 @@
-//! The hosts that each kind of resource describes.
+//! Hosts that each kind of resource describes.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::resource::istio::ServiceEntry;
 use crate::resource::karmada::MultiClusterService;
 use crate::resource::{Object, Spec};
 
-/// A kind of resource that describes hosts.
+/// Kind of resource that describes hosts.
 pub(crate) trait Describes: Spec {
-    /// Hands on each host that an object describes, in canonical form.
+    /// Calls `take` with each host that an object describes, in canonical form.
     fn sources(object: &Arc<Object<Self>>, domain: &str, take: &mut dyn FnMut(&str, Source));
 }
 
@@ -35,7 +35,7 @@ impl Describes for ServiceEntry {
 }
 
 impl Describes for ServiceImport {
-    /// The service's own host, that of the cluster set, and those of single endpoints.
+    /// Calls `take` with the service's own host, the `clusterset.local` host, and the hosts of single endpoints.
     fn sources(object: &Arc<Object<Self>>, domain: &str, take: &mut dyn FnMut(&str, Source)) {
         let source = || Source::Import(Arc::clone(object));
         let (name, namespace) = (&object.id.name, &object.id.namespace);

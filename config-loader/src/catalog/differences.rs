@@ -1,15 +1,15 @@
-//! What differs between two versions of the objects of one kind.
+//! Differences between two versions of the objects of one kind.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::resource::{Object, Objects};
 
-/// Versions of an object before and after a change.
+/// Object before and after a change; `None` if it did not or does not exist.
 pub type Change<'a, T> = (Option<&'a Arc<Object<T>>>, Option<&'a Arc<Object<T>>>);
 
-/// The objects that differ between both: changed, added and removed ones, in the order of their names. Objects that did not
-/// change are the same `Arc` in both. Objects beside others of their name are not compared.
+/// Returns the objects that were changed, added or removed, sorted by name. An unchanged object is the same `Arc` in
+/// both versions. Objects that share their name with another object are not compared.
 pub fn differences<'a, T>(
     before: &'a Objects<T>,
     now: &'a Objects<T>,

@@ -1,4 +1,4 @@
-//! Which ServiceExports of a cluster its gateways serve.
+//! ServiceExports that the gateways of a cluster serve.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,11 +7,12 @@ use crate::resource::Object;
 use crate::resource::core::{Condition, ConditionStatus};
 use crate::resource::flomesh::{PathType, ServiceExport};
 
-/// Reasons of `Conflict=True` that reject nothing: the ports of all exports are merged, and the oldest export decides what
-/// they differ in (KEP-1645).
+/// Reasons of `Conflict=True` that do not reject an export: the ports of all exports are merged, and the oldest export
+/// decides about the differences (KEP-1645).
 pub const MERGED_CONFLICTS: [&str; 3] = ["PortConflict", "ServiceAccountConflict", "TypeConflict"];
 
-/// The exports of a cluster that its gateways serve, the oldest first: of two with one path and type the older.
+/// Returns the exports that the gateways of a cluster serve, oldest first. Of two with the same path and type only the
+/// older.
 pub fn served_exports<'a>(
     exports: impl Iterator<Item = &'a Arc<Object<ServiceExport>>>,
 ) -> Vec<&'a Arc<Object<ServiceExport>>> {
@@ -31,7 +32,7 @@ pub fn served_exports<'a>(
     exports
 }
 
-/// Whether the status does not reject the export: `Valid=False`, or a `Conflict=True` whose ports are not merged.
+/// Whether the status accepts the export: no `Valid=False`, and no `Conflict=True` with a reason that prevents merging.
 pub fn is_accepted(export: &Object<ServiceExport>) -> bool {
     !export.spec.conditions.iter().any(rejects)
 }

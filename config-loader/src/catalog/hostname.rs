@@ -1,4 +1,4 @@
-//! Host names as resources write them: short names, wildcards, and which name covers which.
+//! Host names as resources write them: short names, wildcards, and comparison of wildcards.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -6,8 +6,8 @@ use std::net::IpAddr;
 /// The default domain of the services of a mesh.
 pub const DOMAIN: &str = "cluster.local";
 
-/// What follows `name.namespace` in the host by which several clusters serve one service (Kubernetes multi-cluster
-/// services API).
+/// Suffix of hosts `NAME.NAMESPACE.svc.clusterset.local`, by which several clusters serve one service (Kubernetes
+/// multi-cluster services API).
 pub const CLUSTER_SET: &str = ".svc.clusterset.local";
 
 /// Expands a short name. A name without a dot becomes `NAME.NAMESPACE.svc.DOMAIN`, where the namespace is that of the
@@ -23,23 +23,23 @@ pub fn complete<'a>(name: &'a str, namespace: &str, domain: &str) -> Cow<'a, str
     Cow::Owned(of_service(&name.to_ascii_lowercase(), namespace, domain))
 }
 
-/// A host that is never expanded, as requests are compared with it: in lower case and without the final dot of an
+/// Returns a full host name in the form that request hosts are compared with: lower case, without the final dot of an
 /// absolute DNS name. Applies to the hosts of ServiceEntries and Gateways.
 pub fn canonical(name: &str) -> Cow<'_, str> {
     lower(without_final_dot(name))
 }
 
-/// The host of a Kubernetes Service.
+/// Returns the host of a Kubernetes Service.
 pub fn of_service(name: &str, namespace: &str, domain: &str) -> String {
     format!("{name}.{namespace}.svc.{domain}")
 }
 
-/// The host by which several clusters serve a Service.
+/// Returns the `clusterset.local` host of a Service, by which several clusters serve it.
 pub fn of_cluster_set_service(name: &str, namespace: &str) -> String {
     format!("{name}.{namespace}{CLUSTER_SET}")
 }
 
-/// The `clusterset.local` host that a short name represents: `web` in the namespace of the resource that contains it,
+/// Returns the `clusterset.local` host for a short name: `web` in the namespace of the resource that contains it,
 /// or `web.ns1` and `web.ns1.svc`. Returns `None` for other names.
 pub fn short_of_cluster_set(name: &str, namespace: &str) -> Option<String> {
     if name.starts_with('*') || name.parse::<IpAddr>().is_ok() {
@@ -55,7 +55,7 @@ pub fn short_of_cluster_set(name: &str, namespace: &str) -> Option<String> {
     Some(of_cluster_set_service(name, namespace))
 }
 
-/// The short names of a `clusterset.local` host for clients in `namespace`.
+/// Returns the short names of a `clusterset.local` host for clients in `namespace`.
 pub fn short_names(host: &str, namespace: &str) -> Vec<String> {
     let name = host.strip_suffix(CLUSTER_SET);
     let Some((name, of)) = name.and_then(|name| name.split_once('.')) else {
@@ -70,32 +70,32 @@ pub fn short_names(host: &str, namespace: &str) -> Vec<String> {
     others.into_iter().chain(alone).collect()
 }
 
-/// The `clusterset.local` host of a Service, from its host in this domain.
+/// Returns the `clusterset.local` host of a Service, given its host in this domain.
 pub fn of_cluster_set(host: &str, domain: &str) -> Option<String> {
     let name = host.strip_suffix(domain)?.strip_suffix(".svc.")?;
     let is_whole = !name.starts_with('*') && name.contains('.');
     is_whole.then(|| format!("{name}{CLUSTER_SET}"))
 }
 
-/// The host of a Service in this domain, from its `clusterset.local` host.
+/// Returns the host of a Service in this domain, given its `clusterset.local` host.
 pub fn of_domain(host: &str, domain: &str) -> Option<String> {
     let name = host.strip_suffix(CLUSTER_SET)?;
     Some(format!("{name}.svc.{domain}"))
 }
 
-/// Name and namespace of the Service that has this host in this domain.
+/// Returns the name and namespace of the Service that has this host in this domain.
 pub fn service_of<'h>(host: &'h str, domain: &str) -> Option<(&'h str, &'h str)> {
     host.strip_suffix(domain)?
         .strip_suffix(".svc.")?
         .split_once('.')
 }
 
-/// Name and namespace of the Service that has this `clusterset.local` host.
+/// Returns the name and namespace of the Service that has this `clusterset.local` host.
 pub fn service_of_cluster_set(host: &str) -> Option<(&str, &str)> {
     host.strip_suffix(CLUSTER_SET)?.split_once('.')
 }
 
-/// A single label with a final dot is no absolute name of a Service: it keeps its dot, and no request has it.
+/// Removes the final dot of an absolute DNS name. A single label keeps it, because it cannot name a Service.
 fn without_final_dot(name: &str) -> &str {
     name.strip_suffix('.')
         .filter(|rest| rest.contains('.'))
@@ -120,7 +120,7 @@ pub fn is_subset(a: &str, b: &str) -> bool {
     }
 }
 
-/// The hosts that both names match: the more specific of the two, if one covers the other.
+/// Returns the hosts that both names match: the more specific name if one covers the other, otherwise `None`.
 pub fn intersection<'a>(a: &'a str, b: &'a str) -> Option<&'a str> {
     if is_subset(a, b) {
         Some(a)
@@ -131,7 +131,7 @@ pub fn intersection<'a>(a: &'a str, b: &'a str) -> Option<&'a str> {
     }
 }
 
-/// Orders names by how specific they are: exact names above wildcards, longer wildcards above shorter ones.
+/// Returns a sort key: exact names above wildcards, longer wildcards above shorter ones.
 pub fn specificity(name: &str) -> (bool, usize) {
     (!name.starts_with('*'), name.len())
 }

@@ -1,15 +1,15 @@
-//! Values by host, where a host may be a wildcard.
+//! Map from hosts and wildcards to values.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Values by exact host or wildcard (`*.example.com`, `*-api.example.com`, `*`).
+/// Map with exact hosts or wildcards as keys (`*.example.com`, `*-api.example.com`, `*`).
 ///
 /// A lookup costs one hash of each wildcard length that occurs, however many wildcards there are.
 #[derive(Clone, Debug)]
 pub struct HostIndex<T> {
     by_host: HashMap<Arc<str>, T>,
-    /// How many wildcards there are of each length, the `*` included.
+    /// Number of wildcards by their length in bytes, `*` included.
     wildcards: BTreeMap<usize, usize>,
 }
 
@@ -23,12 +23,12 @@ impl<T> Default for HostIndex<T> {
 }
 
 impl<T> HostIndex<T> {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The value of a host or wildcard itself, made if there is none.
+    /// Returns the value of this exact host or wildcard; inserts the default if there is none.
     pub fn entry(&mut self, host: &str) -> &mut T
     where
         T: Default,
@@ -39,7 +39,7 @@ impl<T> HostIndex<T> {
         self.by_host.entry(host.into()).or_default()
     }
 
-    /// Sets the value of a host or wildcard; returns the value before.
+    /// Sets the value of this exact host or wildcard; returns the previous value.
     pub fn insert(&mut self, host: impl Into<Arc<str>>, value: T) -> Option<T> {
         let host = host.into();
         let wildcard = host.starts_with('*').then_some(host.len());
@@ -50,7 +50,7 @@ impl<T> HostIndex<T> {
         before
     }
 
-    /// Removes the value of a host or wildcard itself.
+    /// Removes the value of this exact host or wildcard.
     pub fn remove(&mut self, host: &str) -> Option<T> {
         let before = self.by_host.remove(host)?;
         if host.starts_with('*')
@@ -64,22 +64,22 @@ impl<T> HostIndex<T> {
         Some(before)
     }
 
-    /// The value of a host or wildcard itself.
+    /// Returns the value of this exact host or wildcard.
     pub fn get(&self, host: &str) -> Option<&T> {
         self.by_host.get(host)
     }
 
-    /// The value of a host or wildcard itself, to be changed.
+    /// Returns a mutable reference to the value of this exact host or wildcard.
     pub fn get_mut(&mut self, host: &str) -> Option<&mut T> {
         self.by_host.get_mut(host)
     }
 
-    /// The value that applies to a host: its own, else that of the longest wildcard that covers it.
+    /// Returns the value that applies to a host: the exact match, otherwise the longest wildcard that covers it.
     pub fn find(&self, host: &str) -> Option<&T> {
         self.covering(host).next()
     }
 
-    /// The values of all names that cover a host or wildcard, the most specific first.
+    /// Returns the values of all names that cover a host or wildcard, most specific first.
     pub fn covering<'i>(&'i self, host: &str) -> impl Iterator<Item = &'i T> {
         let own = self.by_host.get(host);
         // `*.com` does not cover `.com`: a wildcard matches one character at least
@@ -96,7 +96,7 @@ impl<T> HostIndex<T> {
         own.into_iter().chain(covering)
     }
 
-    /// The value of `*` followed by this suffix.
+    /// Returns the value of `*` followed by this suffix.
     fn wildcard(&self, suffix: &str) -> Option<&T> {
         const STACK_MAX: usize = 256; // longer than any host
         let mut name = [b'*'; STACK_MAX];
@@ -105,17 +105,17 @@ impl<T> HostIndex<T> {
         self.by_host.get(std::str::from_utf8(name).ok()?)
     }
 
-    /// Every host and wildcard with its value, in no order.
+    /// Iterates over every host and wildcard with its value, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &T)> {
         self.by_host.iter()
     }
 
-    /// Every value, to be changed, in no order.
+    /// Iterates mutably over every value, in no particular order.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.by_host.values_mut()
     }
 
-    /// How many hosts and wildcards have a value.
+    /// Number of hosts and wildcards with a value.
     pub fn len(&self) -> usize {
         self.by_host.len()
     }
@@ -133,7 +133,7 @@ mod tests {
     use super::super::hostname;
     use super::*;
 
-    /// Hosts and wildcards over a small alphabet, so that many cover each other.
+    /// Generates hosts and wildcards over a small alphabet, so that many cover each other.
     fn name() -> impl Strategy<Value = String> {
         "(\\*)?([ab]|\\.a|\\.b){0,4}".prop_filter("no empty name", |name| !name.is_empty())
     }

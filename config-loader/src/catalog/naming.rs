@@ -1,26 +1,27 @@
-//! Which service a destination names.
+//! Resolution of the short host names that destinations use.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::hostname;
 
-/// What short names mean: `web`, and where several clusters serve a service together, `web.ns1` and `web.ns1.svc`.
+/// Meaning of a short host name: `web`, or `web.ns1` and `web.ns1.svc` for services that several clusters serve
+/// together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DefaultDomain {
-    /// The Service of the local cluster; names with a dot are not short. The default.
+    /// Service of the local cluster; names with a dot are not short. The default.
     #[default]
     Cluster,
-    /// The `clusterset.local` host, if there is one.
+    /// Host in `clusterset.local`, if a resource describes it.
     ClusterSet,
 }
 
-/// The settings that short names are expanded with.
+/// Settings for the expansion of short names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Naming {
-    /// The domain of the services of the mesh. Flag `--domain`, default `cluster.local`.
+    /// Domain of the services of the mesh. Flag `--domain`, default `cluster.local`.
     pub domain: Arc<str>,
-    /// What short names mean. Flag `--default-domain`, default `cluster.local`.
+    /// Meaning of short host names. Flag `--default-domain`, default `cluster.local`.
     pub default_domain: DefaultDomain,
 }
 
@@ -34,12 +35,13 @@ impl Default for Naming {
 }
 
 impl Naming {
-    /// A host of a VirtualService or a DestinationRule; see [`hostname::complete`].
+    /// Returns the full host of a VirtualService or DestinationRule host; see [`hostname::complete`].
     pub fn complete<'h>(&self, host: &'h str, namespace: &str) -> Cow<'h, str> {
         hostname::complete(host, namespace, &self.domain)
     }
 
-    /// The host of a destination that a resource in `namespace` names, where `is_host` says which hosts are described.
+    /// Returns the full host of a destination in a resource of `namespace`. `is_host` says whether a resource describes
+    /// a host.
     pub fn destination<'h>(
         &self,
         host: &'h str,

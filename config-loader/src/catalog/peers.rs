@@ -1,11 +1,11 @@
-//! What a workload accepts from its clients by the PeerAuthentications of its namespace and of the mesh.
+//! Mutual TLS mode of a workload, from the PeerAuthentications of its namespace and of the mesh.
 //!
-//! As Istio has it: of several policies of one level the oldest counts; the mode of a level that is `UNSET` or missing is
-//! inherited from the level above it, and that of the mesh is PERMISSIVE if no policy says otherwise. Policies with a
-//! selector in the root namespace count for no workload.
+//! Same precedence as Istio: the oldest policy of a level applies. A level with mode `UNSET`, or without a policy,
+//! inherits the mode of the level above it. The default of the mesh is PERMISSIVE. Policies with a selector in the root
+//! namespace apply to no workload.
 //!
-//! A rejected policy that never was good may have wanted STRICT: until it is corrected, its workloads accept the mesh's TLS
-//! only.
+//! If a policy was rejected and has no last good version, it may have required STRICT: until it is corrected, its
+//! workloads accept mutual TLS only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,26 +18,26 @@ use crate::resource::istio::{MutualTls, PeerAuthentication};
 
 type Policy = Arc<Object<PeerAuthentication>>;
 
-/// What a workload accepts from its clients.
+/// Mutual TLS modes of one workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PeerPolicy {
-    /// What holds for ports without their own mode.
+    /// Mode of ports without a mode of their own.
     whole: Accepted,
-    /// What holds for single ports of the workload.
+    /// Modes of single ports of the workload.
     ports: BTreeMap<u16, Accepted>,
 }
 
-/// A mode, and what says so.
+/// Mutual TLS mode, with the policy that sets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Accepted {
-    /// The mode.
+    /// Mutual TLS mode.
     pub mode: MutualTls,
-    /// The policy that says so; none for the default of the mesh.
+    /// Policy that sets the mode; `None` for the default of the mesh.
     pub by: Option<ObjectRef>,
 }
 
 impl PeerPolicy {
-    /// What these resources say of a workload.
+    /// Computes the modes of a workload from its PeerAuthentications.
     pub fn of<'a>(view: impl Into<View<'a>>, workload: Workload<'_>) -> PeerPolicy {
         let view = view.into();
         let root_namespace = workload.root_namespace;
@@ -71,29 +71,29 @@ impl PeerPolicy {
         PeerPolicy { whole, ports }
     }
 
-    /// What a port of the workload accepts; the port is that of the workload, not that of a service.
+    /// Returns the mode of a port. The number is the port of the workload, not of a service.
     pub fn mode(&self, port: u16) -> MutualTls {
         self.of_port(port).mode
     }
 
-    /// As [`PeerPolicy::mode`], with what says so.
+    /// Returns the mode of a port as [`PeerPolicy::mode`] does, with the policy that sets it.
     pub fn of_port(&self, port: u16) -> &Accepted {
         self.ports.get(&port).unwrap_or(&self.whole)
     }
 
-    /// What ports without their own mode accept.
+    /// Returns the mode of ports without a mode of their own.
     pub fn whole(&self) -> &Accepted {
         &self.whole
     }
 
-    /// The ports with a mode of their own.
+    /// Iterates over the ports with a mode of their own.
     pub fn ports(&self) -> impl Iterator<Item = (u16, &Accepted)> {
         self.ports.iter().map(|(port, accepted)| (*port, accepted))
     }
 }
 
 impl Accepted {
-    /// Takes over what a policy says, if it says anything.
+    /// Applies the mode of a policy, unless the policy is missing or its mode is `UNSET`.
     fn set(&mut self, policy: Option<&Policy>) {
         if let Some(policy) = policy
             && let Some(mode) = policy.spec.mode
@@ -103,7 +103,7 @@ impl Accepted {
         }
     }
 
-    /// A rejected policy that never was good may have wanted this.
+    /// Requires STRICT if the namespace has a rejected policy without a last good version.
     fn withhold(&mut self, view: View<'_>, namespace: &str) {
         if let Some(id) = withheld::<PeerAuthentication>(view, namespace) {
             self.mode = MutualTls::Strict;
@@ -112,7 +112,7 @@ impl Accepted {
     }
 }
 
-/// The oldest policy of a namespace that is one of these.
+/// Returns the oldest policy of a namespace that satisfies a predicate.
 fn oldest<'s>(
     view: View<'s>,
     namespace: &str,
@@ -129,7 +129,7 @@ mod tests {
     use crate::Diagnostics;
     use crate::resource::ResourceSet;
 
-    /// A policy of a name and a namespace, created in a second.
+    /// Writes a policy with this name, namespace and second of creation.
     fn policy(name: &str, created: u32, spec: &str) -> String {
         let (namespace, name) = name.split_once('/').expect("namespace/name");
         format!(
@@ -143,7 +143,7 @@ mod tests {
         crate::load_bytes("test.yaml", text.as_bytes(), &mut found)
     }
 
-    /// What ports 80 and 8080 of `shop/cart` accept.
+    /// Returns the modes of ports 80 and 8080 of `shop/cart`.
     fn modes(text: &str) -> [&'static str; 2] {
         let set = load(text);
         let labels = BTreeMap::from([("app".to_owned(), "cart".to_owned())]);

@@ -1,7 +1,7 @@
-//! The pod behind an endpoint, with the node that it runs on.
+//! Lookup of the pod of an endpoint, and of the pod's node.
 //!
-//! An EndpointSlice names pods and nodes of the cluster that it was read from. Objects of remote clusters are kept under other names, and say
-//! which cluster they are of.
+//! An EndpointSlice names pods and nodes of the cluster that it was read from. Objects of remote clusters are stored
+//! under prefixed names, and record their cluster.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -14,19 +14,19 @@ use crate::resource::core::{
 };
 use crate::resource::{Object, ResourceSet};
 
-/// The workload behind an endpoint: its pod, node and namespace, each if it is known.
+/// Workload of an endpoint: pod, node and namespace, each if known.
 #[derive(Clone, Debug, Default)]
 pub struct PodInfo {
-    /// The pod.
+    /// Pod of the endpoint.
     pub pod: Option<Arc<Object<Pod>>>,
-    /// The node that it runs on.
+    /// Node that the pod runs on.
     pub node: Option<Arc<Object<Node>>>,
-    /// Its namespace.
+    /// Namespace object of the pod.
     pub namespace: Option<Arc<Object<Namespace>>>,
 }
 
 impl PodInfo {
-    /// The workload behind an endpoint of a slice.
+    /// Returns the workload of an endpoint of a slice.
     pub fn of_endpoint<'a>(
         view: impl Into<View<'a>>,
         slice: &Object<EndpointSlice>,
@@ -48,7 +48,7 @@ impl PodInfo {
         info
     }
 
-    /// The workload of a pod.
+    /// Returns the workload of a pod.
     pub fn of_pod<'a>(view: impl Into<View<'a>>, pod: &Arc<Object<Pod>>) -> PodInfo {
         let view = view.into();
         let source = pod.spec.source_cluster.as_deref();
@@ -61,13 +61,13 @@ impl PodInfo {
         }
     }
 
-    /// A label of the pod, if it has one that says something.
+    /// Returns the value of a label of the pod, if it has the label and the value is not empty.
     pub fn label(&self, name: &str) -> Option<&str> {
         let value = self.pod.as_ref()?.spec.labels.get(name)?;
         (!value.is_empty()).then_some(value)
     }
 
-    /// Region, zone and sub-zone: of the pod's own labels, else of those of its node; none where neither says so.
+    /// Returns region, zone and sub-zone from the labels of the pod, otherwise of its node; `None` for a missing label.
     pub fn topology(&self) -> [Option<&str>; 3] {
         let of_node = self.node.as_ref().map(|node| node.spec.topology());
         let [region, zone, subzone] = of_node.unwrap_or_default();
@@ -78,17 +78,17 @@ impl PodInfo {
         ]
     }
 
-    /// The network: of the pod's label, else of its namespace's; none if neither says so.
+    /// Returns the network from the label of the pod, otherwise of its namespace; `None` if neither has it.
     pub fn network(&self) -> Option<&str> {
         let own = self.label("topology.istio.io/network");
         own.or_else(|| self.namespace.as_ref()?.spec.network())
     }
 }
 
-/// The namespace under which objects without one are kept.
+/// Namespace under which cluster-scoped objects are stored.
 const CLUSTER_SCOPED: &str = "default";
 
-/// The namespace of that name in a cluster; the local one if no source is given.
+/// Returns the namespace object with this name in a cluster; `None` as the source means the local cluster.
 fn namespace<'a>(
     view: View<'a>,
     source: Option<&str>,
@@ -102,7 +102,7 @@ fn namespace<'a>(
     (namespace.spec.source_cluster.as_deref() == source).then_some(namespace)
 }
 
-/// The node of that name in a cluster; the local one if no source is given.
+/// Returns the node with this name in a cluster; `None` as the source means the local cluster.
 fn node_of<'a>(view: View<'a>, source: Option<&str>, name: &str) -> Option<&'a Arc<Object<Node>>> {
     if view.is_empty::<Node>() {
         return None;
@@ -112,7 +112,7 @@ fn node_of<'a>(view: View<'a>, source: Option<&str>, name: &str) -> Option<&'a A
     (node.spec.source_cluster.as_deref() == source).then_some(node)
 }
 
-/// The pod of that namespace and name in a cluster; the local one if no source is given.
+/// Returns the pod with this namespace and name in a cluster; `None` as the source means the local cluster.
 pub fn pod<'a>(
     view: impl Into<View<'a>>,
     source: Option<&str>,
@@ -123,8 +123,8 @@ pub fn pod<'a>(
     (pod.spec.source_cluster.as_deref() == source).then_some(pod)
 }
 
-/// The pod behind an endpoint of a slice: the one that it names; if it names none, the only one of its namespace that has
-/// the address.
+/// Returns the pod of an endpoint of a slice: the pod that the endpoint names, otherwise the only pod of its namespace
+/// with the endpoint's address.
 pub fn pod_of<'a>(
     view: impl Into<View<'a>>,
     slice: &Object<EndpointSlice>,
@@ -147,7 +147,7 @@ pub fn pod_of<'a>(
     found.next().is_none().then_some(pod)
 }
 
-/// The slices that lead to pods, nodes or namespaces that differ between two sets of resources.
+/// Returns the slices whose pods, nodes or namespaces differ between two resource sets.
 pub fn slices_of_changed<'a>(
     before: &'a ResourceSet,
     now: &'a ResourceSet,
@@ -181,7 +181,7 @@ pub fn slices_of_changed<'a>(
     }
 }
 
-/// The objects before and after each change.
+/// Iterates over the objects before and after each change.
 fn both<'a, T: 'a>(
     changes: impl Iterator<Item = Change<'a, T>>,
 ) -> impl Iterator<Item = &'a Object<T>> {
@@ -191,7 +191,7 @@ fn both<'a, T: 'a>(
         .map(|object| &**object)
 }
 
-/// Pods, nodes and namespaces that changed, each with its cluster.
+/// Changed pods, nodes and namespaces, each with its cluster.
 #[derive(Default)]
 struct Changed<'a> {
     pods: HashSet<(Option<&'a str>, &'a str, &'a str)>,
@@ -222,7 +222,7 @@ impl<'a> Changed<'a> {
         self.pods.is_empty() && self.nodes.is_empty() && self.namespaces.is_empty()
     }
 
-    /// Whether a slice leads to one of them.
+    /// Whether a slice refers to a changed object.
     fn concerns(&self, slice: &Object<EndpointSlice>) -> bool {
         let (source, namespace) = (slice.source_cluster(), &*slice.id.namespace);
         let leads_to = |endpoint: &SliceEndpoint| {

@@ -1,4 +1,4 @@
-//! Which DestinationRules apply to a host.
+//! DestinationRules that apply to a host.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -11,11 +11,11 @@ use crate::resource::{ExportTo, Object, ResourceSet};
 
 type Rule = Arc<Object<DestinationRule>>;
 
-/// Every DestinationRule, by its host.
+/// Index of all DestinationRules by host.
 ///
-/// The index is the same for every proxy. Which rules apply follows from the client: rules in its own namespace come first (for
-/// a client in the root namespace only those that no other namespace sees), then rules in the namespace of the service, then
-/// rules in the root namespace. Within a namespace only the rules with the most specific host apply.
+/// The index is the same for every proxy. The client decides between rules: rules in its own namespace apply first (for
+/// a client in the root namespace only rules that no other namespace sees), then rules in the namespace of the service,
+/// then rules in the root namespace. Within a namespace only the rules with the most specific host apply.
 #[derive(Clone, Debug)]
 pub struct DestinationRules {
     domain: Arc<str>,
@@ -23,17 +23,17 @@ pub struct DestinationRules {
     by_host: HostIndex<Vec<Rule>>,
 }
 
-/// A client of which not everything may be known.
+/// Client of a service; parts of it can be unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct PossibleClient<'a> {
-    /// Its namespace; `None` for any.
+    /// Namespace of the client; `None` if it is unknown.
     pub namespace: Option<&'a str>,
-    /// The namespace that holds defaults of the mesh.
+    /// Root namespace, which holds mesh-wide defaults.
     pub root_namespace: &'a str,
 }
 
 impl DestinationRules {
-    /// Without rules, for a mesh with this domain.
+    /// Creates an empty index for a mesh with this domain.
     pub fn new(domain: &Arc<str>) -> Self {
         Self {
             domain: Arc::clone(domain),
@@ -41,8 +41,7 @@ impl DestinationRules {
         }
     }
 
-    /// Follows a change of the resources that were indexed; returns the hosts whose rules changed, each with a
-    /// rule that made it so.
+    /// Applies a change of the indexed resources. Returns the hosts whose rules changed, each with a changed rule.
     pub fn update(&mut self, before: &ResourceSet, now: &ResourceSet) -> Touched {
         let mut touched = Touched::new();
         for (gone, came) in differences(&before.destination_rules, &now.destination_rules) {
@@ -66,7 +65,8 @@ impl DestinationRules {
         touched
     }
 
-    /// The rules that apply to a host of a service, for a client: the oldest first, with those that are merged with it.
+    /// Returns the rules that apply to a host of a service for a client: the oldest rule first, then the rules merged
+    /// with it.
     pub fn applying(
         &self,
         host: &str,
@@ -92,13 +92,13 @@ impl DestinationRules {
         of(host).or_else(|| of(&native()?)).unwrap_or_default()
     }
 
-    /// The rules for this very host, those of each namespace in the order in which they are merged.
+    /// Returns the rules for this exact host. The rules of each namespace are in the order in which they are merged.
     pub fn of_host(&self, host: &str) -> &[Rule] {
         self.by_host.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// The rules that may apply to a host, for a client of which not everything is known. `service_namespace` is `None` if the
-    /// service is not known.
+    /// Returns the rules that can apply to a host for a client that is only partly known. `service_namespace` is `None`
+    /// if the service is unknown.
     pub fn may_apply(
         &self,
         host: &str,
@@ -168,12 +168,13 @@ impl PossibleClient<'_> {
 }
 
 impl Object<DestinationRule> {
-    /// The full host that the rule is for.
+    /// Returns the full host of the rule.
     pub fn full_host(&self, domain: &str) -> String {
         hostname::complete(&self.spec.host, &self.id.namespace, domain).into_owned()
     }
 
-    /// Whether the rule counts for a client at all: exported to it, or its workload selector selects it.
+    /// Whether the rule can apply to a client: it is exported to the client's namespace, or its selector matches the
+    /// client.
     pub fn counts_for(&self, client: Workload<'_>) -> bool {
         match &self.spec.workload_selector {
             None => self.spec.export_to.includes(client.namespace),
@@ -183,7 +184,7 @@ impl Object<DestinationRule> {
         }
     }
 
-    /// Whether two rules for one host of one namespace are merged: only those with one selector that the same namespaces see.
+    /// Whether two rules for one host in one namespace are merged: they have the same selector and the same `exportTo`.
     pub fn is_merged_with(&self, other: &Self) -> bool {
         self.spec.workload_selector == other.spec.workload_selector
             && self.spec.export_to == other.spec.export_to
@@ -196,14 +197,14 @@ fn precedence(a: &Rule, b: &Rule) -> Ordering {
     namespaces.then_with(|| (key(a), a.age()).cmp(&(key(b), b.age())))
 }
 
-/// The part of a list of rules that is of one namespace.
+/// Returns the rules of one namespace from a list that is sorted by namespace.
 fn of_namespace<'r>(rules: &'r [Rule], namespace: &str) -> &'r [Rule] {
     let start = rules.partition_point(|rule| *rule.id.namespace < *namespace);
     let rules = &rules[start..];
     &rules[..rules.partition_point(|rule| *rule.id.namespace == *namespace)]
 }
 
-/// The first of these rules and those that are merged with it.
+/// Returns the first rule and all rules that are merged with it.
 fn merged<'r>(rules: impl Iterator<Item = &'r Rule>) -> Vec<&'r Rule> {
     let mut rules: Vec<&Rule> = rules.collect();
     if let Some(first) = rules.first().copied() {
@@ -212,7 +213,7 @@ fn merged<'r>(rules: impl Iterator<Item = &'r Rule>) -> Vec<&'r Rule> {
     rules
 }
 
-/// Whether no namespace but its own sees a rule.
+/// Whether only the rule's own namespace sees it.
 fn is_private(rule: &Rule) -> bool {
     let own = &rule.id.namespace;
     let hidden = match &rule.spec.export_to {

@@ -1,8 +1,8 @@
-//! Which resources describe a host, and which of them count for a namespace.
+//! Index of hosts: the resources that describe each host, and their visibility and precedence for a namespace.
 //!
-//! One index for `check`, for the compiler of snapshots, and for explanations. It is the same for every proxy; what a proxy
-//! sees of a host follows from its namespace ([`HostEntry::seen_from`]). An object touches only the hosts that it describes, so
-//! that a change of one is a change of a few entries ([`Services::update`]).
+//! `check`, the compiler of snapshots and explanations share this index. It is the same for every proxy; the view of
+//! one proxy depends on its namespace ([`HostEntry::seen_from`]). A changed object updates only the entries of the
+//! hosts that it describes ([`Services::update`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,39 +14,40 @@ use crate::kind::ObjectRef;
 use crate::resource::istio::{Resolution, ServiceEntry};
 use crate::resource::{Object, Objects, ResourceSet};
 
-/// Most aliases in a row.
+/// Maximum length of a chain of aliases.
 const ALIASES_MAX: usize = 8;
 
-/// Every host that resources describe, with the resources that do.
+/// Index of every host that resources describe.
 #[derive(Clone, Debug)]
 pub struct Services {
     domain: Arc<str>,
     by_host: HostIndex<HostEntry>,
 }
 
-/// Hosts, each with a resource.
+/// Changed hosts, each with a resource that caused the change.
 pub type Touched = BTreeMap<Arc<str>, ObjectRef>;
 
-/// What resources say about one host.
+/// Resources that describe one host.
 #[derive(Clone, Debug, Default)]
 pub struct HostEntry {
-    /// In order of precedence: services of clusters before hosts outside, and the oldest first.
+    /// Resources by precedence: Kubernetes services before external hosts, then oldest first.
     sources: Vec<Source>,
 }
 
-/// What a namespace sees of a host.
+/// View of a host from one namespace.
 #[derive(Clone, Debug)]
 pub enum Seen<'s> {
-    /// A service of Kubernetes clusters. What ServiceEntries say about its host adds nothing.
+    /// Service of Kubernetes clusters. ServiceEntries for its host are ignored.
     Cluster(Vec<&'s Source>),
-    /// A host outside of all clusters. The first source decides; the ports of all are joined, each with its endpoints.
+    /// Host outside of all clusters. The first source decides; the ports of all sources are merged, each with its
+    /// endpoints.
     Outside(Vec<&'s Source>),
-    /// Nothing: the object that describes the host is not exported to the namespace.
+    /// Host that is not visible, because the object that describes it is not exported to the namespace.
     Hidden(&'s ObjectRef),
 }
 
 impl<'s> Seen<'s> {
-    /// The sources that count.
+    /// Returns the sources that are in effect for the namespace.
     pub fn sources(&self) -> &[&'s Source] {
         match self {
             Seen::Cluster(sources) | Seen::Outside(sources) => sources,
@@ -54,13 +55,13 @@ impl<'s> Seen<'s> {
         }
     }
 
-    /// Ports by number and name; a port may occur twice. Empty if the ports are not known.
+    /// Returns the ports by number and name; a port can occur twice. Empty if the ports are unknown.
     pub fn ports(&self) -> Vec<(u16, &'s str)> {
         let sources = self.sources().iter();
         sources.flat_map(|source| source.ports()).collect()
     }
 
-    /// Whether requests to a port, or to all of them, go to the address that the client dialled (`resolution: NONE`).
+    /// Whether requests to a port (or to all ports) go to the address that the client dialed (`resolution: NONE`).
     pub fn has_dialled_address(&self, port: Option<u16>) -> bool {
         let Seen::Outside(sources) = self else {
             return false;
@@ -80,7 +81,7 @@ impl<'s> Seen<'s> {
         }
     }
 
-    /// The name that the host is an alias of, if a Service of type ExternalName describes it.
+    /// Returns the target of the alias, if a Service of type ExternalName describes the host.
     fn alias_of(&self) -> Option<String> {
         match self.sources().first()? {
             Source::Service(service) => {
@@ -93,13 +94,13 @@ impl<'s> Seen<'s> {
 }
 
 impl HostEntry {
-    /// Every resource that describes the host, from any namespace.
+    /// Returns every resource that describes the host, from any namespace.
     pub fn sources(&self) -> &[Source] {
         &self.sources
     }
 
-    /// What proxies of a namespace see of the host: a service of clusters, else what a ServiceEntry of the namespace says,
-    /// else what the oldest resource says. ServiceEntries of one namespace are joined.
+    /// Returns the view of the host from a namespace: a Kubernetes service, otherwise the ServiceEntries of the
+    /// namespace (merged), otherwise the oldest resource.
     pub fn seen_from(&self, namespace: &str) -> Seen<'_> {
         let seen = || {
             self.sources
@@ -129,7 +130,7 @@ impl HostEntry {
         Seen::Outside(seen().filter(is_joined).collect())
     }
 
-    /// Whether a namespace sees what a source says. Of the ServiceEntries of one namespace the oldest decides.
+    /// Whether a source is visible from a namespace. Of the ServiceEntries of one namespace the oldest decides.
     fn is_seen(&self, source: &Source, namespace: &str) -> bool {
         let mut entries = self.sources.iter().filter_map(Source::entry);
         match source {
@@ -147,7 +148,7 @@ impl HostEntry {
         }
     }
 
-    /// Adds a source; an object that names the host twice is one.
+    /// Adds a source. An object that names the host twice is added once.
     fn add(&mut self, source: Source) {
         if self.sources.iter().any(|known| known.id() == source.id()) {
             return;
@@ -170,8 +171,8 @@ impl Services {
         services
     }
 
-    /// Follows a change of the resources that were indexed; returns the hosts whose description changed,
-    /// each with a resource that made it so.
+    /// Applies a change of the indexed resources. Returns the hosts whose description changed, each with a resource
+    /// that caused the change.
     pub fn update(&mut self, before: &ResourceSet, now: &ResourceSet) -> Touched {
         let mut touched = Touched::new();
         self.follow(&before.services, &now.services, &mut touched);
@@ -232,18 +233,18 @@ impl Services {
         });
     }
 
-    /// What resources say about this very host or wildcard.
+    /// Returns the resources that describe this exact host or wildcard.
     pub fn get(&self, host: &str) -> Option<&HostEntry> {
         self.by_host.get(host)
     }
 
-    /// What is said about a host: by its own name, else by the longest wildcard that covers it.
+    /// Returns the resources that describe a host: the exact match, otherwise the longest wildcard that covers it.
     pub fn find(&self, host: &str) -> Option<&HostEntry> {
         self.by_host.find(host)
     }
 
-    /// What a namespace sees of a host: by its own name, else by the longest wildcard that covers it and is seen. `None` if no
-    /// resource describes it.
+    /// Returns the view of a host from a namespace: the exact match, otherwise the longest visible wildcard that covers
+    /// it. `None` if no resource describes the host.
     pub fn find_from(&self, host: &str, namespace: &str) -> Option<Seen<'_>> {
         let mut hidden = None;
         for entry in self.by_host.covering(host) {
@@ -257,8 +258,9 @@ impl Services {
         hidden
     }
 
-    /// The names that follow a host from alias to alias (Services of type ExternalName), as a namespace sees them: only the last
-    /// may be one that no resource describes. One more than there may be in a row, for a loop.
+    /// Follows a host from alias to alias (Services of type ExternalName), as a namespace sees them. Only the last name
+    /// can be one that no resource describes. For a loop, the result has one name more than the maximum length of a
+    /// chain.
     pub fn aliases(&self, host: &str, namespace: &str) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         while names.len() <= ALIASES_MAX {
@@ -273,8 +275,8 @@ impl Services {
         names
     }
 
-    /// The target host of an alias. `None` for a host that is no alias, for the alias of a DNS name that no resource
-    /// describes, and where there are too many aliases in a row.
+    /// Returns the last name in a chain of aliases that a resource describes. `None` if the host is no alias, its
+    /// target is a DNS name that no resource describes, or the chain is too long.
     pub fn behind_alias(&self, host: &str, namespace: &str) -> Option<String> {
         let mut names = self.aliases(host, namespace);
         if names.len() > ALIASES_MAX {
@@ -287,18 +289,18 @@ impl Services {
         }
     }
 
-    /// Whether a host is an alias that leads to nothing, as there are too many in a row.
+    /// Whether the chain of aliases that starts at a host is too long.
     pub fn is_endless_alias(&self, host: &str, namespace: &str) -> bool {
         self.aliases(host, namespace).len() > ALIASES_MAX
     }
 
-    /// Whether a resource that the namespace sees describes this very host.
+    /// Whether a resource that the namespace sees describes this exact host.
     pub fn has(&self, host: &str, namespace: &str) -> bool {
         self.get(host)
             .is_some_and(|entry| !matches!(entry.seen_from(namespace), Seen::Hidden(_)))
     }
 
-    /// Every host and wildcard with what is said about it, in no order.
+    /// Iterates over every host and wildcard with its resources, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &HostEntry)> {
         self.by_host.iter()
     }

@@ -1,4 +1,4 @@
-//! What Destinations require for traffic shifts, and which hosts VirtualServices route instead.
+//! Traffic shifts of Gloo Destinations, and the hosts that VirtualServices route instead.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::resource::Object;
 use crate::resource::gloo::{Backing, ClusterRef, Destination, ShiftTarget, subset_name};
 use crate::resource::istio::VirtualService;
 
-/// The hosts that VirtualServices route: no shift counts for them.
+/// Hosts that VirtualServices route. Traffic shifts have no effect for them.
 #[derive(Debug, Default)]
 pub struct RoutedHosts<'a> {
     by_host: HostIndex<Option<&'a ObjectRef>>,
@@ -17,7 +17,7 @@ pub struct RoutedHosts<'a> {
 }
 
 impl<'a> RoutedHosts<'a> {
-    /// The hosts of these VirtualServices, in a mesh with this domain.
+    /// Collects the hosts of the VirtualServices in `view`, in a mesh with this domain.
     pub fn collect(view: impl Into<View<'a>>, domain: &str) -> Self {
         let mut routed = Self::default();
         for object in view.into().all::<VirtualService>().values() {
@@ -33,26 +33,27 @@ impl<'a> RoutedHosts<'a> {
         routed
     }
 
-    /// A VirtualService that routes a host. One for every host takes it from its own gateways only: see [`Self::every`].
+    /// Returns a VirtualService that routes a host. VirtualServices for every host are not included: see
+    /// [`Self::every`].
     pub fn by(&self, host: &str) -> Option<&'a ObjectRef> {
         self.by_host.find(host).copied().flatten()
     }
 
-    /// A VirtualService for every host at its gateways.
+    /// Returns a VirtualService that routes every host at its gateways.
     pub fn every(&self) -> Option<&'a ObjectRef> {
         self.every
     }
 }
 
 impl ClusterRef {
-    /// The host of the service in its own cluster.
+    /// Returns the host of the service within its own Kubernetes cluster.
     pub fn host(&self, domain: &str) -> String {
         hostname::of_service(&self.name, &self.namespace, domain)
     }
 }
 
 impl Object<Destination> {
-    /// The hosts of a service of a cluster, in canonical form: its own, the local one and the federated one.
+    /// Returns the hosts of a service in canonical form: its own, the local one and the federated one.
     pub fn hosts(&self, domain: &str) -> Vec<String> {
         let status = &self.spec.status;
         let federated = status.federation.as_ref();
@@ -66,7 +67,7 @@ impl Object<Destination> {
         }
     }
 
-    /// The subsets that shifts to the Destination require, with their labels.
+    /// Returns the subsets that shifts to the Destination require, with their labels.
     pub fn required_subsets(&self) -> BTreeMap<Arc<str>, BTreeMap<String, String>> {
         let all = self.spec.status.required_subsets.iter();
         let parts = all.flat_map(|required| &required.shift.destinations);

@@ -1,4 +1,4 @@
-//! Which Sidecar applies to a workload, and what can be reached by it.
+//! Sidecar that applies to a workload, and the services that it makes reachable.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::{Workload, hostname};
 use crate::resource::istio::{EgressHost, EgressListener, EgressNamespace, Sidecar};
 use crate::resource::{Object, ResourceSet};
 
-/// The Sidecar that applies to a workload: of its namespace the oldest that selects it, else the oldest without a selector; else
-/// the oldest without a selector of the root namespace.
+/// Returns the Sidecar that applies to a workload: in its namespace the oldest that selects it, otherwise the oldest
+/// without a selector; otherwise the oldest without a selector in the root namespace.
 pub fn sidecar_of<'a>(
     set: &'a ResourceSet,
     workload: Workload<'_>,
@@ -35,8 +35,7 @@ impl EgressListener {
         self.covers(namespace, own, |wanted| hostname::is_subset(host, wanted))
     }
 
-    /// Whether a VirtualService of this namespace for this host, which may be a wildcard, counts for a workload of namespace
-    /// `own`.
+    /// Whether a VirtualService of this namespace and host (or wildcard) applies to a workload of namespace `own`.
     pub fn overlaps(&self, namespace: &str, host: &str, own: &str) -> bool {
         self.covers(namespace, own, |wanted| {
             hostname::intersection(host, wanted).is_some()

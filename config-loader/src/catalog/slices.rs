@@ -1,4 +1,4 @@
-//! The EndpointSlices of each service, which follow changes: a change costs what changed, not all slices.
+//! EndpointSlices by service, updated incrementally: an update takes time in proportion to the change.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::resource::{Object, ResourceSet, Spec};
 
 type Slice = Arc<Object<EndpointSlice>>;
 
-/// The name of this index in reads.
+/// Name of this index in recorded reads.
 const INDEX: &str = "EndpointSlices of a service";
 
-/// The read of the clusters that slices were copied from.
+/// Read of the clusters that slices were copied from.
 const SOURCES: Read<'_> = Read::Index("clusters of EndpointSlices", "", "");
 
 /// EndpointSlices by namespace and name of their service.
@@ -25,7 +25,7 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// Follows a change of the slices, and adds to `changes` which answers are other ones.
+    /// Applies a change of the slices. Adds the changed lookup results to `changes`.
     pub fn update(&mut self, before: &ResourceSet, now: &ResourceSet, changes: &mut Changes) {
         for (gone, came) in differences(EndpointSlice::objects(before), EndpointSlice::objects(now))
         {
@@ -48,7 +48,7 @@ impl Slices {
         }
     }
 
-    /// The clusters that slices were copied from.
+    /// Returns the clusters that slices were copied from.
     pub fn sources(&self, view: View<'_>) -> impl Iterator<Item = &str> {
         view.read(SOURCES, || hash(self.sources.keys().collect::<Vec<_>>()));
         self.sources.keys().map(|source| &**source)
@@ -96,7 +96,7 @@ impl Slices {
         }
     }
 
-    /// Those of a service, in the order of their names.
+    /// Returns the slices of a service, sorted by name.
     pub fn of(&self, view: View<'_>, namespace: &str, service: &str) -> &[Slice] {
         let slices = self
             .by_service

@@ -1,4 +1,4 @@
-//! A resource that describes a host, and the hosts that each kind of resource describes.
+//! Resource that describes a host.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::resource::istio::ServiceEntry;
 use crate::resource::karmada::MultiClusterService;
 use crate::resource::{Age, Object};
 
-/// A resource that describes a host.
+/// Resource that describes a host.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A Kubernetes Service.
     Service(Arc<Object<Service>>),
-    /// A ServiceImport: of the service of its name, or of one of its endpoints.
+    /// A ServiceImport, which describes the service of its name and each of its endpoints.
     Import(Arc<Object<ServiceImport>>),
-    /// A Destination of a service of a cluster, by one of its hosts.
+    /// A Destination of a Kubernetes service, by one of its hosts.
     Destination(Arc<Object<Destination>>),
-    /// A MultiClusterService, which says that clusters share a service, and not more.
+    /// A MultiClusterService. It only says that clusters share a service.
     Exposure(Arc<Object<MultiClusterService>>),
     /// A ServiceEntry.
     Entry(Arc<Object<ServiceEntry>>),
@@ -28,7 +28,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The object.
+    /// Returns the reference of the object.
     pub fn id(&self) -> &ObjectRef {
         match self {
             Source::Service(object) => &object.id,
@@ -39,7 +39,7 @@ impl Source {
         }
     }
 
-    /// The namespace of the service that it describes.
+    /// Returns the namespace of the described service.
     pub fn namespace(&self) -> &str {
         match self {
             Source::Destination(object) => match &object.spec.backing {
@@ -50,7 +50,7 @@ impl Source {
         }
     }
 
-    /// The ServiceEntry, if it is one.
+    /// Returns the ServiceEntry, if the source is one.
     pub fn entry(&self) -> Option<&Arc<Object<ServiceEntry>>> {
         match self {
             Source::Entry(entry) => Some(entry),
@@ -58,12 +58,12 @@ impl Source {
         }
     }
 
-    /// Whether it describes a service of Kubernetes clusters.
+    /// Whether the source describes a service of Kubernetes clusters.
     pub fn is_of_cluster(&self) -> bool {
         !matches!(self, Source::Entry(_) | Source::External(_))
     }
 
-    /// Whether proxies of a namespace see it.
+    /// Whether the source is visible from a namespace.
     pub fn is_seen_from(&self, namespace: &str) -> bool {
         match self {
             Source::Service(object) => object.is_exported_to(namespace),
@@ -75,7 +75,7 @@ impl Source {
         }
     }
 
-    /// Its ports by number and name; empty if it says none.
+    /// Returns the ports by number and name; empty if the source has none.
     pub fn ports(&self) -> Vec<(u16, &str)> {
         match self {
             Source::Service(object) => {
@@ -105,7 +105,7 @@ impl Source {
         }
     }
 
-    /// What puts the sources of one host in order.
+    /// Returns the sort key for the sources of one host: rank of the kind, then age.
     pub(super) fn precedence(&self) -> (u8, Age<'_>) {
         let age = match self {
             Source::Service(object) => object.age(),

@@ -1,8 +1,8 @@
-//! Reads of resources that are recorded, so that a part that is made from them is kept until one of them changes.
+//! Dependency tracking for incremental compilation: which resources each compiled part was made from.
 //!
-//! A part is made within [`Tape::part`] and reaches resources through a [`View`] only. Each read leaves a key on the tape: an
-//! object, a kind as a whole, what an index says of a host; whether or not there was anything. [`Changes`] has the keys of
-//! what differs between two sets of resources, of every kind. A part is kept if no key of its [`Reads`] is among them.
+//! A part is made within [`Tape::part`], and accesses resources only through a [`View`]. Each read records a key on the
+//! tape: an object, a whole kind, or a lookup in an index, even if nothing was found. [`Changes`] has the keys that
+//! differ between two resource sets, for every kind. A part is reused if none of the keys of its [`Reads`] has changed.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,20 +14,20 @@ use crate::kind::{Kind, Name, ObjectRef, kinds};
 use crate::resource::{Line, Object, Objects, ResourceSet, Spec};
 use crate::resource::{core, flomesh, gloo, istio, karmada};
 
-/// A question that is asked of resources, or of an index over them.
+/// Key of a read of resources, or of a lookup in an index.
 #[derive(Clone, Copy, Debug, Hash)]
 pub enum Read<'a> {
-    /// The objects of a kind.
+    /// All objects of a kind.
     All(Kind),
-    /// Whether there are objects of a kind.
+    /// Whether a kind has any object.
     Any(Kind),
-    /// The answer of an index, of this name, about a namespace or host, and a name.
+    /// Lookup in an index: name of the index, namespace or host, and name.
     Index(&'static str, &'a str, &'a str),
-    /// The objects of a kind in a namespace.
+    /// Objects of a kind in a namespace.
     Namespace(Kind, &'a str),
     /// Names of the objects of a kind.
     Names(Kind),
-    /// The objects of a kind and name.
+    /// Objects of a kind with a namespace and name.
     Object(Kind, &'a str, &'a str),
     /// Withheld objects of a kind.
     Withheld(Kind),
@@ -45,25 +45,25 @@ pub(super) fn hash(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Everything that a part was made from.
+/// Recorded reads of a part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// Hashes of questions, sorted. Two that collide rebuild a part once too often, and never too seldom.
+    /// Hashes of the keys, sorted. A collision can only rebuild a part unnecessarily.
     keys: Box<[u64]>,
-    /// Hosts that were looked up in an index with wildcards.
+    /// Hosts that were looked up in an index with wildcards, each with the name of the index.
     hosts: Box<[(&'static str, Arc<str>)]>,
-    /// Hash over all answers.
+    /// Hash of all results.
     answers: u64,
 }
 
 impl Reads {
-    /// Hash over all answers: two parts that were made alike from the same answers are the same.
+    /// Returns the hash of all results. Two parts that were made in the same way from the same results are equal.
     pub fn answers(&self) -> u64 {
         self.answers
     }
 }
 
-/// The reads of the part that is being made.
+/// Recorder of the reads of the current part.
 #[derive(Debug, Default)]
 pub struct Tape(RefCell<Frame>);
 
@@ -89,7 +89,7 @@ impl Frame {
 }
 
 impl Tape {
-    /// Makes a part; returns it with everything that it read. Parts that are made meanwhile have reads of their own.
+    /// Makes a part, and returns it with its reads. A nested call records the reads of its own part.
     pub fn part<T>(&self, make: impl FnOnce() -> T) -> (T, Reads) {
         let outer = self.0.take();
         let part = make();
@@ -97,17 +97,17 @@ impl Tape {
         (part, frame.reads())
     }
 
-    /// Hash over all answers that the part has so far.
+    /// Returns the hash of all results that the current part has read so far.
     pub fn answers(&self) -> u64 {
         self.0.borrow().answers
     }
 
-    /// Records a read with a hash of its answer.
+    /// Records a read with the hash of its result.
     pub fn read(&self, read: Read<'_>, answer: u64) {
         self.push(read.key(), answer);
     }
 
-    /// Records the lookup of a host, by its own name or a wildcard, in the index of this name.
+    /// Records a lookup of a host in an index with wildcards.
     pub fn read_host(&self, index: &'static str, host: &str, answer: u64) {
         let mut frame = self.0.borrow_mut();
         let is_last = |(last, of): &(&'static str, Arc<str>)| *last == index && **of == *host;
@@ -124,7 +124,7 @@ impl Tape {
     }
 }
 
-/// Resources that are read on record.
+/// Resource set whose reads are recorded, if a tape is attached.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     set: &'a ResourceSet,
@@ -132,7 +132,7 @@ pub struct View<'a> {
 }
 
 impl<'a> From<&'a ResourceSet> for View<'a> {
-    /// A view for what is not kept.
+    /// Creates a view without recording.
     fn from(set: &'a ResourceSet) -> Self {
         Self { set, tape: None }
     }
@@ -152,27 +152,27 @@ pub(super) fn answers<'a, T: 'a>(objects: impl IntoIterator<Item = &'a Arc<Objec
 }
 
 impl<'a> View<'a> {
-    /// A view whose reads are recorded.
+    /// Creates a view that records reads on `tape`.
     pub fn new(set: &'a ResourceSet, tape: &'a Tape) -> Self {
         let tape = Some(tape);
         Self { set, tape }
     }
 
-    /// Records a read, with its answer where a tape is there to take it.
+    /// Records a read if there is a tape; only then computes the hash of the result.
     pub fn read(self, read: Read<'_>, answer: impl FnOnce() -> u64) {
         if let Some(tape) = self.tape {
             tape.read(read, answer());
         }
     }
 
-    /// Records the lookup of a host in an index with wildcards.
+    /// Records a lookup of a host in an index with wildcards, if there is a tape.
     pub fn read_host(self, index: &'static str, host: &str, answer: impl FnOnce() -> u64) {
         if let Some(tape) = self.tape {
             tape.read_host(index, host, answer());
         }
     }
 
-    /// The object of a name.
+    /// Returns the object with a name.
     pub fn get<T: Spec>(self, name: &Name) -> Option<&'a Arc<Object<T>>> {
         let object = T::objects(self.set).get(name);
         let read = Read::Object(T::KIND, &name.namespace, &name.name);
@@ -180,7 +180,7 @@ impl<'a> View<'a> {
         object
     }
 
-    /// The objects of other API groups beside the one of a name.
+    /// Returns the objects of other API groups beside the one with a name.
     pub fn beside<T: Spec>(self, name: &Name) -> &'a [Arc<Object<T>>] {
         let objects = T::objects(self.set).beside(name);
         let read = Read::Object(T::KIND, &name.namespace, &name.name);
@@ -188,14 +188,14 @@ impl<'a> View<'a> {
         objects
     }
 
-    /// The objects of a kind.
+    /// Returns the objects of a kind.
     pub fn all<T: Spec>(self) -> &'a Objects<T> {
         let objects = T::objects(self.set);
         self.read(Read::All(T::KIND), || answers(objects.in_all_groups()));
         objects
     }
 
-    /// The objects of a kind in a namespace, in the order of their names.
+    /// Returns the objects of a kind in a namespace, sorted by name.
     pub fn in_namespace<T: Spec>(
         self,
         namespace: &str,
@@ -210,7 +210,7 @@ impl<'a> View<'a> {
         all.into_iter()
     }
 
-    /// The names of the objects of a kind.
+    /// Returns the names of the objects of a kind.
     pub fn names<T: Spec>(self) -> impl Iterator<Item = &'a Name> + Clone {
         let names = T::objects(self.set).keys();
         self.read(Read::Names(T::KIND), || {
@@ -226,7 +226,7 @@ impl<'a> View<'a> {
         is_empty
     }
 
-    /// Rejected objects of a kind of which there never was a good version.
+    /// Returns the rejected objects of a kind that have no last good version.
     pub fn withheld(self, kind: Kind) -> impl Iterator<Item = &'a ObjectRef> + Clone {
         let withheld = self.set.withheld.iter();
         let withheld = withheld.filter(move |id| id.kind == kind);
@@ -237,7 +237,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Hasher of keys, which are hashes already. Each compile looks up all reads of all parts.
+/// Pass-through hasher for keys, which are hashes already. Each compilation looks up all reads of all parts.
 #[derive(Debug, Default)]
 struct KeyHasher(u64);
 
@@ -257,19 +257,19 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// Differences between two sets of resources, and in all that follows from them.
+/// Changed reads between two resource sets, including lookups in indexes.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// By the key of a question whose answer is another one, what made it so.
+    /// Resource that caused each change, by the hash of the read's key.
     keys: HashMap<u64, Arc<str>, BuildHasherDefault<KeyHasher>>,
-    /// Hosts with other answers, by the index with wildcards that gives them.
+    /// Changed hosts, each with the resource that caused the change, by index with wildcards.
     hosts: HashMap<&'static str, HostIndex<Option<Arc<str>>>>,
-    /// Reason to rebuild everything.
+    /// Reason to rebuild everything; `None` to rebuild only the changed parts.
     everything: Option<Arc<str>>,
 }
 
 impl Changes {
-    /// Every answer may be another one, for this reason.
+    /// Creates changes that rebuild everything, for this reason.
     pub fn everything(why: &str) -> Self {
         Self {
             everything: Some(why.into()),
@@ -277,7 +277,7 @@ impl Changes {
         }
     }
 
-    /// The differences between two sets, of every kind.
+    /// Returns the changes between two resource sets, for every kind.
     pub fn between(before: &ResourceSet, now: &ResourceSet) -> Self {
         let mut changes = Self::default();
         changes.of_kinds(before, now);
@@ -321,36 +321,36 @@ impl Changes {
             .for_each(|read| self.add(read, &why));
     }
 
-    /// Adds a question whose answer is another one, and the resource that made it so.
+    /// Adds a changed read, and the resource that caused the change.
     pub fn add(&mut self, read: Read<'_>, why: &Arc<str>) {
         let known = self.keys.entry(read.key());
         known.or_insert_with(|| Arc::clone(why));
     }
 
-    /// Adds a host or wildcard with another answer of an index, and the resource that made it so.
+    /// Adds a host or wildcard with a changed lookup result, and the resource that caused the change.
     pub fn add_host(&mut self, index: &'static str, host: &str, why: &Arc<str>) {
         let of = self.hosts.entry(index).or_default();
         of.entry(host).get_or_insert_with(|| Arc::clone(why));
         self.add(Read::Index(index, host, ""), why);
     }
 
-    /// Whether the answer of a question is another one.
+    /// Whether the result of a read has changed.
     pub fn has(&self, read: Read<'_>) -> bool {
         self.everything.is_some() || self.keys.contains_key(&read.key())
     }
 
-    /// The hosts and wildcards with other answers of an index.
+    /// Returns the hosts and wildcards of an index whose lookup result has changed.
     pub fn hosts_of(&self, index: &str) -> impl Iterator<Item = &Arc<str>> {
         let hosts = self.hosts.get(index).into_iter();
         hosts.flat_map(|hosts| hosts.iter().map(|(host, _)| host))
     }
 
-    /// Whether nothing differs.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.everything.is_none()
     }
 
-    /// Resource whose change rebuilds a part with these reads; `None` if it is kept.
+    /// Returns the resource whose change rebuilds a part with these reads; `None` if the part is reused.
     pub fn why(&self, reads: &Reads) -> Option<&Arc<str>> {
         if self.everything.is_some() || self.keys.is_empty() {
             return self.everything.as_ref();

@@ -1,20 +1,20 @@
-//! A workload, for which resources with a selector count or do not.
+//! Workload that resources with a selector are matched against.
 
 use std::collections::BTreeMap;
 
-/// A workload, as far as it matters which resources are for it.
+/// Properties of a workload by which resources select it.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload<'a> {
-    /// Its namespace.
+    /// Namespace of the workload.
     pub namespace: &'a str,
-    /// Its labels.
+    /// Labels of the workload.
     pub labels: &'a BTreeMap<String, String>,
-    /// The namespace that holds defaults of the mesh.
+    /// Root namespace, which holds mesh-wide defaults.
     pub root_namespace: &'a str,
 }
 
 impl Workload<'_> {
-    /// Whether a selector takes it in.
+    /// Whether the workload has all labels of the selector.
     pub fn is_selected_by(&self, selector: &BTreeMap<String, String>) -> bool {
         selector
             .iter()

@@ -1,6 +1,6 @@
-//! Policies that select workloads by their labels: those that count for one workload.
+//! Policies that select workloads by labels.
 //!
-//! A policy counts for the workloads of its own namespace, and one of the root namespace for those of the mesh.
+//! A policy applies to workloads of its own namespace; a policy in the root namespace applies to the whole mesh.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use crate::kind::ObjectRef;
 use crate::resource::istio::{AuthorizationPolicy, PeerAuthentication, RequestAuthentication};
 use crate::resource::{Object, Spec};
 
-/// A kind of policy that selects workloads.
+/// Kind of policy that selects workloads.
 pub trait SelectsWorkloads: Spec {
-    /// Labels of the workloads that it is for, empty for all; none if it names what it is for in another way.
+    /// Labels of the selected workloads; empty for all workloads. `None` if the policy selects its targets in another
+    /// way.
     fn selector(&self) -> Option<&BTreeMap<String, String>>;
 }
 
@@ -34,7 +35,7 @@ impl SelectsWorkloads for RequestAuthentication {
     }
 }
 
-/// Policies of a kind that count for a workload: those of the root namespace, then those of its own.
+/// Returns the policies of a kind that apply to a workload: first the root namespace, then its own namespace.
 pub fn policies_of<'s, T: SelectsWorkloads>(
     view: impl Into<View<'s>>,
     workload: Workload<'s>,
@@ -49,7 +50,7 @@ pub fn policies_of<'s, T: SelectsWorkloads>(
     })
 }
 
-/// The first rejected policy of a kind and a namespace that never was good, and may have wanted anything.
+/// Returns the first rejected policy of a kind in a namespace that has no last good version.
 pub(super) fn withheld<'s, T: SelectsWorkloads>(
     view: View<'s>,
     namespace: &str,
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
     use crate::Diagnostics;
 
-    /// Names of the AuthorizationPolicies that count for `shop/cart`.
+    /// Returns the names of the AuthorizationPolicies that apply to `shop/cart`.
     fn names(root_namespace: &str) -> Vec<String> {
         let policy = |name: &str, namespace: &str, spec: &str| {
             format!(

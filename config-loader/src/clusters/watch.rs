@@ -1,4 +1,4 @@
-//! Follows the file of `--clusters`, as the configuration is followed. A mistake keeps what the file said last.
+//! Watches the remote clusters file (`--clusters`). If the file has an error, its last good version stays in effect.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,21 +11,22 @@ use crate::loader::Watch;
 use crate::parse::FILE_BYTES_MAX;
 use crate::source::{self, FileEvent, FileSource, Look, WatchSettings};
 
-/// What became of the file.
+/// Report about the remote clusters file after a change.
 #[derive(Clone, Debug)]
 pub struct ClustersUpdate {
-    /// What is in effect: what the file said when it was last without a mistake.
+    /// Clusters in effect: the last version of the file without an error.
     pub clusters: Vec<ClusterSettings>,
-    /// Everything that is wrong with the file as it is.
+    /// Diagnostics of the current file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Follows the file at `path`, of which `known` is in effect, and calls `on_update` from a thread of its own whenever
-/// that or the findings change. The file is looked at once more in the beginning. Nothing is called for what is no
-/// file, such as a pipe.
+/// Watches the file at `path` and calls `on_update` from a thread of its own whenever the clusters in effect or the
+/// diagnostics change. `known` holds the clusters in effect at the start; the file is read again once at the start. A
+/// path that is no regular file, such as a pipe, is not watched.
 ///
 /// # Errors
-/// If no thread can be started.
+///
+/// Returns the error of the operating system if no thread can be started.
 pub fn watch_clusters(
     path: &Path,
     known: Vec<ClusterSettings>,
@@ -49,20 +50,20 @@ pub fn watch_clusters(
     Ok(Watch::new(stop))
 }
 
-/// The file, as far as it is known.
+/// State of the watched file.
 #[derive(Debug)]
 struct Followed {
-    /// As it was named to us.
+    /// Path as given on the command line.
     name: Arc<str>,
     clusters: Vec<ClusterSettings>,
-    /// The last report.
+    /// Diagnostics of the last report.
     diagnostics: Vec<Diagnostic>,
-    /// Of that, what is wrong with the file as it was read last.
+    /// Part of `diagnostics` that is about the text of the file as last read.
     of_file: Vec<Diagnostic>,
 }
 
 impl Followed {
-    /// Takes in a scan of the file. Returns a report if anything changed.
+    /// Applies a scan of the file. Returns a report if anything changed.
     fn absorb(&mut self, look: Look) -> Option<ClustersUpdate> {
         let mut changed = false;
         for (_, event) in look.events {

@@ -1,12 +1,12 @@
-//! The stable names of the rules, each with how bad breaking it is and one line about it.
+//! Stable codes of the rules, each with its severity and a one-line description.
 //!
-//! A code is never reused for another rule. Rows stand in one file per family of kinds.
+//! A code is never reused for another rule. There is one file of rows per family of kinds.
 
 use std::fmt;
 
 use super::Severity;
 
-/// The stable name of a rule, such as `VS036`.
+/// Stable code of a rule, such as `VS036`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub &'static str);
 
@@ -16,17 +16,17 @@ impl fmt::Display for Code {
     }
 }
 
-/// One line of the table of codes: the code, how bad it is, what it means.
+/// Row of the table of codes: code, severity and description.
 pub type Row = (Code, Severity, &'static str);
 
-/// Declares codes and the rows of the table from one list, so that neither can lack the other.
+/// Declares codes and the rows of the table from one list, so that both always match.
 macro_rules! codes {
     ($($code:ident $severity:ident $text:literal;)*) => {
         $(
             #[doc = $text]
             pub const $code: $crate::diagnostic::codes::Code = $crate::diagnostic::codes::Code(stringify!($code));
         )*
-        /// The rows of this file.
+        /// Rows of this family of kinds.
         pub(super) const ROWS: &[$crate::diagnostic::codes::Row] =
             &[$(($code, $crate::diagnostic::Severity::$severity, $text)),*];
     };
@@ -40,7 +40,7 @@ pub mod multicluster;
 pub mod references;
 pub mod tls;
 
-/// Every code there is.
+/// Iterates over all codes.
 pub fn all() -> impl Iterator<Item = &'static Row> {
     [
         common::ROWS,

@@ -1,32 +1,32 @@
-//! A place in a file that can be shown without the file.
+//! Location in a file, with the source line, so that it can be shown without the file.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::span::{Lines, Span};
 
-/// Source lines longer than this are cut around the place, in characters.
+/// Maximum length of a shown source line, in characters. Longer lines are cut around the location.
 const SOURCE_LINE_MAX: usize = 160;
 
-/// A place in a file, with the line of text that it is in.
+/// Location in a file, with its source line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
-    /// The file, as it was named to us.
+    /// Name of the file, as given by the user.
     pub file: Arc<str>,
-    /// Counted from 1; 0 when it is about the whole file.
+    /// Line, counted from 1; 0 for the whole file.
     pub line: u32,
-    /// Counted from 1, in characters; 0 when it is about the whole file.
+    /// Column in characters, counted from 1; 0 for the whole file.
     pub column: u32,
-    /// How many characters of the line it covers.
+    /// Length of the marked text, in characters.
     pub len: u32,
-    /// The line of text, or the part of it around the place; empty when it must not be shown.
+    /// Source line, or the part of it around the location; empty if it is secret.
     pub source_line: Box<str>,
-    /// How many characters of the line are missing before `source_line`.
+    /// Number of characters of the line before `source_line` that are cut off.
     pub source_skipped: u32,
 }
 
 impl Location {
-    /// The place of what is true for a whole file.
+    /// Creates the location of a whole file.
     pub fn whole_file(file: Arc<str>) -> Location {
         Location {
             file,
@@ -36,7 +36,7 @@ impl Location {
 }
 
 impl fmt::Display for Location {
-    /// `file:line:column`, or the file alone when it is about the whole of it.
+    /// Writes `file:line:column`, or only the file for a whole file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Location {
             file, line, column, ..
@@ -49,23 +49,23 @@ impl fmt::Display for Location {
     }
 }
 
-/// Turns spans of one document into places.
+/// Converts spans of one document to locations.
 #[derive(Clone, Copy, Debug)]
 pub struct Locator<'a> {
-    /// The file that the document is in.
+    /// Name of the file that contains the document.
     pub file: &'a Arc<str>,
-    /// The document.
+    /// Text of the document.
     pub text: &'a str,
-    /// Its lines.
+    /// Line index of the document.
     pub lines: &'a Lines,
-    /// The line of the file on which the document starts, counted from 1.
+    /// Line of the file on which the document starts, counted from 1.
     pub first_line: u32,
     /// Whether the text is secret and must not be shown.
     pub secret: bool,
 }
 
 impl Locator<'_> {
-    /// The place of `span`: its part on the line on which it starts.
+    /// Returns the location of `span`. A span over several lines is cut at the end of its first line.
     pub fn location(&self, span: Span) -> Location {
         let span = if span.is_none() {
             Span { start: 0, end: 0 }
@@ -102,7 +102,8 @@ impl Locator<'_> {
         }
     }
 
-    /// How many characters a text of the document has. Lines can be huge, so no more is looked at than must be.
+    /// Returns the number of characters of a part of the document. ASCII documents are not scanned, because lines can
+    /// be huge.
     fn count(&self, text: &str) -> u32 {
         let count = if self.lines.is_ascii() {
             text.len()
@@ -112,7 +113,7 @@ impl Locator<'_> {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// The part of a long line around `column`, and how many characters before it are missing.
+    /// Returns the part of a long line around `column`, and the number of characters cut off before it.
     fn cut(&self, line: &str, column: usize) -> (Box<str>, u32) {
         if line.len() <= SOURCE_LINE_MAX {
             return (Box::from(line), 0);

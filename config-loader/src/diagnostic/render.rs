@@ -1,6 +1,6 @@
-//! Findings as text for people, as JSON for programs, and as annotations for GitHub.
+//! Renderers of diagnostics: text for people, JSON for programs, and annotations for GitHub.
 //!
-//! Each renderer takes findings in the order in which they are to appear.
+//! Each renderer keeps the order of its input.
 
 mod github;
 mod json;

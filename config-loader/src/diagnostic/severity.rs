@@ -1,20 +1,20 @@
-//! How bad a finding is.
+//! Severity of a diagnostic.
 
 use std::fmt;
 
-/// How bad a finding is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// The object is refused.
+    /// Error: the object is rejected.
     Error,
-    /// The object is used, but not as its author will have meant.
+    /// Warning: the object is used, but probably does not do what its author intended.
     Warning,
-    /// Worth knowing; nothing is wrong.
+    /// Note: worth knowing; nothing is wrong.
     Note,
 }
 
 impl Severity {
-    /// The word that the renderers print.
+    /// Returns the word that the renderers print.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Error => "error",

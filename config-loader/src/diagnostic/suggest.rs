@@ -1,6 +1,6 @@
-//! "Did you mean ...?": the nearest known word to a misspelt one.
+//! "Did you mean ...?": suggests the known word nearest to a misspelled one.
 
-/// The known word that `written` most likely represents, if any is near.
+/// Returns the known word that is nearest to `written`, if any is near enough.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = written.to_lowercase();
     let mut best: Option<(usize, &str)> = None;
@@ -14,8 +14,8 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
     best.map(|(_, word)| word)
 }
 
-/// How many letters must be added, removed, changed or swapped with their neighbour. Words longer than 64 letters
-/// are never near: this bounds the work on hostile input.
+/// Returns the edit distance of two words: letters added, removed, changed or swapped with their neighbor. Returns
+/// `usize::MAX` if a word is longer than 64 characters, to bound the work on hostile input.
 pub(crate) fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();

@@ -1,4 +1,5 @@
-//! What clusters say differently of one service. None of it keeps an import from being made: the oldest counts.
+//! Conflicts between the exports of one service in several clusters. Conflicts do not prevent an import: the oldest
+//! export wins.
 
 use std::collections::BTreeSet;
 
@@ -11,20 +12,20 @@ use crate::resource::core::{Service, ServicePort, ServiceType};
 use crate::resource::flomesh::{ClusterKey, ImportPort, ServiceAccount};
 use crate::resource::{Line, Object};
 
-/// An export that differs from an older one of the same service, which wins.
+/// Export that differs from an older export of the same service, which wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The cluster of the younger export.
+    /// Cluster of the younger export.
     pub cluster: ClusterKey,
-    /// The younger export.
+    /// Younger export.
     pub export: ObjectRef,
-    /// In what they differ, in one word: one of [`MERGED_CONFLICTS`](crate::catalog::MERGED_CONFLICTS).
+    /// Kind of difference: one of [`MERGED_CONFLICTS`](crate::catalog::MERGED_CONFLICTS).
     pub reason: &'static str,
-    /// In what they differ, and which export wins.
+    /// Description of the difference, and of the export that wins.
     pub message: String,
 }
 
-/// The exports that differ from the oldest one that meets them in some cluster.
+/// Returns the exports that differ from the oldest export of the same service.
 pub fn conflicts(sources: &[Source]) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
     for exports in all_exports(sources).values() {
@@ -62,7 +63,7 @@ fn conflict_with(export: &Exported<'_>, older: &Exported<'_>) -> Option<Conflict
     })
 }
 
-/// Warns of each export whose Service is not like that of the oldest one, or else like the importing cluster's own.
+/// Warns about each export whose Service differs from the oldest one, or from the importing cluster's own Service.
 pub(super) fn check(
     exports: &[Exported<'_>],
     own: Option<&Object<Service>>,
@@ -96,7 +97,7 @@ fn conflict(export: &Exported<'_>, other: &Object<Service>, what: &str) -> Diagn
     found
 }
 
-/// In what two Services differ for those who call them, in one word and in more.
+/// Returns the difference between two Services as clients see it: the reason in one word, and a description.
 fn difference(here: &Service, there: &Service) -> Option<(&'static str, String)> {
     let (a, b) = (type_name(here), type_name(there));
     if a != b {
@@ -123,7 +124,7 @@ fn type_name(service: &Service) -> &'static str {
     }
 }
 
-/// Ports as those see them who call; which ports pods and nodes have for them is each cluster's own.
+/// Returns the ports as clients see them. Target ports and node ports may differ between clusters.
 fn ports(service: &Service) -> BTreeSet<String> {
     let text = |port: &ServicePort| {
         let name = match &*port.name {
@@ -139,7 +140,7 @@ fn ports(service: &Service) -> BTreeSet<String> {
     service.ports.iter().map(text).collect()
 }
 
-/// A port that would be a second one of its cluster under one port of the import.
+/// Reports a port that would be the second port of its cluster under one port of the import.
 pub(super) fn no_place(
     export: &Exported<'_>,
     port: &ServicePort,
@@ -155,7 +156,7 @@ pub(super) fn no_place(
     found
 }
 
-/// A service account other than that of the oldest export, which counts.
+/// Reports a service account that differs from the one of the oldest export, which is used.
 pub(super) fn other_account(export: &Exported<'_>, first: &ServiceAccount) -> Diagnostic {
     let first = account_name(first);
     let message = format!("an older export says `{first}`, which counts for all clusters");

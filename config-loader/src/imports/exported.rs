@@ -1,4 +1,4 @@
-//! An export of a service, and findings about it.
+//! Exported service, and diagnostics about it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::resource::core::Service;
 use crate::resource::flomesh::{ClusterKey, ServiceExport};
 use crate::resource::{Line, Object};
 
-/// An export that counts, with its Service.
+/// Accepted ServiceExport with its Service.
 pub(super) struct Exported<'a> {
     pub cluster: &'a ClusterKey,
     pub object: &'a Object<ServiceExport>,
@@ -19,19 +19,19 @@ pub(super) struct Exported<'a> {
 }
 
 impl Exported<'_> {
-    /// The oldest first. Where an object was read says nothing among clusters.
+    /// Returns the sort key for age, oldest first: creation time, then cluster.
     pub(super) fn age(&self) -> impl Ord + '_ {
         (self.object.created.unwrap_or(i64::MIN), self.cluster)
     }
 
-    /// Whether it counts in a cluster: it is exported to that cluster, or by it.
+    /// Whether the export matters for a cluster: it is exported to that cluster, or by it.
     pub(super) fn is_visible_in(&self, cluster: &ClusterKey) -> bool {
         let targets = &self.object.spec.target_clusters;
         self.cluster == cluster || targets.is_empty() || targets.contains(cluster)
     }
 }
 
-/// Every exported service, with its exports by age.
+/// Returns all exported services, each with its exports sorted by age.
 pub(super) fn all_exports(sources: &[Source]) -> BTreeMap<Name, Vec<Exported<'_>>> {
     let mut by_name: BTreeMap<Name, Vec<Exported<'_>>> = BTreeMap::new();
     for source in sources {
@@ -56,7 +56,7 @@ pub(super) fn all_exports(sources: &[Source]) -> BTreeMap<Name, Vec<Exported<'_>
     by_name
 }
 
-/// A finding at a line of an object.
+/// Creates a diagnostic at a line of an object.
 pub(super) fn finding<T>(
     object: &Object<T>,
     (field, line): (&str, Line),
@@ -71,7 +71,7 @@ pub(super) fn finding<T>(
     found
 }
 
-/// The place of a line of an object.
+/// Returns the location of a line of an object.
 pub(super) fn place<T>(object: &Object<T>, line: Line) -> Location {
     let mut place = Location::whole_file(Arc::clone(&object.provenance.file));
     place.line = object.line_of(line);

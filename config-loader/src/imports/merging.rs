@@ -1,4 +1,4 @@
-//! Merges what clusters export into the imports of another one.
+//! Merges the exports of several clusters into the imports of another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -18,8 +18,8 @@ use super::conflicts;
 use super::exported::{Exported, all_exports, finding};
 use super::types::{Import, Imported, Importing, Source};
 
-/// The ServiceImports that a cluster needs: of each service that others export to it a port for each port that some
-/// of them export, with the gateways of the exporting clusters.
+/// Computes the ServiceImports of a cluster. Each service that other clusters export to it has every port that any of
+/// them exports, with the gateways of the exporting clusters.
 pub fn imports(importing: &Importing<'_>) -> Imported {
     let mut imported = Imported::default();
     for source in importing.sources {
@@ -50,7 +50,7 @@ pub fn imports(importing: &Importing<'_>) -> Imported {
 }
 
 impl<'a> Importing<'a> {
-    /// The importing cluster's own Service of this name.
+    /// Returns the importing cluster's own Service of this name.
     fn own_service(&self, name: &Name) -> Option<&'a Object<Service>> {
         let mut sources = self.sources.iter();
         let own = sources.find(|source| source.cluster == *self.importer)?;
@@ -58,7 +58,7 @@ impl<'a> Importing<'a> {
     }
 }
 
-/// Every service that is exported to the importing cluster or by it, with its exports by age.
+/// Returns every service that is exported to the importing cluster or by it, with its exports sorted by age.
 fn exported<'a>(importing: &Importing<'a>) -> BTreeMap<Name, Vec<Exported<'a>>> {
     let mut by_name = all_exports(importing.sources);
     for exports in by_name.values_mut() {
@@ -67,14 +67,15 @@ fn exported<'a>(importing: &Importing<'a>) -> BTreeMap<Name, Vec<Exported<'a>>> 
     by_name
 }
 
-/// A gateway as other clusters reach it.
+/// Gateway address of a cluster, as other clusters reach it.
 #[derive(Clone, Debug)]
 struct Gateway {
     host: Host,
     port: u16,
 }
 
-/// The gateways of clusters: from the remote clusters file, else from the first Cluster object of the key.
+/// Returns the gateways of the clusters: from the remote clusters file, otherwise from the first Cluster object with
+/// the key.
 fn gateways(importing: &Importing<'_>) -> BTreeMap<ClusterKey, Gateway> {
     let mut gateways = BTreeMap::new();
     for told in importing.told {
@@ -97,7 +98,7 @@ fn gateways(importing: &Importing<'_>) -> BTreeMap<ClusterKey, Gateway> {
     gateways
 }
 
-/// An import that is put together from exports.
+/// Import under construction.
 #[derive(Default)]
 struct Merging {
     ports: Vec<ImportPort>,
@@ -105,7 +106,8 @@ struct Merging {
 }
 
 impl Merging {
-    /// Adds the ports that a cluster exports: to one that is there already by its name, else by its number.
+    /// Adds the exported ports of a cluster. A port is merged with an existing one of the same name, otherwise the same
+    /// number.
     fn add(&mut self, export: &Exported<'_>, gateway: &Gateway, found: &mut Vec<Diagnostic>) {
         let ports: Vec<(&ServicePort, ImportEndpoint)> = export.endpoints(gateway).collect();
         let (named, others): (Vec<_>, Vec<_>) = ports
@@ -144,13 +146,13 @@ impl Merging {
         }
     }
 
-    /// The port of this name; an empty name is none.
+    /// Returns the index of the port with this name; `None` for an empty name.
     fn named(&self, name: &str) -> Option<usize> {
         let mut ports = self.ports.iter();
         ports.position(|port| !name.is_empty() && *port.name == *name)
     }
 
-    /// The import, if it has a port. How clients stay with endpoints is as the oldest export's Service says.
+    /// Returns the finished import, if it has a port. The Service of the oldest export decides about session affinity.
     fn finish(mut self, name: Name, exports: &[Exported<'_>]) -> Option<Import> {
         let oldest = exports.first().filter(|_| !self.ports.is_empty())?;
         self.name_ports();
@@ -169,7 +171,7 @@ impl Merging {
         })
     }
 
-    /// Names the ports that have no name beside others, as the API wants it.
+    /// Names unnamed ports if there are several ports, as the API requires.
     fn name_ports(&mut self) {
         if self.ports.len() < 2 {
             return;
@@ -188,8 +190,8 @@ impl Merging {
 }
 
 impl<'a> Exported<'a> {
-    /// Where the ports are served that others can reach: with the path of the first Prefix rule of each. (An import
-    /// asks for more than the path of an Exact one.)
+    /// Returns the served ports as endpoints of the gateway, with the path of each port's first Prefix rule. Exact
+    /// rules are skipped, because clients of an import also request paths below it.
     fn endpoints(
         &self,
         gateway: &Gateway,
@@ -218,7 +220,7 @@ impl<'a> Exported<'a> {
     }
 }
 
-/// Exports that their controller has said must not be served.
+/// Reports exports that their controller rejected.
 fn refused(source: &Source) -> impl Iterator<Item = Diagnostic> {
     let exports = source.resources.service_exports.values();
     let refused = exports.filter(|export| !is_accepted(export));

@@ -1,4 +1,4 @@
-//! A ServiceImport as an object of an API server.
+//! Conversion of a ServiceImport to an API object.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::resource::flomesh::{
     ImportEndpoint, ImportPort, ImportType, ServiceAccount, ServiceImport,
 };
 
-/// The object, with every field of its spec that an import can have, defaults included, so that server-side
+/// Returns the API object with every field of the spec that an import can have, including defaults, so that server-side
 /// apply owns all of them.
 pub fn object(import: &Import) -> Value {
     let Import { name, group, spec } = import;
@@ -59,7 +59,7 @@ fn port(port: &ImportPort) -> Value {
     value
 }
 
-/// The API requires all fields of a target, empty ones included.
+/// Returns an endpoint with all fields of its target, including empty ones, because the API requires them.
 fn endpoint(endpoint: &ImportEndpoint) -> Value {
     let target = &endpoint.target;
     let ip = match target.address {

@@ -1,4 +1,4 @@
-//! The input and the result of computing imports.
+//! Input and result of computing imports.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,46 +9,46 @@ use crate::kind::Name;
 use crate::resource::ResourceSet;
 use crate::resource::flomesh::{ClusterKey, ServiceImport};
 
-/// A cluster with its resources.
+/// Cluster with its resources.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its full name.
+    /// Full name of the cluster.
     pub cluster: ClusterKey,
-    /// What it has.
+    /// Resources of the cluster.
     pub resources: Arc<ResourceSet>,
 }
 
-/// The importing cluster and the exporting ones.
+/// Input of the computation: importing and exporting clusters.
 #[derive(Clone, Copy, Debug)]
 pub struct Importing<'a> {
-    /// The cluster that imports.
+    /// Importing cluster.
     pub importer: &'a ClusterKey,
-    /// The clusters that are known, each once; the one that imports may be among them.
+    /// Known clusters, each once. May include the importing cluster.
     pub sources: &'a [Source],
-    /// The remote clusters file. Its gateways take precedence over the gateways of Cluster objects.
+    /// Remote clusters file. Its gateways take precedence over the gateways of Cluster objects.
     pub told: &'a [ClusterSettings],
 }
 
-/// A ServiceImport to be written.
+/// ServiceImport to write.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The namespace and the name of the service.
+    /// Namespace and name of the service.
     pub name: Name,
-    /// The API group: that of the oldest export.
+    /// API group of the import: the group of the oldest export.
     pub group: &'static str,
-    /// What it says.
+    /// Spec of the ServiceImport.
     pub spec: ServiceImport,
 }
 
-/// The ServiceImports that were made of the exports.
+/// Result of the computation: ServiceImports and diagnostics.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
-    /// In the order of their names.
+    /// Imports, sorted by name.
     pub imports: Vec<Import>,
-    /// Exported services of clusters without a known gateway: they are missing in `imports`.
+    /// Exported services of clusters without a known gateway. They are missing in `imports`.
     pub without_gateway: BTreeSet<(Name, ClusterKey)>,
-    /// Exports whose Services differ from the oldest one, or from the importing cluster's own.
+    /// Warnings about exports whose Services differ from the oldest one, or from the importing cluster's own.
     pub differences: Vec<Diagnostic>,
-    /// What else is wrong, beside what is wrong with the resources of one cluster alone.
+    /// Other diagnostics, except those about the resources of a single cluster.
     pub found: Vec<Diagnostic>,
 }

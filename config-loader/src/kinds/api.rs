@@ -1,41 +1,41 @@
-//! How a kind is served by an API server: plural, short names, categories and the columns of a table.
+//! Kubernetes API names of a kind: plural, short names, categories and table columns.
 
-/// The names and the columns of a kind in the API of Kubernetes.
+/// Kubernetes API names and table columns of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Api {
-    /// The plural, as it stands in paths.
+    /// Plural, as used in URL paths.
     pub plural: &'static str,
-    /// What may be typed instead of the plural.
+    /// Short names, which `kubectl` accepts instead of the plural.
     pub short_names: &'static [&'static str],
-    /// The groups of kinds that it is listed with, such as `istio-io`.
+    /// Categories, such as `istio-io`.
     pub categories: &'static [&'static str],
-    /// Whether its objects are in namespaces.
+    /// Whether objects of the kind are namespaced.
     pub is_namespaced: bool,
-    /// Whether `status` is written by itself, through `/status`.
+    /// Whether the kind has a `/status` subresource.
     pub has_status: bool,
-    /// The columns of a table, without the name, which is the first.
+    /// Table columns after the name.
     pub columns: &'static [Column],
 }
 
-/// One column of a table of objects.
+/// Column of a table of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its head.
+    /// Header of the column.
     pub name: &'static str,
-    /// What it shows, as `additionalPrinterColumns` of a CustomResourceDefinition names it: `.spec.host`.
+    /// JSON path of the value, as in `additionalPrinterColumns` of a CustomResourceDefinition: `.spec.host`.
     pub json_path: &'static str,
-    /// `string`, or `date` for a time that is shown as an age.
+    /// Type of the value: `string`, or `date` for a time that is shown as an age.
     pub holds: &'static str,
 }
 
-/// How old an object is: the last column of most kinds.
+/// Column with the age of an object: the last column of most kinds.
 pub(super) const AGE: Column = Column {
     name: "Age",
     json_path: ".metadata.creationTimestamp",
     holds: "date",
 };
 
-/// A column that holds a text.
+/// Creates a text column.
 pub(super) const fn text(name: &'static str, json_path: &'static str) -> Column {
     Column {
         name,
@@ -45,7 +45,7 @@ pub(super) const fn text(name: &'static str, json_path: &'static str) -> Column 
 }
 
 impl Api {
-    /// A kind with objects in namespaces, a status, and its age as the only column.
+    /// Creates a namespaced kind with a status and `AGE` as its only column.
     pub(super) const fn of(plural: &'static str) -> Api {
         Api {
             plural,
@@ -57,7 +57,7 @@ impl Api {
         }
     }
 
-    /// The same with these short names.
+    /// Sets the short names.
     pub(super) const fn short(self, short_names: &'static [&'static str]) -> Api {
         Api {
             short_names,
@@ -65,17 +65,17 @@ impl Api {
         }
     }
 
-    /// The same in these categories.
+    /// Sets the categories.
     pub(super) const fn categories(self, categories: &'static [&'static str]) -> Api {
         Api { categories, ..self }
     }
 
-    /// The same with these columns.
+    /// Sets the columns.
     pub(super) const fn columns(self, columns: &'static [Column]) -> Api {
         Api { columns, ..self }
     }
 
-    /// The same without a status.
+    /// Removes the `/status` subresource.
     pub(super) const fn without_status(self) -> Api {
         Api {
             has_status: false,
@@ -83,7 +83,7 @@ impl Api {
         }
     }
 
-    /// The same with objects outside of namespaces.
+    /// Makes the kind cluster-scoped.
     pub(super) const fn cluster_scoped(self) -> Api {
         Api {
             is_namespaced: false,

@@ -1,4 +1,4 @@
-//! The Kubernetes core kinds: those of services, and the state of a cluster (`Kind::is_state`).
+//! Kubernetes core kinds: kinds of services, and cluster state (`Kind::is_state`).
 
 use super::api::{AGE, Api, text};
 use super::draft::Body;
@@ -7,7 +7,7 @@ use crate::kind::Kind;
 use crate::parse::fields_of;
 use crate::{raw, validate};
 
-/// The rows of this file.
+/// Rows of this family of kinds.
 pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::EndpointSlice,

@@ -1,4 +1,4 @@
-//! One object on its way from a tree to its checked form.
+//! Conversion of one object from a tree to its checked form.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::resource::{AnyObject, Object, Order, Provenance, Spec};
 use crate::span::Line;
 use crate::validate::{Check, annotations};
 
-/// Which part of a document a raw type is.
+/// Part of a document that a raw type represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// The content of `spec`.
+    /// Content of `spec`.
     Spec,
-    /// The fields beside `apiVersion`, `kind` and `metadata`.
+    /// Top-level fields except `apiVersion`, `kind` and `metadata`.
     Whole,
 }
 
-/// The fields around `spec`.
+/// Top-level fields of an object with `spec`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Envelope {
@@ -42,23 +42,23 @@ struct Envelope {
     _status: Field<IgnoredAny>,
 }
 
-/// The envelope of a kind whose fields stand beside it.
+/// Envelope of a kind without `spec`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Head {
     metadata: Field<ObjectMeta>,
 }
 
-/// Slot of a document: an object that stands in it.
+/// Result of reading one object of a document.
 #[derive(Clone, Debug)]
 pub(crate) struct DocumentObject {
-    /// The object; its name alone if it is rejected.
+    /// Checked object; only its reference if it is rejected.
     pub(crate) object: Result<Arc<dyn AnyObject>, Box<ObjectRef>>,
-    /// Location of its name.
+    /// Location of the object's name.
     pub(crate) at: Place,
 }
 
-/// Line, column and length of a location, without its file and its text.
+/// Line, column and length of a location, without file and source line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     line: u32,
@@ -74,13 +74,13 @@ impl Place {
         Place { line, column, len }
     }
 
-    /// The place in a document that begins `lines` further down.
+    /// Returns the place after its document moved from line `from` to line `to` of the file.
     pub(crate) fn moved(self, from: u32, to: u32) -> Place {
         let line = self.line + to - from.min(self.line);
         Place { line, ..self }
     }
 
-    /// The location in `file`, without the line of text.
+    /// Returns the location in `file`, without the source line.
     pub(crate) fn location(self, file: &Arc<str>) -> Location {
         let Place { line, column, len } = self;
         Location {
@@ -94,7 +94,7 @@ impl Place {
 }
 
 impl DocumentObject {
-    /// The object's name.
+    /// Returns the reference of the object.
     pub(crate) fn id(&self) -> &ObjectRef {
         match &self.object {
             Ok(object) => object.id(),
@@ -102,13 +102,13 @@ impl DocumentObject {
         }
     }
 
-    /// The object, if it is good.
+    /// Returns the checked object, unless it is rejected.
     pub(crate) fn good(&self) -> Option<&Arc<dyn AnyObject>> {
         self.object.as_ref().ok()
     }
 }
 
-/// An object that is being read.
+/// Object that is being read.
 #[derive(Debug)]
 pub(crate) struct Draft<'a> {
     kind: Kind,
@@ -117,20 +117,20 @@ pub(crate) struct Draft<'a> {
     locator: Locator<'a>,
     order: Order,
     found: Vec<Diagnostic>,
-    /// The findings about a `spec` that is not written.
+    /// Range of diagnostics about a missing `spec`.
     of_missing_spec: Range<usize>,
-    /// Bytes of the object's regular expressions.
+    /// Compiled size of the object's regular expressions, in bytes.
     regex_bytes: usize,
     metadata: Metadata,
     id: Option<ObjectRef>,
     fingerprint: u64,
-    /// The line of the document on which the object starts; the first one unless it is one of several.
+    /// Line of the document on which the object starts; the first line unless it is an item of a `List`.
     start: Line,
     options: ReadOptions,
 }
 
 impl<'a> Draft<'a> {
-    /// Reads the envelope of the object at `node`; `found` holds what is malformed in its text.
+    /// Reads the envelope of the object at `node`. `found` holds the syntax errors of its text.
     pub(crate) fn new(
         kind: Kind,
         body: Body,
@@ -178,26 +178,28 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether it has a name that an object can have. If not, it may be one that is known by another name.
+    /// Whether the object has a valid name. Otherwise its document counts as unreadable, because it may contain an
+    /// object that is in effect.
     pub(crate) fn has_good_name(&self) -> bool {
         self.metadata.has_good_name
     }
 
-    /// Says where in its file the object stands, and on which line of its document it starts.
+    /// Sets the object's position in its file, and the line of its document on which it starts.
     pub(crate) fn at(mut self, order: Order, start: Line) -> Draft<'a> {
         self.order = order;
         self.start = start;
         self
     }
 
-    /// Says how strictly the object is read.
+    /// Sets how strictly the object is read.
     pub(crate) fn read_with(mut self, options: ReadOptions) -> Draft<'a> {
         self.options = options;
         self.forgive();
         self
     }
 
-    /// Lets pass what may: most fields of the state of a cluster are for others.
+    /// Drops the diagnostics about unknown fields for kinds that are cluster state; makes them warnings if the options
+    /// say so.
     fn forgive(&mut self) {
         if self.kind.is_state() {
             self.found.retain(|found| found.code != CM021);
@@ -208,14 +210,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Says of which API group the object is; empty if its kind has only one.
+    /// Sets the API group of the object; empty if its kind has only one.
     pub(crate) fn in_group(mut self, group: &'static str) -> Draft<'a> {
         self.id = self.id.map(|id| id.in_group(group));
         self
     }
 
-    /// Reads and checks the body. The object is refused if anything in it is an error. Returns with it what was found, and
-    /// the bytes that its regular expressions take.
+    /// Reads and checks the body. The object is rejected if anything in it is an error. Also returns the diagnostics,
+    /// and the compiled size of its regular expressions in bytes.
     pub(crate) fn finish(
         mut self,
         read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,
@@ -241,7 +243,7 @@ impl<'a> Draft<'a> {
         (slot, self.found, self.regex_bytes)
     }
 
-    /// The object by name only, without anything said about it.
+    /// Rejects the object: returns only its reference, without diagnostics.
     pub(crate) fn refuse(self) -> Option<DocumentObject> {
         self.slot(None)
     }
@@ -260,7 +262,7 @@ impl<'a> Draft<'a> {
             .any(|found| found.severity == Severity::Error)
     }
 
-    /// Reads the raw type and hands it to its validator.
+    /// Reads the raw type and passes it to its validator.
     pub(crate) fn check<R, T>(
         &mut self,
         validate: fn(&R, &mut Check<'_>) -> T,

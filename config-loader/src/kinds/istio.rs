@@ -19,7 +19,7 @@ const SECURITY: &[&str] = &["security.istio.io/v1", "security.istio.io/v1beta1"]
 
 const IN_SECURITY: &[&str] = &["istio-io", "security-istio-io"];
 
-/// The rows of this file.
+/// Rows of this family of kinds.
 pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::AuthorizationPolicy,

@@ -1,16 +1,16 @@
-//! Finds rows by what an API server calls them.
+//! Lookup of rows by the names that an API server uses.
 
 use super::row::Row;
 use super::{group, rows};
 use crate::kind::Kind;
 
 impl Row {
-    /// The singular, as it may be typed instead of the plural.
+    /// Returns the singular name, which `kubectl` accepts instead of the plural.
     pub fn singular(&self) -> String {
         self.kind.as_str().to_ascii_lowercase()
     }
 
-    /// The versions of one of its API groups, the preferred one first; none if it is not in this group.
+    /// Iterates over the versions of one of the kind's API groups, the preferred one first; empty for other groups.
     pub fn versions_in<'a>(&self, of: &'a str) -> impl Iterator<Item = &'static str> + use<'a> {
         self.api_versions
             .iter()
@@ -18,7 +18,7 @@ impl Row {
             .map(|known| known.rsplit('/').next().unwrap_or(known))
     }
 
-    /// Its API groups, each once; the core group is the empty one.
+    /// Returns the API groups, each once; the core group is empty.
     pub fn api_groups(&self) -> Vec<&'static str> {
         let mut groups: Vec<&str> = self.api_versions.iter().map(|v| group(v)).collect();
         groups.dedup();
@@ -26,14 +26,14 @@ impl Row {
     }
 }
 
-/// The row of the kind with that plural in that group and version; an empty group is the core group.
+/// Returns the row of the kind with this group, version and plural; an empty group is the core group.
 pub fn served_as(group: &str, version: &str, plural: &str) -> Option<&'static Row> {
     rows().find(|row| {
         row.api.plural == plural && row.versions_in(group).any(|known| known == version)
     })
 }
 
-/// The row of that kind in that group.
+/// Returns the row of a kind in an API group.
 pub fn in_group(kind: Kind, group: &str) -> Option<&'static Row> {
     rows().find(|row| row.kind == kind && row.versions_in(group).next().is_some())
 }

@@ -1,4 +1,4 @@
-//! `metadata`: names, labels, age.
+//! Checks of `metadata`: names, labels and age.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use crate::validate::{Annotations, Check, scalar};
 /// Checked metadata.
 #[derive(Debug)]
 pub(super) struct Metadata {
-    /// None if there is none, or none that can be one.
+    /// Name; `None` if it is missing or invalid.
     pub(super) name: Option<Arc<str>>,
     pub(super) name_span: Span,
-    /// Whether name and namespace are such that an object can have them.
+    /// Whether name and namespace are valid.
     pub(super) has_good_name: bool,
     pub(super) namespace: Arc<str>,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) annotations: BTreeMap<String, String>,
-    /// Those of them that are ours, as they were written.
+    /// Annotations that Strait reads, as written.
     pub(super) own_annotations: Annotations,
     pub(super) created: Option<i64>,
-    /// The version of the requested kind.
+    /// `metadata.generation` of the object.
     pub(super) generation: Option<i64>,
 }
 
-/// The namespace of objects that name none.
+/// Namespace of objects without `metadata.namespace`.
 const DEFAULT_NAMESPACE: &str = "default";
 
 pub(super) fn check(
@@ -125,7 +125,7 @@ fn annotations(field: &Field<Map<String>>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A number, or the text of one; nothing else is checked.
+/// Reads a number or its text; nothing else is checked.
 fn generation(value: &serde_json::Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
@@ -145,7 +145,7 @@ fn created(field: &Field<String>, check: &mut Check<'_>) -> Option<i64> {
     seconds
 }
 
-/// The seconds since 1970 of a time such as `2024-01-31T12:00:00Z`.
+/// Returns the seconds since 1970 of a time such as `2024-01-31T12:00:00Z`.
 fn rfc3339_seconds(text: &str) -> Option<i64> {
     let (date, time) = text.split_once(['T', 't', ' '])?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
@@ -181,7 +181,7 @@ fn rfc3339_seconds(text: &str) -> Option<i64> {
     })
 }
 
-/// Counts days in the Gregorian calendar, the year beginning in March so that the leap day is its last.
+/// Returns the days since 1970 in the Gregorian calendar. The year starts in March, so that the leap day is its last.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -14,7 +14,7 @@ const MCS_API: &[&str] = &[
     "multicluster.x-k8s.io/v1beta1",
 ];
 
-/// The rows of this file.
+/// Rows of this family of kinds.
 pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::Cluster,

@@ -1,4 +1,4 @@
-//! What is known of a kind.
+//! Row of the table of kinds.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use crate::kind::Kind;
 use crate::parse::FieldInfo;
 use crate::resource::AnyObject;
 
-/// How one kind is read.
+/// Description of one kind: names, reader and fields.
 #[derive(Debug)]
 pub struct Row {
-    /// The kind.
+    /// Kind of the row.
     pub kind: Kind,
-    /// The apiVersions that are read, the preferred one first.
+    /// Supported apiVersions, the preferred one first.
     pub api_versions: &'static [&'static str],
-    /// How it is served by an API server.
+    /// Kubernetes API names and table columns.
     pub api: Api,
-    /// Which part of a document the raw type is.
+    /// Part of a document that the raw type represents.
     pub body: Body,
-    /// From the draft to the checked object; none if it is rejected.
+    /// Function that reads and checks an object; returns `None` if it is rejected.
     pub(crate) read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,
-    /// The fields of the raw type.
+    /// Function that lists the fields of the raw type.
     pub fields: fn() -> Vec<FieldInfo>,
 }

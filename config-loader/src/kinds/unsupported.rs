@@ -1,18 +1,18 @@
-//! Kinds that configure proxies elsewhere and that this one does not read, with what to use instead. Data only.
+//! Proxy configuration kinds of other projects that are not supported, with the replacement to use. Data only.
 
 use super::{group, groups, is_near};
 use crate::kind::Kind;
 
-/// A kind that is not supported.
+/// Known kind that is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported {
-    /// The API group.
+    /// API group of the kind.
     pub group: &'static str,
-    /// The kind; empty for every other kind of the group.
+    /// Kind; empty for every other kind of the group.
     pub kind: &'static str,
-    /// For a security policy: what happens although the policy forbids it.
+    /// Effect of not enforcing a security policy; `None` for other kinds.
     pub unenforced: Option<&'static str>,
-    /// What to use instead.
+    /// Replacement to use.
     pub instead: &'static str,
 }
 
@@ -47,7 +47,7 @@ const DENY_ELSEWHERE: &str =
 const GATEWAY_AND_RULES: &str =
     "a Gateway (networking.istio.io) and a VirtualService with `http` rules";
 
-/// Every kind that is known and not supported. Of a group, the row without a kind is the last.
+/// Known but unsupported kinds. Within a group, the row without a kind is the last.
 pub const UNSUPPORTED: &[Unsupported] = &[
     policy(SECURITY, "AuthorizationPolicy", FORWARDED, DENY_ELSEWHERE),
     policy(
@@ -122,8 +122,8 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
 ];
 
-/// The row of a kind at an apiVersion, if it is known and not supported. A slip of the pen in the group of a security
-/// policy is forgiven, so that it does not pass as something else.
+/// Returns the row of a kind at an apiVersion, if it is known and unsupported. For security policies, a misspelled
+/// group also matches, so that the policy is not ignored as an unknown kind.
 pub(crate) fn find(kind: &str, api_version: &str) -> Option<&'static Unsupported> {
     let written = group(api_version);
     UNSUPPORTED.iter().find(|row| {
@@ -135,7 +135,7 @@ pub(crate) fn find(kind: &str, api_version: &str) -> Option<&'static Unsupported
     })
 }
 
-/// The row of a kind that is read, so that its objects are known, and not supported nevertheless.
+/// Returns the row of a kind that is read but has no effect.
 pub fn of_read(kind: Kind) -> Option<&'static Unsupported> {
     let groups = groups(kind);
     let named = |row: &&Unsupported| row.kind == kind.as_str() && groups.contains(&row.group);

@@ -1,4 +1,4 @@
-//! Finds in a document what has no effect in this version.
+//! Reports fields of a document that have no effect in this version.
 
 use crate::diagnostic::codes::common::CM024;
 use crate::diagnostic::{Diagnostic, FINDINGS_MAX, Severity};
@@ -7,7 +7,7 @@ use crate::parse::{Entry, Node, Value};
 use crate::span::Span;
 use crate::validate::unsupported::{Row, When, rows};
 
-/// Warns of every written field that has no effect.
+/// Warns about every written field that has no effect.
 pub(super) fn report(kind: Kind, root: &Node, found: &mut Vec<Diagnostic>) {
     for row in rows().iter().filter(|row| row.kind == kind) {
         report_row(row, root, found);
@@ -64,7 +64,7 @@ fn report_row(row: &Row, root: &Node, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Whether a text is among some values, whatever its case.
+/// Whether a text equals one of the values, ignoring case.
 fn is_one(values: &[&str], text: &str) -> bool {
     values.iter().any(|value| value.eq_ignore_ascii_case(text))
 }
@@ -77,7 +77,7 @@ fn warn(found: &mut Vec<Diagnostic>, span: Span, message: String) {
     }
 }
 
-/// Calls `visit` for every node at a path, with the entry that holds it. Nulls count as absent.
+/// Calls `visit` for every node at a path, with the entry that holds it. Null counts as absent.
 fn walk<'n>(node: &'n Node, path: &str, visit: &mut impl FnMut(&'n Node, Option<&'n Entry>)) {
     let (segment, rest) = path
         .split_once('.')
@@ -112,7 +112,7 @@ mod tests {
     use crate::Diagnostics;
     use crate::diagnostic::codes::common::CM024;
 
-    /// What a text says that has no effect: line and field.
+    /// Returns the fields of a text that have no effect, each with its line.
     fn without_effect(text: &str) -> Vec<(u32, String)> {
         let mut found = Diagnostics::default();
         crate::load_bytes("a.yaml", text.as_bytes(), &mut found);

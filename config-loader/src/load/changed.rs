@@ -1,4 +1,4 @@
-//! A document of which only some items of a long list changed since it was read last.
+//! Fast reading of a document in which only some items of a long list changed.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::long_list;
 use crate::parse::Chunk;
 use crate::resource::AnyObject;
 
-/// Reads a document of which only some items changed since it was read last. The result is that of
-/// [`read_document`](super::document::read_document); none if it must be asked for.
+/// Reads a document in which only some items of a long list changed since the last reading. Returns the same result as
+/// [`read_document`](super::document::read_document), or `None` if that function must be called.
 pub(super) fn read_changed(
     source: &Source<'_>,
     chunk: Chunk<'_>,

@@ -1,4 +1,4 @@
-//! One document: which objects stand in it, and what became of each.
+//! Reading of one document: its objects, and the result for each.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use crate::parse::{self, Chunk, Expansion, Node, Value, place_all};
 use crate::resource::{AnyObject, Order};
 use crate::span::{Lines, Span};
 
-/// What one document yielded.
+/// Result of reading one document.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
-    /// The objects that stand in it, good or not.
+    /// Objects of the document, accepted or rejected.
     pub(crate) slots: Vec<DocumentObject>,
-    /// What was found.
+    /// Diagnostics of the document.
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Whether its objects could not be determined: an object that was in it may still be meant.
+    /// Whether the document could not be parsed. Objects of its previous version then stay in effect.
     pub(crate) unreadable: bool,
-    /// Expansion of its aliases.
+    /// Size of the expanded aliases.
     pub(crate) expansion: Expansion,
-    /// Bytes of the regular expressions of its objects.
+    /// Compiled size of the regular expressions of its objects, in bytes.
     pub(crate) regex_bytes: usize,
 }
 
 impl Reading {
-    /// The reading of a document at which the program failed. Its objects stay in effect.
+    /// Creates the result for a document whose reading panicked. Objects of its previous version stay in effect.
     pub(crate) fn fault(file: &Arc<str>, chunk: Chunk<'_>) -> Reading {
         let message = "this document cannot be read for a fault of the program".to_owned();
         let mut found = Diagnostic::at(Severity::Error, CM032, Span::NONE, message);
@@ -54,19 +54,19 @@ impl Reading {
     }
 }
 
-/// Where a document comes from, and how it is read.
+/// Origin of a document, and options for reading it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
     pub(super) file: &'a Arc<str>,
-    /// Counts the documents of the file.
+    /// Number of the document in its file.
     pub(super) index: u32,
     pub(super) options: ReadOptions,
-    /// Expansion of the aliases of the documents above.
+    /// Size of the expanded aliases of earlier documents in the file.
     pub(super) expanded: Expansion,
 }
 
-/// Reads one document. With a layout, it is one that can be read again by
-/// [`read_changed`](super::changed::read_changed).
+/// Reads one document. If a layout is returned,
+/// [`read_changed`](super::changed::read_changed) can read a later version faster.
 pub(super) fn read_document(source: &Source<'_>, chunk: Chunk<'_>) -> (Reading, Option<Layout>) {
     let lines = Lines::new(chunk.text);
     let (reading, root) = read(source, locator(source.file, chunk, &lines));
@@ -78,7 +78,7 @@ pub(super) fn read_document(source: &Source<'_>, chunk: Chunk<'_>) -> (Reading, 
     (reading, layout)
 }
 
-/// The object of a document that holds nothing else, and of which there is nothing to say.
+/// Returns the object of a document that has exactly one accepted object and no diagnostics.
 pub(super) fn sole_object(reading: &Reading) -> Option<&Arc<dyn AnyObject>> {
     let [slot] = &*reading.slots else {
         return None;
@@ -96,7 +96,7 @@ pub(super) fn locator<'a>(file: &'a Arc<str>, chunk: Chunk<'a>, lines: &'a Lines
     }
 }
 
-/// Reads a text. Returns its tree as well, if it is one.
+/// Reads a text. Also returns its tree, if it can be parsed.
 pub(super) fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Option<Node>) {
     let mut malformed = Vec::new();
     let mut expansion = source.expanded;
@@ -132,7 +132,7 @@ pub(super) fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Optio
     (reading, Some(root))
 }
 
-/// Whether a text may be a Secret, whose lines must not be shown. Asked before anything is parsed.
+/// Whether a text may contain a Secret, whose lines must not be shown. Checked before parsing.
 fn may_hold_secrets(text: &str) -> bool {
     text.contains("Secret") && text.contains("kind")
 }
@@ -140,13 +140,13 @@ fn may_hold_secrets(text: &str) -> bool {
 struct Document<'a> {
     locator: Locator<'a>,
     source: Source<'a>,
-    /// Errors of the text itself, such as duplicate keys.
+    /// Syntax errors of the text, such as duplicate keys.
     malformed: Vec<Diagnostic>,
     list: bool,
     reading: Reading,
 }
 
-/// Who a document says that it is.
+/// Kind and apiVersion that an object declares.
 struct Claim<'a> {
     kind: &'a str,
     kind_span: Span,
@@ -174,7 +174,8 @@ impl Document<'_> {
         }
     }
 
-    /// The kind and apiVersion of a node; `inherited` from a typed list if the node has none of its own.
+    /// Reads the kind and apiVersion of a node; `inherited` has those of the items of a typed list, for a node without
+    /// its own.
     fn claim<'n>(
         &mut self,
         node: &'n Node,
@@ -301,7 +302,7 @@ impl Document<'_> {
         self.reading.slots.extend(slot);
     }
 
-    /// A hash of all that an object's checked form depends on: its text, and its place within its document.
+    /// Returns a hash of all input of an object's checked form: its text and its position within the document.
     fn fingerprint(&self, node: &Node) -> u64 {
         let text = self.locator.text;
         // An item with aliases depends on text outside of it.
@@ -372,7 +373,7 @@ impl Document<'_> {
     }
 }
 
-/// What is found at a kind that is known and not supported.
+/// Creates the diagnostic about a known but unsupported kind.
 fn unsupported_kind(row: &Unsupported, claim: &Claim<'_>) -> Diagnostic {
     let kind = claim.kind;
     let (code, message, help) = match row.unenforced {
@@ -392,7 +393,7 @@ fn unsupported_kind(row: &Unsupported, claim: &Claim<'_>) -> Diagnostic {
     Diagnostic::at(Severity::Warning, code, claim.kind_span, message).with_help(Some(help))
 }
 
-/// The fingerprint of the only object of a document whose root begins there.
+/// Returns the fingerprint of the only object of a document whose root starts at `root`.
 pub(super) fn whole_fingerprint(root: u32, text: &str) -> u64 {
     XxHash64::oneshot(u64::from(root), text.as_bytes())
 }

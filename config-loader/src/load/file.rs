@@ -1,4 +1,4 @@
-//! One file: its documents, those of them that did not change taken from the last reading.
+//! Reading of one file. Unchanged documents are taken from the previous reading.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,66 +16,66 @@ use crate::kinds::DocumentObject;
 use crate::parse::{self, Chunk, Expansion};
 use crate::resource::{AnyObject, Order, Provenance};
 
-/// What one file yielded.
+/// Result of reading one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileReading {
-    /// Its documents, in order.
+    /// Documents in file order.
     pub(crate) documents: Box<[Document]>,
-    /// Why the file could not be read at last; its documents are those of the last time that it could.
+    /// Error of the last attempt to read the file; `documents` is then the result of the last successful one.
     pub(crate) failure: Option<Box<Diagnostic>>,
 }
 
 impl FileReading {
-    /// The findings that are errors.
+    /// Iterates over the diagnostics that are errors.
     pub(crate) fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics()
             .filter(|found| found.severity == Severity::Error)
     }
 
-    /// The findings.
+    /// Iterates over the diagnostics.
     pub(crate) fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         let documents = self.documents.iter();
         let found = documents.flat_map(|document| document.reading.diagnostics());
         self.failure.as_deref().into_iter().chain(found)
     }
 
-    /// Whether something is wrong with the file.
+    /// Whether the file has diagnostics.
     pub(crate) fn has_findings(&self) -> bool {
         self.diagnostics().next().is_some()
     }
 }
 
-/// A document, known by its text.
+/// Document of the previous reading, identified by hash and length of its text.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
-    /// Hash of its text.
+    /// Hash of the text.
     hash: u64,
-    /// Length of its text, in bytes.
+    /// Length of the text, in bytes.
     len: u32,
     first_line: u32,
     pub(crate) reading: KeptReading,
-    /// Expansions of the aliases of the documents above and of its own; none for a document that has none, and reads the same
-    /// behind any others.
+    /// Size of the expanded aliases of earlier documents, and of this one. `None` for a document without aliases, which
+    /// reads the same after any others.
     expansions: Option<Box<[Expansion; 2]>>,
-    /// Where its rules stand, if it can be read again without all of them.
+    /// Positions of its list items, if a changed version can be read without parsing all of them.
     layout: Option<Arc<Layout>>,
 }
 
 impl Document {
-    /// Whether the document reads the same behind others whose aliases expand to so much.
+    /// Whether the document reads the same after documents whose aliases expand to `expanded`.
     fn reads_same_after(&self, expanded: Expansion) -> bool {
         let expansions = self.expansions.as_deref();
         expansions.is_none_or(|[before, _]| *before == expanded)
     }
 
-    /// Expansion of its own aliases.
+    /// Returns the size of its own expanded aliases.
     fn expansion(&self) -> Expansion {
         let expansions = self.expansions.as_deref();
         expansions.map_or_else(Expansion::default, |[_, own]| *own)
     }
 }
 
-/// Reading of a document as it is kept. A good object without findings, as nearly all are, needs nothing but its slot.
+/// Reading of a document in compact form. An accepted object without diagnostics, the common case, needs only its slot.
 #[derive(Clone, Debug)]
 pub(crate) enum KeptReading {
     Good(DocumentObject),
@@ -95,7 +95,7 @@ impl KeptReading {
         }
     }
 
-    /// The objects that stand in the document, good or not.
+    /// Returns the objects of the document, accepted or rejected.
     pub(crate) fn slots(&self) -> &[DocumentObject] {
         match self {
             KeptReading::Good(slot) => slice::from_ref(slot),
@@ -103,7 +103,7 @@ impl KeptReading {
         }
     }
 
-    /// The findings.
+    /// Returns the diagnostics.
     pub(crate) fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             KeptReading::Good(_) => &[],
@@ -111,7 +111,7 @@ impl KeptReading {
         }
     }
 
-    /// Whether the objects of the document could not be determined.
+    /// Whether the document could not be parsed.
     pub(crate) fn is_unreadable(&self) -> bool {
         match self {
             KeptReading::Good(_) => false,
@@ -119,7 +119,7 @@ impl KeptReading {
         }
     }
 
-    /// Whether both are one and the same reading.
+    /// Whether both are the same reading (by pointer, not by content).
     pub(crate) fn is_same(&self, other: &KeptReading) -> bool {
         match (self, other) {
             (KeptReading::Good(one), KeptReading::Good(other)) => {
@@ -131,7 +131,7 @@ impl KeptReading {
         }
     }
 
-    /// The object of a document that holds nothing else, and of which there is nothing to say.
+    /// Returns the object of a document that has exactly one accepted object and no diagnostics.
     fn sole_object(&self) -> Option<&Arc<dyn AnyObject>> {
         match self {
             KeptReading::Good(slot) => slot.good(),
@@ -140,7 +140,7 @@ impl KeptReading {
     }
 }
 
-/// Reads a file. Documents whose text is that of one in `previous` are not parsed again.
+/// Reads a file. Documents whose text equals one in `previous` are not parsed again.
 pub(crate) fn read_file(
     file: &Arc<str>,
     text: &str,
@@ -189,8 +189,8 @@ pub(crate) fn read_file(
     }
 }
 
-/// Reads a document, which may be one of the `known` ones with some changes. Should some text make the parser, which is
-/// not ours, or a validator panic, then that document is refused and nothing else.
+/// Reads a document, which may be a changed version of one of the `known` ones. If the parser or a validator panics,
+/// only this document is rejected.
 fn read_safely(
     source: &Source<'_>,
     (hash, len): (u64, u32),
@@ -225,7 +225,7 @@ fn read_safely(
     }
 }
 
-/// Where each text stood.
+/// Returns the indexes of the known documents by hash and length of their text.
 fn places(known: &[Document]) -> HashMap<(u64, u32), Vec<usize>> {
     let mut places: HashMap<(u64, u32), Vec<usize>> = HashMap::new();
     for (at, document) in known.iter().enumerate().rev() {
@@ -237,7 +237,7 @@ fn places(known: &[Document]) -> HashMap<(u64, u32), Vec<usize>> {
     places
 }
 
-/// The reading of a document that did not change, though it may stand elsewhere now.
+/// Returns the reading of an unchanged document at its possibly different position.
 fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) -> KeptReading {
     if document.first_line == chunk.first_line && old_index == index as usize {
         return document.reading.clone();

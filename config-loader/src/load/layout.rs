@@ -1,10 +1,9 @@
-//! Where the items of a long list stand in a text, so that a change of a few costs what changed.
+//! Positions of the items of a long list in a text, so that a change of a few items does not parse the whole text.
 //!
-//! A text is read again *in short*: without items that are the same as before. What is cut out are whole items of a list in
-//! `spec`, written one below the other with the same indentation. Where such an item begins, nothing of what
-//! stood before it matters but the lists and mappings that are open, and they are the same in front of every item of
-//! a list. So a text without some of its items reads as the text does, and what the others say is known. Anchors are
-//! the exception, and texts with any are read in full.
+//! A changed text is parsed *in short*: without list items that are unchanged. Only whole items of a block list in
+//! `spec` with equal indentation are cut out. At the start of such an item the parser state is the same for every item
+//! of the list, so cutting out some items does not change how the others are parsed. Texts with anchors are an
+//! exception, and are always parsed in full.
 
 use std::sync::Arc;
 
@@ -13,46 +12,46 @@ use crate::parse::{DOCUMENT_NODES_MAX, Node, Value};
 use crate::re2::OBJECT_BYTES_MAX;
 use crate::span::{Gap, Lines};
 
-/// The texts in which items are looked for, in bytes. Shorter ones are read in full as fast.
+/// Minimum length of a text with a layout, in bytes. Parsing a shorter text in full is as fast.
 const TEXT_BYTES_MIN: usize = if cfg!(test) { 1 } else { 16 << 10 };
 
-/// A text and where the items of a list in its `spec` stand in it.
+/// Text with the positions of the items of a list in its `spec`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// The name of the list.
+    /// Field name of the list.
     list: &'static str,
     pub(super) text: Arc<str>,
-    /// The start of the first line of each item.
+    /// Byte offset of the first line of each item.
     starts: Vec<u32>,
-    /// How far the dashes are indented.
+    /// Indentation of the dashes, in bytes.
     indent: usize,
-    /// The start of the line after the last item.
+    /// Byte offset of the line after the last item.
     end: u32,
-    /// Where the root begins.
+    /// Byte offset of the root node.
     pub(super) root: u32,
-    /// How many nodes the document has at most.
+    /// Upper bound of the number of nodes of the document.
     nodes: usize,
-    /// Bytes of the object's regular expressions, at most.
+    /// Upper bound of the compiled size of the object's regular expressions, in bytes.
     regex_bytes: usize,
 }
 
-/// A text without items that are known.
+/// Shortened text, without its unchanged items.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Short {
     pub(super) text: String,
     pub(super) gaps: Vec<Gap>,
-    /// The items that were cut out.
+    /// Items that were cut out.
     pub(super) kept: KeptItems,
-    /// Where in the short text the last item that is left must begin, if it is one that did not change.
+    /// Required byte offset, in the short text, of the last remaining item, if that item did not change.
     guard: Option<u32>,
-    /// How many bytes were cut out in front.
+    /// Number of bytes cut out before the changed items.
     cut_before: usize,
-    /// By how many bytes the items after the removed ones have moved.
+    /// Distance in bytes by which the items after the cut moved.
     bytes_moved: i64,
 }
 
 impl Layout {
-    /// The layout of a text that reads as `root`, if it is long and the items of this list can be told apart.
+    /// Returns the layout of a text that parses to `root`, if it is long enough and its items can be separated.
     pub(super) fn of_long(root: &Node, list: &'static str, text: &str) -> Option<Layout> {
         let readable = text.len() >= TEXT_BYTES_MIN && !has_anchors(text);
         readable.then(|| Layout::of(root, list, text)).flatten()
@@ -90,7 +89,7 @@ impl Layout {
         })
     }
 
-    /// The layout of an object whose regular expressions take this many bytes.
+    /// Sets the compiled size of the object's regular expressions, in bytes.
     pub(super) fn with_regexes(self, bytes: usize) -> Layout {
         Layout {
             regex_bytes: bytes,
@@ -98,12 +97,12 @@ impl Layout {
         }
     }
 
-    /// How many items there are.
+    /// Number of items.
     pub(super) fn items(&self) -> usize {
         self.starts.len()
     }
 
-    /// The text `new` in short; none if it must be read in full.
+    /// Returns the shortened form of the text `new`; `None` if it must be parsed in full.
     pub(super) fn shorten(&self, new: &str) -> Option<Short> {
         let old = &*self.text;
         let same_before = common(old.bytes(), new.bytes());
@@ -154,8 +153,8 @@ impl Layout {
         (short.text.len() <= new.len() / 2).then_some(short)
     }
 
-    /// The layout of the text `new`, which in short reads as `root`, with expressions of so many bytes; none if it turns out that it had to be read in
-    /// full.
+    /// Returns the layout of the text `new`, whose short form parses to `root`; `None` if `new` must be parsed in full
+    /// after all.
     pub(super) fn join(
         &self,
         short: &Short,
@@ -200,12 +199,12 @@ impl Layout {
 }
 
 impl Short {
-    /// The lines of the short text, counted as in the whole one.
+    /// Returns the line index of the short text, with line numbers of the full text.
     pub(super) fn lines(&self) -> Lines {
         Lines::with_gaps(&self.text, self.gaps.clone())
     }
 
-    /// Notes that these lines are missing here.
+    /// Records that these lines are cut out at the end of the short text.
     fn cut(&mut self, lines: &str) {
         let narrow = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let above = self.gaps.last().map_or(0, |gap| gap.lines);
@@ -216,12 +215,13 @@ impl Short {
     }
 }
 
-/// Whether a text may have anchors or aliases, by which one part of it repeats another.
+/// Whether a text may contain anchors or aliases.
 fn has_anchors(text: &str) -> bool {
     text.contains('&') || text.contains("<<")
 }
 
-/// Where the first line of an item starts, and where its dash stands in it: first, or the item has no line to itself.
+/// Returns the byte offsets of an item's first line and of its dash. `None` if other text precedes the dash on that
+/// line.
 fn first_line(item: &Node, text: &str) -> Option<(usize, usize)> {
     if !matches!(item.value, Value::Map(_)) {
         return None;
@@ -235,7 +235,7 @@ fn first_line(item: &Node, text: &str) -> Option<(usize, usize)> {
         .then_some((start, dash))
 }
 
-/// How many nodes a document has, its keys among them.
+/// Number of nodes of a tree, including its keys.
 fn count(node: &Node) -> usize {
     let entries = node.entries().iter().map(|entry| 1 + count(&entry.value));
     let items = node.items().iter().map(count);
@@ -246,7 +246,7 @@ fn count_lines(text: &str) -> usize {
     text.bytes().filter(|&byte| byte == b'\n').count()
 }
 
-/// How many bytes are the same in front.
+/// Length of the common prefix, in bytes.
 fn common(a: impl Iterator<Item = u8>, b: impl Iterator<Item = u8>) -> usize {
     a.zip(b).take_while(|(a, b)| a == b).count()
 }

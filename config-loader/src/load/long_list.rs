@@ -1,5 +1,6 @@
-//! Kinds whose objects may have a long list of which a change touches few items: rules of a VirtualService, endpoints of a
-//! ServiceEntry. Such an object is put together again from unchanged items of its last version and the items that were read.
+//! Kinds with a list of which a change usually touches few items: rules of a VirtualService, endpoints of a
+//! ServiceEntry. A new version of such an object is assembled from unchanged items of its last version and the items
+//! that were parsed.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,29 +9,29 @@ use crate::resource::istio::{HttpRule, Resolution, ServiceEntry, VirtualService,
 use crate::resource::{AnyObject, Object, Spec};
 use crate::validate::istio::all_reached;
 
-/// Which items of the last version stay.
+/// Unchanged items of the last version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeptItems {
-    /// How many in front.
+    /// Number of unchanged items at the start.
     pub(super) before: usize,
-    /// How many at the end.
+    /// Number of unchanged items at the end.
     pub(super) after: usize,
-    /// How many lines further down the latter stand.
+    /// Number of lines by which the items at the end moved down.
     pub(super) lines_moved: i64,
 }
 
-/// A kind with a list in `spec`.
+/// Kind with a long list in `spec`.
 trait LongList: Spec + Clone {
-    /// The name of the list.
+    /// Field name of the list.
     const FIELD: &'static str;
     type Item;
     fn items(&self) -> &Vec<Arc<Self::Item>>;
     fn items_mut(&mut self) -> &mut Vec<Arc<Self::Item>>;
-    /// The same item, on lines that are `by` further down.
+    /// Returns the same item on lines that are `by` further down.
     fn moved(item: &Self::Item, by: i64) -> Self::Item;
-    /// Whether both have the same fields on which it depends what an item may say.
+    /// Whether both versions agree in the fields that the validation of items depends on.
     fn allows_same_items(&self, other: &Self) -> bool;
-    /// Whether there is nothing to say about the items together.
+    /// Whether the validation of the whole list finds no problem.
     fn items_fit_together(&self) -> bool;
 }
 
@@ -88,14 +89,14 @@ impl LongList for ServiceEntry {
     }
 }
 
-/// The name of the list that an object may have in `spec`, if its kind has one.
+/// Returns the field name of the long list, if the object's kind has one.
 pub(super) fn field_of(object: &dyn AnyObject) -> Option<&'static str> {
     let field = of_kind::<VirtualService>(object).map(|_| VirtualService::FIELD);
     field.or_else(|| of_kind::<ServiceEntry>(object).map(|_| ServiceEntry::FIELD))
 }
 
-/// An object of which `read` has all fields but only those items of its list that are not `kept` of the version before; it gets
-/// this fingerprint. Returns it with its number of items; none if it has to be read in full.
+/// Assembles an object from `read`, which lacks the `kept` items, and the previous version. Sets the fingerprint.
+/// Returns the object with its number of items; `None` if it must be parsed in full.
 pub(super) fn join(
     before: &dyn AnyObject,
     read: &dyn AnyObject,

@@ -1,4 +1,4 @@
-//! Findings about objects that come and change one by one, such as those of a server.
+//! Checker of objects that change one by one, such as the objects of a server.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,14 +9,14 @@ use crate::resource::ResourceSet;
 use crate::source::{FileEvent, Look, Source};
 use crate::{Fleet, ReadOptions};
 
-/// Checks objects as `strait check` does, each by itself and all together, and follows their changes.
+/// Checker that runs the checks of `strait check`, on single objects and on the whole set, and follows changes.
 #[derive(Debug)]
 pub struct Checker {
     loader: Loader,
 }
 
 impl Checker {
-    /// Without any objects yet; findings are for a proxy in this fleet.
+    /// Creates a checker without objects, with diagnostics for a proxy in this fleet.
     pub fn new(fleet: Fleet, options: ReadOptions) -> Checker {
         Checker {
             loader: Loader {
@@ -26,8 +26,8 @@ impl Checker {
         }
     }
 
-    /// Takes in the texts of objects, each under a name of its own; none for an object that is gone. Findings have that
-    /// name as their file. Returns whether there may be other findings than before.
+    /// Applies new texts of objects, each under a unique name; `None` for a removed object. Diagnostics use the name as
+    /// their file. Returns whether the diagnostics may have changed.
     pub fn change(&mut self, objects: Vec<(Arc<str>, Option<String>)>) -> bool {
         let event = |text: Option<String>| match text {
             Some(text) => FileEvent::Bytes(text.into_bytes()),
@@ -45,23 +45,23 @@ impl Checker {
         self.loader.absorb(look).is_some()
     }
 
-    /// When [`Checker::catch_up`] is due, if the findings are behind the objects: where they take long they are made less
-    /// often.
+    /// Returns the time at which [`Checker::catch_up`] is due, if checks of the whole set are postponed. Slow checks
+    /// run less often.
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         self.loader.pace.deadline(now)
     }
 
-    /// Makes the findings that a change did not wait for. Returns whether there are others than before.
+    /// Runs the postponed checks. Returns whether the diagnostics changed.
     pub fn catch_up(&mut self) -> bool {
         self.loader.check()
     }
 
-    /// Everything that is wrong, by name.
+    /// Returns all diagnostics, sorted by name.
     pub fn findings(&self) -> &[Diagnostic] {
         &self.loader.diagnostics
     }
 
-    /// The objects that are good.
+    /// Returns the accepted objects.
     pub fn set(&self) -> &Arc<ResourceSet> {
         self.loader.store.set()
     }

@@ -1,24 +1,23 @@
-//! When the findings about the whole set are made, so that they neither hold up a change nor use a core.
+//! Scheduling of the checks of the whole set, so that they neither delay changes nor keep a core busy.
 //!
-//! They take time in proportion to everything there is, and say nothing about what is in effect. Where they are quick they go
-//! with the change that they are about. Where they are not, the change goes first, and they follow; under many changes they are
-//! made less often.
+//! The checks take time in proportion to the number of objects, and do not decide which objects are in effect. Quick
+//! checks run before a change is passed on. Slow checks run after it, and less often if there are many changes.
 
 use std::time::{Duration, Instant};
 
-/// Findings that took no longer are made before a change is handed on.
+/// Maximum duration of checks that run before a change is passed on.
 const PROMPT_MAX: Duration = Duration::from_millis(5);
 
-/// Findings that take longer are made for one part in this many of the time.
+/// Reciprocal of the share of time that slow checks may take: one tenth.
 const PARTS: u32 = 10;
 
-/// How long findings take, and when they may be made again.
+/// Schedule of the checks of the whole set.
 #[derive(Debug)]
 pub(super) struct Pace {
     prompt_max: Duration,
     took: Duration,
     next: Option<Instant>,
-    /// Whether a change came after the last findings.
+    /// Whether a change came after the last checks.
     is_behind: bool,
 }
 
@@ -29,7 +28,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// For findings that go with a change if they take no longer than this.
+    /// Creates a schedule; checks that take at most `prompt_max` run before a change is passed on.
     pub(super) fn new(prompt_max: Duration) -> Pace {
         Pace {
             prompt_max,
@@ -39,18 +38,18 @@ impl Pace {
         }
     }
 
-    /// A change came. Returns whether findings are made before it is handed on.
+    /// Records a change. Returns whether the checks run before it is passed on.
     pub(super) fn change(&mut self) -> bool {
         self.is_behind = true;
         self.took < self.prompt_max
     }
 
-    /// When findings are to be made that did not go with a change.
+    /// Returns the time of the next postponed checks; `None` if there is none to run.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         self.is_behind.then(|| self.next.unwrap_or(now))
     }
 
-    /// Findings were made, from `start` on.
+    /// Records that checks ran from `start` to `end`.
     pub(super) fn made(&mut self, start: Instant, end: Instant) {
         self.is_behind = false;
         self.took = end.saturating_duration_since(start);

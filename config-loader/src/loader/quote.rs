@@ -1,4 +1,4 @@
-//! Adds source lines to findings that were made after the text was gone.
+//! Adds source lines to diagnostics that were created after the text was dropped.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,19 +10,19 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic::Locator;
 use crate::span::{Lines, Span};
 
-/// Not more findings than this are given their lines.
+/// Maximum number of diagnostics that get a source line.
 const QUOTED_MAX: usize = 200;
 
-/// A text that is in no file, such as standard input, and how findings call it.
+/// Text that is in no file, such as standard input, with its display name.
 pub type NamedText = (Arc<str>, Arc<[u8]>);
 
-/// Reads the lines that findings point at from their files, and points at the quoted word in them that the message
-/// names. A file that cannot be read any more is left out.
+/// Reads the source lines of diagnostics from their files, and marks the quoted word of the message within the line.
+/// Skips unreadable files.
 pub fn fill_source_lines(found: &mut [Diagnostic]) {
     fill_source_lines_and(found, None);
 }
 
-/// As [`fill_source_lines`], also for findings in a text that is in no file.
+/// Adds source lines as [`fill_source_lines`] does, also for diagnostics in a text that is in no file.
 pub fn fill_source_lines_and(found: &mut [Diagnostic], text: Option<&NamedText>) {
     let mut wanted: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
     for (index, diagnostic) in found.iter().enumerate().take(QUOTED_MAX) {
@@ -56,7 +56,7 @@ pub fn fill_source_lines_and(found: &mut [Diagnostic], text: Option<&NamedText>)
     }
 }
 
-/// Calls `next` with the lines and their numbers, until it has enough or a line is no text.
+/// Calls `next` with the lines and their numbers, until `next` stops or a line is not UTF-8.
 fn each_line(text: impl BufRead, next: &mut impl FnMut(u32, &str) -> ControlFlow<()>) {
     for (number, line) in (1..).zip(text.lines()) {
         let Ok(line) = line else {

@@ -1,4 +1,4 @@
-//! Tests of the whole way: bad input of every sort, and watching.
+//! Tests of the loader: invalid input of every kind, and watching.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,7 +17,7 @@ mod findings;
 mod simulation;
 mod unreadable;
 
-/// How long a test waits for what must happen.
+/// Timeout for conditions that tests wait for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn secret(name: &str, label: &str) -> String {
@@ -26,7 +26,7 @@ fn secret(name: &str, label: &str) -> String {
     )
 }
 
-/// One line per finding: severity, code, file name, place, message.
+/// Formats each diagnostic as a line: severity, code, file name, position, message.
 fn show(found: &[Diagnostic]) -> String {
     let line = |found: &Diagnostic| {
         let file = Path::new(&*found.location.file)
@@ -110,7 +110,7 @@ fn items_of_lists_are_loaded() {
     );
 }
 
-/// A GlobalTrafficPolicy of an API group.
+/// Writes a GlobalTrafficPolicy of an API group.
 fn policy(group: &str, spec: &str) -> String {
     format!(
         "---\napiVersion: {group}/v1alpha1\nkind: GlobalTrafficPolicy\nmetadata: {{name: a}}\nspec: {{{spec}}}\n"
@@ -532,7 +532,7 @@ fn diagnostics_per_resource_are_bounded() {
     );
 }
 
-/// A watched folder.
+/// Watched directory with its updates.
 struct Watched {
     folder: tempfile::TempDir,
     updates: Receiver<Update>,
@@ -570,7 +570,7 @@ impl Watched {
         fs::write(self.path(name), text).expect("written");
     }
 
-    /// Waits until an update makes `holds` true, and returns that update.
+    /// Waits until an update satisfies `holds`, and returns that update.
     fn until(&mut self, what: &str, holds: impl Fn(&Update) -> bool) -> Update {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -671,7 +671,7 @@ fn a_burst_of_1000_changes_is_one_update() {
     assert!(updates.contains(&1), "updates of each burst: {updates:?}");
 }
 
-/// Replaces all 1,000 files and returns in how many updates that was told.
+/// Replaces all 1,000 files and returns the number of updates that report it.
 fn burst(watched: &mut Watched, round: usize) -> usize {
     // Written elsewhere first, so that the burst is not slowed down by the writing.
     let other =
@@ -772,7 +772,7 @@ fn watching_stops_when_it_is_dropped() {
     );
 }
 
-/// What breaks YAML when it stands in the wrong place.
+/// Texts that break YAML in the wrong place.
 const PIECES: &[&str] = &[
     "{", "}", "[", "]", ": ", "- ", "\n", "\n---\n", "\n...\n", "&a ", "*a", "<<: ", "!!str ",
     "|\n", ">-\n", "\"", "'", "#", "%", "? ", ",", "\t", "\r", "\u{feff}", "\u{2028}", "ä", "\\",
@@ -780,7 +780,7 @@ const PIECES: &[&str] = &[
 ];
 
 proptest::proptest! {
-    /// Whatever is put into a text at whatever place: it loads or it is refused, and every finding can be shown.
+    /// Checks that any text, inserted at any place, is loaded or rejected, and that every diagnostic can be rendered.
     #[test]
     fn no_text_makes_the_loader_panic(
         edits in proptest::collection::vec((0_usize..400, 0..PIECES.len(), proptest::bool::ANY), 1..8),

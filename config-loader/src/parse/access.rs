@@ -1,4 +1,4 @@
-//! The parts of the deserializer that walk into fields, lists, mappings and structs.
+//! Deserializer access to fields, lists, mappings and structs.
 
 use serde::de::value::{BoolDeserializer, StrDeserializer, U32Deserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Severity, suggest};
 use crate::raw::FIELD;
 use crate::span::Span;
 
-/// Answers a `Field`: the start, the end, whether it is null, the value.
+/// Sequence access for a `Field`: start, end, whether it is null, value.
 pub(super) struct FieldAccess<'a> {
     what: What<'a>,
     reader: &'a Reader<'a>,
@@ -76,7 +76,7 @@ impl<'de> de::SeqAccess<'de> for FieldAccess<'_> {
     }
 }
 
-/// Answers what a `Field` asks before its value: where it starts, where it ends, whether it is null.
+/// Deserializes the first elements of a `Field`: start, end, and whether it is null.
 pub(super) fn field_head<'de, T: DeserializeSeed<'de>>(
     step: u8,
     span: Span,
@@ -90,7 +90,7 @@ pub(super) fn field_head<'de, T: DeserializeSeed<'de>>(
     }
 }
 
-/// The value whose key was asked for.
+/// Returns the value of the key that was read last.
 fn taken<'a>(value: &mut Option<&'a Node>) -> Result<&'a Node, Error> {
     value
         .take()
@@ -101,7 +101,7 @@ fn key_deserializer(key: &Key) -> StrDeserializer<'_, Error> {
     (*key.text).into_deserializer()
 }
 
-/// The items of a list.
+/// Sequence access for the items of a list.
 pub(super) struct ListAccess<'a> {
     items: std::slice::Iter<'a, Node>,
     reader: &'a Reader<'a>,
@@ -134,7 +134,7 @@ impl<'de> de::SeqAccess<'de> for ListAccess<'_> {
     }
 }
 
-/// The entries of a mapping with free keys.
+/// Map access for the entries of a mapping with free keys.
 pub(super) struct MapAccess<'a> {
     entries: std::slice::Iter<'a, Entry>,
     value: Option<&'a Node>,
@@ -175,7 +175,7 @@ impl<'de> de::MapAccess<'de> for MapAccess<'_> {
     }
 }
 
-/// Deserializes a key of a map.
+/// Deserializer of a map key.
 struct FromKey<'a> {
     key: &'a Key,
     reader: &'a Reader<'a>,
@@ -210,11 +210,11 @@ impl<'de> Deserializer<'de> for FromKey<'_> {
     }
 }
 
-/// The entries of a mapping whose keys are known fields.
+/// Map access for the entries of a mapping with known fields.
 pub(super) struct StructAccess<'a> {
     entries: std::slice::Iter<'a, Entry>,
     fields: &'static [&'static str],
-    /// For each field, the key by which it was given.
+    /// Key by which each field was given, by index of the field.
     given: Vec<Option<&'a Key>>,
     value: Option<&'a Node>,
     from: From<'a>,
@@ -235,7 +235,7 @@ impl<'a> StructAccess<'a> {
         }
     }
 
-    /// The field that a key names. Reports keys that name none, or one that was given before.
+    /// Returns the field that a key names. Reports unknown and duplicate fields.
     fn field(&mut self, key: &'a Key) -> Option<&'static str> {
         let find = |name: &str| self.fields.iter().position(|field| *field == name);
         let exact = find(&key.text);
@@ -280,7 +280,7 @@ impl<'a> StructAccess<'a> {
     }
 }
 
-/// `mirror_percent` as `mirrorPercent`; none if there is no underscore.
+/// Converts `mirror_percent` to `mirrorPercent`; `None` if there is no underscore.
 fn to_camel_case(text: &str) -> Option<String> {
     let mut parts = text.split('_');
     let mut name = parts.next()?.to_owned();

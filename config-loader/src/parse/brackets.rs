@@ -1,18 +1,19 @@
-//! Brackets that close a flow collection at the indentation of its key, which kubectl accepts and our parser rejects.
+//! Workaround for brackets that close a flow collection at the indentation of its key. kubectl accepts them, but the
+//! YAML parser rejects them.
 //!
-//! Line ends and comments between such a bracket and the text before it are blanked out: the bracket is on a line that
-//! is indented, and no byte moves. Only a document that was rejected for such a bracket comes here; the caller makes sure
-//! that the parser read each of the brackets as one.
+//! Line ends and comments between such a bracket and the text before it are replaced by blanks. The bracket is then on
+//! an indented line, and no byte moves. This runs only for a document that was rejected because of such a bracket. The
+//! caller verifies that the parser reads each bracket as the end of a collection.
 
-/// A text in which brackets do not begin lines, and where these brackets are.
+/// Text in which no closing bracket starts a line, with the offsets of the moved brackets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Joined {
     pub(super) text: String,
-    /// The byte offset of each.
+    /// Byte offset of each bracket.
     pub(super) brackets: Vec<usize>,
 }
 
-/// Joins the brackets that begin lines to what is before them.
+/// Joins brackets that start a line to the text before them.
 pub(super) fn join(text: &str) -> Joined {
     let mut scan = Scan {
         bytes: text.as_bytes(),
@@ -35,7 +36,7 @@ pub(super) fn join(text: &str) -> Joined {
 struct Scan<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// From the end of what is before a bracket to the bracket.
+    /// Byte ranges from the end of the text before a bracket to the bracket.
     gaps: Vec<(usize, usize)>,
 }
 
@@ -54,14 +55,14 @@ impl Scan<'_> {
         }
     }
 
-    /// Goes to the line end.
+    /// Skips to the end of the line.
     fn skip_line(&mut self) {
         while self.peek().is_some_and(|byte| byte != b'\n') {
             self.at += 1;
         }
     }
 
-    /// Goes over a line of a block, and over what begins in it and goes on below.
+    /// Skips a line of a block, including a scalar or collection that starts in it and continues below.
     fn block_line(&mut self) {
         let start = self.at;
         self.skip_spaces();
@@ -87,7 +88,7 @@ impl Scan<'_> {
         self.at += 1;
     }
 
-    /// Goes over a key, a value, or both, in a line whose block is indented so far.
+    /// Skips a key, a value, or both, in a block with this indentation.
     fn value(&mut self, indent: usize) {
         while matches!(self.peek(), Some(b'&' | b'!')) {
             while !self.is_blank(self.at) {
@@ -105,7 +106,7 @@ impl Scan<'_> {
         self.skip_spaces();
     }
 
-    /// Goes over a plain scalar, to the colon after it or to the line end.
+    /// Skips a plain scalar, up to the colon after it or the end of the line.
     fn plain(&mut self) {
         while let Some(byte) = self.peek() {
             let is_end = byte == b'\n' || byte == b':' && self.is_blank(self.at + 1);
@@ -116,7 +117,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Skips the lines of a block scalar: empty ones and lines that are indented more.
+    /// Skips the lines of a block scalar: empty lines and lines with more indentation.
     fn block_scalar(&mut self, indent: usize) {
         self.skip_line();
         loop {
@@ -144,7 +145,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Goes over a flow collection and notes which brackets within begin lines.
+    /// Skips a flow collection, and records the brackets in it that start a line.
     fn flow(&mut self) {
         let mut depth = 0_usize;
         let (mut is_plain, mut is_first) = (false, false);
@@ -194,7 +195,7 @@ impl Scan<'_> {
 mod tests {
     use super::*;
 
-    /// The text between the gaps, which are shown as `~`.
+    /// Returns the joined text with gaps shown as `~`.
     fn shown(text: &str) -> String {
         let joined = join(text);
         assert_eq!(joined.text.len(), text.len());

@@ -1,4 +1,4 @@
-//! From the events of the YAML parser to a tree, within bounds.
+//! Builds a tree from the events of the YAML parser, within limits.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,19 @@ use crate::diagnostic::codes::common::{YAML001, YAML003, YAML004, YAML007, YAML0
 use crate::diagnostic::{Code, Diagnostic, Locator, Severity};
 use crate::span::Span;
 
-/// The fix for a text that YAML takes for an alias.
+/// Suggested fix for a text that YAML parses as an alias.
 const QUOTE_STAR: &str =
     "quote a text that begins with `*`, such as `\"*\"` or `\"*.example.com\"`";
-/// The fix for the template of a chart.
+/// Suggested fix for an unrendered chart template.
 const RENDER_TEMPLATE: &str = "this is a template that is not rendered: check its output, as in `helm template . | strait check -`";
 
-/// Reads the only document of a text. Without a tree it cannot be used at all; with one, what was found may still be errors.
+/// Parses the only document of a text. Returns `None` if it cannot be parsed; even with a tree, `found` can have
+/// errors.
 pub fn tree(locator: &Locator<'_>, found: &mut Vec<Diagnostic>) -> Option<Node> {
     tree_after(locator, &mut Expansion::default(), found)
 }
 
-/// Reads one document as [`tree`] does, behind others whose aliases expand to `expanded`; adds its own if it has a tree.
+/// Parses one document as [`tree`] does, after others whose aliases expand to `expanded`; adds its own expansion to it.
 pub(crate) fn tree_after(
     locator: &Locator<'_>,
     expanded: &mut Expansion,
@@ -52,22 +53,22 @@ pub(crate) fn tree_after(
     read.root
 }
 
-/// The result of reading a text.
+/// Result of parsing a text.
 struct Read {
     found: Vec<Diagnostic>,
-    /// None if reading stopped.
+    /// Root node; `None` if parsing stopped.
     root: Option<Node>,
-    /// Where it stopped for what is no YAML.
+    /// Byte offset of the syntax error at which parsing stopped.
     stopped_at: Option<usize>,
-    /// Where it did so for the bracket that closes a list or mapping.
+    /// Byte offset of the syntax error, if it is at a `]` or `}` within a flow list or mapping.
     bracket: Option<usize>,
-    /// How many of the brackets that were asked for closed a list or mapping.
+    /// Number of the requested brackets that closed a list or mapping.
     brackets_seen: usize,
-    /// Expansion of aliases, those of the documents above included.
+    /// Size of expanded aliases, including those of earlier documents.
     expanded: Expansion,
 }
 
-/// Reads a text, and looks out for brackets at these byte offsets.
+/// Parses a text, and counts which of the brackets at these byte offsets close a list or mapping.
 fn read(locator: &Locator<'_>, text: &str, before: Expansion, brackets: &[usize]) -> Read {
     let mut builder = Builder {
         locator,
@@ -100,7 +101,7 @@ fn read(locator: &Locator<'_>, text: &str, before: Expansion, brackets: &[usize]
     }
 }
 
-/// Reading cannot go on; the reason was recorded.
+/// Marker error: parsing cannot continue, and the reason was reported.
 struct Stop;
 
 struct Builder<'a> {
@@ -110,17 +111,17 @@ struct Builder<'a> {
     stack: Vec<Frame>,
     anchors: HashMap<usize, Anchored>,
     nodes: usize,
-    /// Expansion of the aliases of the documents above, and of all up to here.
+    /// Size of expanded aliases of earlier documents; `expanded` also includes this document's.
     before: Expansion,
     expanded: Expansion,
     root: Option<Node>,
-    /// Where the parser found what is no YAML.
+    /// Byte offset of the syntax error.
     stopped_at: Option<usize>,
-    /// Brackets of which it is to be seen that they close a list or mapping.
+    /// Byte offsets of brackets that have not yet closed a list or mapping.
     brackets: &'a [usize],
 }
 
-/// A complete node with an anchor.
+/// Complete node with an anchor.
 struct Anchored {
     node: Node,
     count: usize,
@@ -128,10 +129,10 @@ struct Anchored {
     height: usize,
 }
 
-/// A list or mapping that is not complete.
+/// List or mapping that is still open.
 struct Frame {
     start: usize,
-    /// One past the last byte so far.
+    /// Byte offset after its last byte so far.
     end: usize,
     anchor: usize,
     inside: Inside,
@@ -146,12 +147,12 @@ enum Inside {
     },
 }
 
-/// A key whose value comes next.
+/// Key whose value comes next.
 enum Pending {
-    /// It cannot be a key: the value is dropped.
+    /// Invalid key: the value is dropped.
     Invalid,
     Key(Key),
-    /// `<<`
+    /// Merge key `<<`.
     Merge,
 }
 
@@ -215,8 +216,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The span of a list that starts at its first dash. The parser lets a list that is not indented start after it,
-    /// where its first item does, and then the two could not be told apart.
+    /// Returns the span of a list, extended to its first dash. For a list without indentation the parser reports the
+    /// start of the first item, which would give list and item the same span.
     fn with_dash(&self, span: Span) -> Span {
         let Some((before, after)) = self.locator.text.split_at_checked(span.start as usize) else {
             return span;
@@ -282,7 +283,8 @@ impl Builder<'_> {
         )
     }
 
-    /// The text that an item such as `[2001:db8::]` is for Kubernetes: a colon begins a value only before a blank.
+    /// Returns the text of an item such as `[2001:db8::]`. Kubernetes reads it as text, because only a colon before a
+    /// blank starts a value.
     fn ends_in_colon(&self, start: usize, entries: &[Entry]) -> Option<Node> {
         let [Entry { key, value }] = entries else {
             return None;
@@ -297,7 +299,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Puts a complete node where it belongs.
+    /// Adds a complete node to its parent.
     fn complete(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
         if anchor > 0 {
             // The copy that is kept counts, too.
@@ -366,7 +368,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The key that a node is. Numbers are taken as they are written, as Kubernetes does.
+    /// Returns the key for a node. Numbers keep their written form, as in Kubernetes.
     fn key(&mut self, node: Node) -> Pending {
         let span = node.span;
         let written = span.text(self.locator.text);
@@ -474,7 +476,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A password that starts with `!` and lacks its quotes is a tag.
+    /// Returns the message about an unknown tag. An unquoted password that starts with `!` is parsed as a tag.
     fn unknown_tag(&self, tag: &Tag, location: &str) -> String {
         if self.locator.secret {
             format!("the tag is unknown{location}")

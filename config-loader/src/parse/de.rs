@@ -1,8 +1,8 @@
-//! The serde deserializer over a tree: strict, and with all errors.
+//! Serde deserializer for a tree: strict, and with all errors.
 //!
-//! Whatever has the wrong type is recorded where it stands, and then stands as an invalid `Field`. Unknown fields of
-//! a struct are recorded and skipped, so raw types need no `deny_unknown_fields`. Fields spelled in snake_case are
-//! taken for their camelCase ones with a warning.
+//! A value of the wrong type is reported at its position, and becomes an invalid `Field`. Unknown fields of a struct
+//! are reported and skipped, so raw types need no `deny_unknown_fields`. Fields in snake_case are read as their
+//! camelCase name, with a warning.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{Deserializer, IntoDeserializer, Visitor};
@@ -13,7 +13,7 @@ use super::node::Value;
 use super::reader::{Error, From};
 use crate::raw::FIELD;
 
-/// Methods that read a whole number, whatever its width: `visit_i64` checks that it fits.
+/// Methods that read integers of any width. `visit_i64` checks the range.
 macro_rules! whole_numbers {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {

@@ -1,8 +1,8 @@
-//! Bound of what aliases expand to.
+//! Limits of alias expansion.
 
 use super::{ALIAS_BYTES_MAX, ALIAS_BYTES_RATIO, ALIAS_NODES_MAX};
 
-/// Nodes, and bytes of texts and keys, that aliases expand to: a short text can expand to gigabytes.
+/// Size of expanded aliases: number of nodes, and bytes of texts and keys. A short text can expand to gigabytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expansion {
     pub(super) nodes: usize,
@@ -10,7 +10,7 @@ pub(crate) struct Expansion {
 }
 
 impl Expansion {
-    /// Both together.
+    /// Returns the sum of two sizes.
     pub(crate) fn and(self, other: Expansion) -> Expansion {
         Expansion {
             nodes: self.nodes + other.nodes,
@@ -18,7 +18,7 @@ impl Expansion {
         }
     }
 
-    /// The part that is more than `other`.
+    /// Returns the difference to a smaller size.
     pub(crate) fn beyond(self, other: Expansion) -> Expansion {
         Expansion {
             nodes: self.nodes - other.nodes,
@@ -26,7 +26,7 @@ impl Expansion {
         }
     }
 
-    /// The bound that is exceeded, if one is, by a document of this length behind others that expand to `before`.
+    /// Returns the exceeded limit, if any, for a document of this length after others that expand to `before`.
     pub(super) fn excess(self, before: Expansion, text_bytes: usize) -> Option<String> {
         let own_max = ALIAS_BYTES_MAX.min(text_bytes * ALIAS_BYTES_RATIO);
         let (most, is_own) = if self.nodes > ALIAS_NODES_MAX {

@@ -1,4 +1,4 @@
-//! What becomes of the entries of a mapping when it is complete.
+//! Completion of a mapping: duplicate keys and merge keys.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::node::{Entry, Key, Node, Value};
 use crate::diagnostic::codes::common::{YAML002, YAML009};
 use crate::diagnostic::{Diagnostic, Locator, Severity};
 
-/// Keeps the first of the entries with one key, and reports the others.
+/// Keeps the first of several entries with the same key, and reports the others.
 pub(super) fn refuse_duplicates(
     entries: &mut Vec<Entry>,
     locator: &Locator<'_>,
@@ -49,7 +49,7 @@ pub(super) fn refuse_duplicates(
     entries.retain(|_| !repeated.next().unwrap_or(false));
 }
 
-/// Adds what `<<` brings and the mapping does not have itself; of several, the first wins.
+/// Adds entries of `<<` that the mapping does not have itself. If several have the same key, the first wins.
 pub(super) fn merge(entries: &mut Vec<Entry>, merges: Vec<Node>, found: &mut Vec<Diagnostic>) {
     if merges.is_empty() {
         return;

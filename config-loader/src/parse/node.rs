@@ -1,57 +1,57 @@
-//! The tree of one document.
+//! Tree of one document.
 
 use std::sync::Arc;
 
 use crate::span::Span;
 
-/// A value and where it stands. An alias stands where its anchor does.
+/// Value with its position. An alias has the position of its anchor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where it stands; for what is written as nothing, the key or the place before it.
+    /// Span of the value; for an empty value, of the key or the text before it.
     pub span: Span,
-    /// What it is.
+    /// Parsed value.
     pub value: Value,
 }
 
-/// What a node is. Plain scalars are resolved as Kubernetes does it, by YAML 1.1.
+/// Value of a node. Plain scalars are resolved by YAML 1.1, as in Kubernetes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `~`, `null` or nothing.
     Null,
     /// `true`, `yes`, `on`, ...
     Bool(bool),
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// Any other number.
+    /// Number that is not an integer of 64 bits.
     Float(f64),
-    /// A text, which aliases share.
+    /// Text; aliases share it.
     Text(Arc<str>),
     /// A sequence.
     List(Vec<Node>),
-    /// A mapping, in the order in which it was written, its keys unique.
+    /// Mapping in document order, with unique keys.
     Map(Vec<Entry>),
 }
 
-/// One entry of a mapping.
+/// Entry of a mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its key.
+    /// Key of the entry.
     pub key: Key,
-    /// Its value.
+    /// Value of the entry.
     pub value: Node,
 }
 
-/// The key of an entry.
+/// Key of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// Where it stands.
+    /// Span of the key.
     pub span: Span,
-    /// What it says.
+    /// Text of the key.
     pub text: Arc<str>,
 }
 
 impl Node {
-    /// The value under `key`, if this is a mapping that has it.
+    /// Returns the value under `key`, if the node is a mapping with that key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entries()
             .iter()
@@ -59,7 +59,7 @@ impl Node {
             .map(|entry| &entry.value)
     }
 
-    /// The span of the key `key`, or of the whole node if it has none.
+    /// Returns the span of the key `key`, or of the whole node if it has no such key.
     pub fn key_span(&self, key: &str) -> Span {
         self.entries()
             .iter()
@@ -67,7 +67,7 @@ impl Node {
             .map_or(self.span, |entry| entry.key.span)
     }
 
-    /// The entries, none if this is no mapping.
+    /// Returns the entries; empty if the node is not a mapping.
     pub fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Map(entries) => entries,
@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    /// The items, none if this is no list.
+    /// Returns the items; empty if the node is not a list.
     pub fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if the node is one.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// How many nodes the tree has.
+    /// Number of nodes of the tree.
     pub fn count(&self) -> usize {
         let values = self.entries().iter().map(|entry| &entry.value);
         1 + self
@@ -102,7 +102,7 @@ impl Node {
             .sum::<usize>()
     }
 
-    /// Sum of the lengths of the texts and keys of the tree, in bytes.
+    /// Returns the total length of the texts and keys of the tree, in bytes.
     pub fn text_bytes(&self) -> usize {
         let entries = self.entries().iter();
         let entries = entries.map(|entry| entry.key.text.len() + entry.value.text_bytes());
@@ -110,7 +110,7 @@ impl Node {
         self.text().map_or(0, str::len) + entries.chain(items).sum::<usize>()
     }
 
-    /// How many levels the tree has.
+    /// Number of levels of the tree.
     pub fn height(&self) -> usize {
         let values = self.entries().iter().map(|entry| &entry.value);
         1 + self
@@ -122,7 +122,7 @@ impl Node {
             .unwrap_or(0)
     }
 
-    /// The word for what it is, for messages.
+    /// Returns the name of the value's type, for messages.
     pub fn describe(&self) -> &'static str {
         match &self.value {
             Value::Null => "nothing",

@@ -1,13 +1,13 @@
-//! From the parser's character counts to byte offsets.
+//! Conversion of the parser's character counts to byte offsets.
 
-/// A byte offset is noted for every so many characters.
+/// Number of characters between two stored byte offsets.
 const STRIDE: usize = 64;
 
-/// Translates character counts of one text.
+/// Converter for one text.
 #[derive(Debug)]
 pub(super) struct Offsets<'t> {
     text: &'t str,
-    /// The byte offset of every [`STRIDE`]th character; empty if all characters are single bytes.
+    /// Byte offset of every [`STRIDE`]th character; empty for ASCII text.
     noted: Vec<usize>,
 }
 
@@ -24,7 +24,7 @@ impl<'t> Offsets<'t> {
         Offsets { text, noted }
     }
 
-    /// The byte offset of the character number `index`.
+    /// Returns the byte offset of the character with this index.
     pub(super) fn byte(&self, index: usize) -> usize {
         if self.noted.is_empty() {
             return index.min(self.text.len());

@@ -1,4 +1,4 @@
-//! From a span back to the path of its field.
+//! Conversion of spans to field paths.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::node::{Entry, Node, Value};
 use crate::diagnostic::{Diagnostic, Locator};
 use crate::span::Span;
 
-/// Works out places and paths. A field that is known already is one of the mapping in which the place is.
+/// Computes locations and paths. A field that is already set is relative to the mapping at the location.
 pub(crate) fn place_all(found: &mut [Diagnostic], root: Option<&Node>, locator: &Locator<'_>) {
     for diagnostic in found {
         let (mut field, marked) = match root {
@@ -21,9 +21,10 @@ pub(crate) fn place_all(found: &mut [Diagnostic], root: Option<&Node>, locator: 
     }
 }
 
-/// The path of the node at `span`, and the part of it to mark: the key, where it is a block of several lines.
+/// Returns the path of the node at `span`, and the part of the span to mark: the key, if the value is a block of
+/// several lines.
 ///
-/// A path reads `spec.http[2].match[0].uri`; it is empty for the document as a whole.
+/// A path has the form `spec.http[2].match[0].uri`; it is empty for the whole document.
 pub fn locate(root: &Node, span: Span) -> (String, Span) {
     let mut path = String::new();
     let mut node = root;
@@ -70,7 +71,7 @@ pub fn locate(root: &Node, span: Span) -> (String, Span) {
     }
 }
 
-/// Adds a key to a path.
+/// Appends a key to a path.
 pub(crate) fn push_key(path: &mut String, key: &str) {
     let plain = !key.is_empty()
         && key

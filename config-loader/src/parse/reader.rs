@@ -1,4 +1,4 @@
-//! What the deserializer reads from: a node of a document, and where its errors go.
+//! Input of the deserializer: a node of a document, and the list of its errors.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,20 +10,20 @@ use crate::diagnostic::codes::common::{CM022, CM028, CM029};
 use crate::diagnostic::{Diagnostic, FINDINGS_MAX, Locator, Severity};
 use crate::span::Span;
 
-/// Reads raw types from the nodes of one document, and collects what is wrong.
+/// Reader of raw types from the nodes of one document. It collects all errors.
 #[derive(Debug)]
 pub struct Reader<'a> {
     locator: Locator<'a>,
     found: RefCell<Vec<Diagnostic>>,
 }
 
-/// The fix for a value of another type than this.
+/// Returns the suggested fix for a value of a wrong type.
 fn write_instead(expected: &str) -> String {
     format!("write {expected}, or remove the field")
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of the document that `locator` knows.
+    /// Creates a reader of the document of `locator`.
     pub fn new(locator: Locator<'a>) -> Reader<'a> {
         Reader {
             locator,
@@ -31,8 +31,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a value from `node`; a default one if `node` has the wrong type altogether. Entries of the mapping
-    /// `node` whose keys are in `skipped` are none of the value's.
+    /// Reads a value from `node`; returns the default if `node` has the wrong type. Entries of the mapping `node` with
+    /// keys in `skipped` are ignored.
     pub fn read<T: Default + for<'de> Deserialize<'de>>(&self, node: &Node, skipped: &[&str]) -> T {
         let from = From {
             node,
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What was wrong so far.
+    /// Returns the collected errors.
     pub fn into_found(self) -> Vec<Diagnostic> {
         self.found.into_inner()
     }
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records an error that is not recorded yet.
+    /// Reports an error, unless it is already reported.
     pub(super) fn settle(&self, error: Error, span: Span) {
         if let Error::Custom(message) = error {
             let expected = message.strip_prefix("expected ");
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         node.span.text(self.locator.text)
     }
 
-    /// Records that a node has the wrong type.
+    /// Reports that a node has the wrong type.
     pub(super) fn mismatch(&self, node: &Node, expected: &str) -> Error {
         let written = if self.locator.secret {
             ""
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         Error::Recorded
     }
 
-    /// Whether the key in front of `node` is that of a duration, where quotes alone would not do.
+    /// Whether the key before `node` is that of a duration, so that quotes alone would not fix the value.
     fn is_duration(&self, node: &Node) -> bool {
         const ENDINGS: &[&str] = &[
             "backoff", "delay", "duration", "interval", "maxage", "time", "timeout", "ttl",
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         ENDINGS.iter().any(|ending| name.ends_with(ending))
     }
 
-    /// Records that a text is missing its quotes.
+    /// Reports that a text is not quoted.
     pub(super) fn unquoted(&self, node: &Node) -> Error {
         let (secret, written) = (self.locator.secret, self.written(node));
         let (what, is_number) = match node.value {
@@ -158,12 +158,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Why a value could not be read.
+/// Error of reading a value.
 #[derive(Debug)]
 pub(super) enum Error {
-    /// It was recorded where it happened.
+    /// Error that was already reported at its position.
     Recorded,
-    /// serde or a raw type says so; the caller that knows the location records it.
+    /// Error of serde or a raw type, which the caller reports with the position.
     Custom(String),
 }
 
@@ -184,7 +184,7 @@ impl serde::de::Error for Error {
     }
 }
 
-/// A node that is about to become a value.
+/// Node that is being deserialized.
 #[derive(Clone, Copy)]
 pub(super) struct From<'a> {
     pub(super) node: &'a Node,

@@ -1,8 +1,8 @@
-//! What a plain scalar is, as Kubernetes reads it: YAML 1.1 booleans, Go's numbers.
+//! Resolution of plain scalars as in Kubernetes: YAML 1.1 booleans, Go's numbers.
 
 use super::node::Value;
 
-/// What an unquoted scalar is.
+/// Resolves an unquoted scalar.
 pub(super) fn resolve(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -16,7 +16,7 @@ pub(super) fn resolve(text: &str) -> Value {
     }
 }
 
-/// The number that `text` is, if it is one.
+/// Returns `text` as a number, if it is one.
 pub(super) fn number(text: &str) -> Option<Value> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let first = unsigned.bytes().next()?;
@@ -35,7 +35,7 @@ pub(super) fn number(text: &str) -> Option<Value> {
         .or_else(|| float(text, unsigned).map(Value::Float))
 }
 
-/// A whole number with the prefixes of Go: `0x`, `0o`, `0b`, and `0` for octal.
+/// Parses an integer with the prefixes of Go: `0x`, `0o`, `0b`, and `0` for octal.
 fn integer(unsigned: &str, negative: bool) -> Option<i64> {
     let plain: String = unsigned.chars().filter(|&letter| letter != '_').collect();
     let lower = plain.to_ascii_lowercase();

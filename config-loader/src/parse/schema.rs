@@ -1,6 +1,6 @@
-//! Which fields a raw type has, for documentation that is kept true by tests.
+//! List of the fields of a raw type, for documentation that tests keep correct.
 //!
-//! The list is made by "reading" the type with a deserializer that answers everything and notes what it is asked.
+//! The list is made by deserializing the type from a deserializer that provides every field and records the requests.
 
 use std::cell::RefCell;
 
@@ -13,19 +13,19 @@ use super::reader::Error;
 use crate::raw::FIELD;
 use crate::span::Span;
 
-/// Types nested deeper than this are not followed: a recursive type would have no end.
+/// Maximum nesting depth of listed types. Bounds recursive types.
 const DEPTH_MAX: usize = 24;
 
-/// One field of a raw type.
+/// Field of a raw type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldInfo {
-    /// Its path: `http[].match[].uri.exact`; `*` means a free key.
+    /// Path: `http[].match[].uri.exact`; `*` is any key.
     pub path: String,
-    /// What it holds: `text`, `boolean`, `number`, `mapping`, `list`, `any`.
+    /// Type of the value: `text`, `boolean`, `number`, `mapping`, `list`, `any`.
     pub holds: &'static str,
 }
 
-/// All fields of a raw type, in the order in which it declares them.
+/// Returns all fields of a raw type, in declaration order.
 pub fn fields_of<T: for<'de> Deserialize<'de>>() -> Vec<FieldInfo> {
     let fields = RefCell::default();
     // The answer does not matter; an error only means that nothing more was asked.
@@ -153,7 +153,7 @@ impl<'de> Deserializer<'de> for Ask<'_> {
     }
 }
 
-/// Answers a `Field` from step 0, or a list of one item from step 3.
+/// Sequence that answers a `Field` from step 0, or a list of one item from step 3.
 struct AskField<'a> {
     ask: Option<Ask<'a>>,
     step: u8,
@@ -205,7 +205,7 @@ impl<'de> de::MapAccess<'de> for AskMap<'_> {
     }
 }
 
-/// The free key of a map: asked for, but no field of its own.
+/// Deserializer of a map's free key, which is not a field itself.
 struct AskKey;
 
 impl<'de> Deserializer<'de> for AskKey {

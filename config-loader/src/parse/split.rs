@@ -1,18 +1,18 @@
-//! A file into its documents.
+//! Splits a file into its documents.
 //!
-//! Documents are cut before anything is parsed, so that a broken one leaves the others alone and an unchanged one is
-//! known by its text. In YAML a line that starts with `---` always ends a document, even within a quoted text.
+//! Splitting comes before parsing, so that a broken document does not affect the others, and an unchanged one is
+//! recognized by its text. In YAML, a line that starts with `---` always ends a document, even within a quoted text.
 
-/// The text of one document.
+/// Text of one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk<'t> {
-    /// Its text, from its `---` line, if it has one.
+    /// Text, including its `---` line if it has one.
     pub text: &'t str,
-    /// The line of the file on which it starts, counted from 1.
+    /// Line of the file on which the document starts, counted from 1.
     pub first_line: u32,
 }
 
-/// Cuts a file into documents. Documents with comments only are left out.
+/// Splits a file into documents. Documents with only comments are skipped.
 pub fn split(text: &str) -> Vec<Chunk<'_>> {
     let mut chunks = Vec::new();
     let (mut start, mut line) = (0, 1);
@@ -38,7 +38,7 @@ pub fn split(text: &str) -> Vec<Chunk<'_>> {
     chunks
 }
 
-/// How far it is to the next line that may be a marker, or to the end.
+/// Returns the distance to the next line that may be a document marker, or to the end, in bytes.
 fn next_marker(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut from = 0;
@@ -63,7 +63,7 @@ fn count_lines(text: &str) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Whether a text holds more than comments, directives and markers.
+/// Whether a text has more than comments, directives and markers.
 fn has_content(text: &str) -> bool {
     text.lines().any(|line| {
         let rest = if is_marker(line, "---") || is_marker(line, "...") {
@@ -76,7 +76,7 @@ fn has_content(text: &str) -> bool {
     })
 }
 
-/// Whether a text holds directives, and apart from them only comments.
+/// Whether a text has directives, and otherwise only comments.
 fn is_only_directives(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('%')) && !has_content(text)
 }

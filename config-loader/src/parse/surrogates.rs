@@ -1,9 +1,9 @@
-//! JSON's way to write characters beyond the first plane, in YAML's.
+//! Conversion of JSON surrogate pairs to YAML escapes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// YAML has no surrogate pairs, but JSON writes characters beyond the first plane with them.
+/// Replaces surrogate pairs, by which JSON escapes characters above U+FFFF and which YAML does not have.
 pub(super) fn join_surrogates(text: &str) -> Cow<'_, str> {
     let is_json = text.trim_start().starts_with(['{', '[']);
     if !is_json || !["\\ud", "\\uD"].iter().any(|escape| text.contains(escape)) {

@@ -1,4 +1,4 @@
-//! Texts that are well-formed, and texts that are not.
+//! Tests of well-formed and malformed texts.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Locator};
 use crate::raw::{Field, IntOrString, Map};
 use crate::span::Lines;
 
-/// A raw type with a field of every sort.
+/// Raw type with a field of every type.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Sample {
@@ -45,7 +45,7 @@ fn with_locator<T>(text: &str, run: impl FnOnce(&Locator<'_>) -> T) -> T {
     })
 }
 
-/// One line per finding: code, place, field, message, help.
+/// Formats each diagnostic as a line: code, position, field, message, help.
 fn show(found: Vec<Diagnostic>, root: Option<&Node>, locator: &Locator<'_>) -> String {
     let mut out = String::new();
     for diagnostic in found {
@@ -66,7 +66,7 @@ fn show(found: Vec<Diagnostic>, root: Option<&Node>, locator: &Locator<'_>) -> S
     out.trim_end().to_owned()
 }
 
-/// The findings in a text that is no YAML, as [`show`] writes it.
+/// Returns the diagnostics of a text that is not valid YAML, as [`show`] formats them.
 fn findings(text: &str) -> String {
     with_locator(text, |locator| {
         let mut found = Vec::new();
@@ -508,7 +508,7 @@ fn fields_of_a_raw_type_are_listed() {
     );
 }
 
-/// A tree without places.
+/// Converts a tree to JSON, without positions.
 fn plain(node: &Node) -> serde_json::Value {
     match &node.value {
         Value::List(items) => items.iter().map(plain).collect(),

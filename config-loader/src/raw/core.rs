@@ -1,4 +1,4 @@
-//! The Kubernetes core kinds as written.
+//! Kubernetes core kinds as written.
 
 mod endpoint_slice;
 mod pod;

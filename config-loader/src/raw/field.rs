@@ -1,7 +1,7 @@
-//! One written field, a map that keeps its order, and int-or-string.
+//! Field of a raw type, a map that keeps its order, and int-or-string.
 //!
-//! With the deserializer of `parse`, a `Field` learns its span and hides errors that were already recorded, so that
-//! one reading finds them all. With any other deserializer it reads as the value that it holds, without a span.
+//! With the deserializer of `parse`, a `Field` has its span, and suppresses errors that were already reported, so that
+//! one pass finds them all. With any other deserializer it reads as its value, without a span.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,12 +10,12 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 
 use crate::span::Span;
 
-/// The newtype name by which a `Field` asks the deserializer of `parse` for its span.
+/// Newtype name that makes the deserializer of `parse` return the span of a `Field`.
 ///
-/// The answer is a sequence: the start and the end of the span as `u32`, whether the value is null, then the value.
+/// The deserializer then returns a sequence: start and end of the span as `u32`, whether the value is null, the value.
 pub(crate) const FIELD: &str = "$strait::Field";
 
-/// A field as it was written.
+/// Field of a raw type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field<T> {
     span: Span,
@@ -31,7 +31,7 @@ enum State<T> {
 }
 
 impl<T> Field<T> {
-    /// A field with a value at a place; for tests and conversions.
+    /// Creates a field with a value at a span, for tests and conversions.
     pub fn present(value: T, span: Span) -> Field<T> {
         Field {
             span,
@@ -39,7 +39,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// The value; none if the field is absent, null or of the wrong type.
+    /// Returns the value; `None` if the field is absent, null or of the wrong type.
     pub fn get(&self) -> Option<&T> {
         match &self.state {
             State::Present(value) => Some(value),
@@ -47,7 +47,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// The same field with another value, made of this one; for conversions.
+    /// Converts the value and keeps the span.
     pub fn map<U>(&self, of: impl FnOnce(&T) -> U) -> Field<U> {
         Field {
             span: self.span,
@@ -60,12 +60,12 @@ impl<T> Field<T> {
         }
     }
 
-    /// Where the value stands; [`Span::NONE`] if the field is absent.
+    /// Span of the value; [`Span::NONE`] if the field is absent.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Whether the field stands in the document, whatever its value.
+    /// Whether the field is present in the document, with any value.
     pub fn is_written(&self) -> bool {
         !matches!(self.state, State::Absent)
     }
@@ -75,12 +75,12 @@ impl<T> Field<T> {
         matches!(self.state, State::Null)
     }
 
-    /// Whether the value has the wrong type. It was reported.
+    /// Whether the value has the wrong type. The error was reported.
     pub fn is_invalid(&self) -> bool {
         matches!(self.state, State::Invalid)
     }
 
-    /// Whether there is a value, if one of the wrong type: what "is set" means in rules about what excludes what.
+    /// Whether the field has a value, even one of the wrong type. Checks for mutually exclusive fields use this.
     pub fn is_set(&self) -> bool {
         matches!(self.state, State::Invalid | State::Present(_))
     }
@@ -143,19 +143,19 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldVisitor<T> {
     }
 }
 
-/// A mapping with free keys, in the order in which it was written.
+/// Mapping with free keys, in document order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map<T>(pub Vec<(Field<String>, Field<T>)>);
 
 impl<T> Map<T> {
-    /// The entries whose keys are texts.
+    /// Iterates over the entries whose keys are texts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Field<String>, &Field<T>)> {
         self.0
             .iter()
             .filter_map(|(key, value)| Some((key.get()?.as_str(), key, value)))
     }
 
-    /// The value under `key`.
+    /// Returns the value under `key`.
     pub fn get(&self, key: &str) -> Option<&Field<T>> {
         self.iter()
             .find_map(|(name, _, value)| (name == key).then_some(value))
@@ -192,7 +192,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MapVisitor<T> {
     }
 }
 
-/// A number or a text, as Kubernetes has it for ports.
+/// Number or text, as in Kubernetes ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IntOrString {
     /// A whole number.

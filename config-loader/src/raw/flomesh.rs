@@ -1,4 +1,4 @@
-//! The flomesh.io and multicluster.flomesh.io kinds as written.
+//! Kinds of flomesh.io and multicluster.flomesh.io as written.
 
 mod cluster;
 mod global_traffic_policy;

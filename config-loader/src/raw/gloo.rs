@@ -1,4 +1,4 @@
-//! The discovery.mesh.gloo.solo.io kinds as written.
+//! Kinds of discovery.mesh.gloo.solo.io as written.
 
 mod access_policy;
 mod destination;

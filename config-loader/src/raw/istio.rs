@@ -1,6 +1,7 @@
-//! The networking.istio.io and security.istio.io kinds as written. All versions of a kind have the same fields.
+//! Kinds of networking.istio.io and security.istio.io as written. All versions of a kind have the same fields.
 //!
-//! Deprecated fields are read too, so that what they mean can be said; validation knows which they are.
+//! Deprecated fields are read too, so that diagnostics can name their replacement. `validate` knows which fields are
+//! deprecated.
 
 mod connection_pool;
 mod destination_rule;

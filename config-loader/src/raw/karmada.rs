@@ -1,4 +1,4 @@
-//! The networking.karmada.io kinds as written.
+//! Kinds of networking.karmada.io as written.
 
 mod multi_cluster_service;
 

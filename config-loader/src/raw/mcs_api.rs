@@ -1,4 +1,4 @@
-//! The multicluster.x-k8s.io kinds (KEP-1645) as written.
+//! Kinds of multicluster.x-k8s.io (KEP-1645) as written.
 
 mod service_import;
 

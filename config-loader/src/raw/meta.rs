@@ -1,11 +1,11 @@
-//! `metadata`, the same for all kinds.
+//! Object metadata (`metadata`), the same for all kinds.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::{Field, Map};
 
-/// `metadata`. What only a Kubernetes API server cares for is accepted and ignored.
+/// Object metadata. Fields that only a Kubernetes API server uses are accepted and ignored.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectMeta {
@@ -25,7 +25,7 @@ pub struct ObjectMeta {
     pub uid: Field<IgnoredAny>,
     /// `resourceVersion`
     pub resource_version: Field<IgnoredAny>,
-    /// `generation`: a number, whatever wrote it
+    /// `generation`: a number or its text
     pub generation: Field<serde_json::Value>,
     /// `selfLink`
     pub self_link: Field<IgnoredAny>,

@@ -1,4 +1,4 @@
-//! Bound of the memory that the expressions of one object take: a few KiB of text can compile to hundreds of MiB.
+//! Memory limit for the regular expressions of one object. A few KiB of text can compile to hundreds of MiB.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -8,10 +8,10 @@ use regex::bytes::Regex;
 
 use super::{Extent, compile};
 
-/// Bytes that the expressions of one object may compile to, equal ones counted once.
+/// Maximum compiled size of the expressions of one object, in bytes. Equal expressions count once.
 pub const OBJECT_BYTES_MAX: usize = 32 << 20;
 
-/// Expressions of one object that are compiled, within [`OBJECT_BYTES_MAX`].
+/// Budget of compiled expressions of one object, limited to [`OBJECT_BYTES_MAX`].
 #[derive(Debug, Default)]
 pub struct Budget {
     used: Cell<usize>,
@@ -22,7 +22,7 @@ impl Budget {
     /// Compiles an expression as [`compile`] does.
     ///
     /// # Errors
-    /// Those of [`compile`], and that the budget is spent.
+    /// Returns the error of [`compile`], or a message that the budget is exceeded.
     pub fn compile(&self, source: &str, extent: Extent) -> Result<Arc<Regex>, String> {
         if self.is_spent() {
             return Err(spent());
@@ -38,12 +38,12 @@ impl Budget {
         }
     }
 
-    /// Whether an expression was rejected because of the others.
+    /// Whether the budget is exceeded, so that further expressions are rejected.
     pub fn is_spent(&self) -> bool {
         self.used.get() > OBJECT_BYTES_MAX
     }
 
-    /// Bytes of the compiled expressions, as they are estimated.
+    /// Returns the estimated size of the compiled expressions, in bytes.
     pub fn used(&self) -> usize {
         self.used.get()
     }

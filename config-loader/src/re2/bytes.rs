@@ -1,8 +1,8 @@
-//! From expressions of which each character is a byte to expressions of bytes.
+//! Conversion of expressions over Latin-1 characters to expressions over bytes.
 
 use regex_syntax::hir::{Capture, Class, ClassBytes, ClassBytesRange, Hir, HirKind, Repetition};
 
-/// The same expression for bytes: each is the character of Latin-1 with its number. Other characters match nothing.
+/// Converts an expression: each character up to 0xFF becomes the byte with its code. Other characters match nothing.
 pub(super) fn of(hir: Hir) -> Hir {
     let all = |parts: Vec<Hir>| parts.into_iter().map(of).collect();
     match hir.into_kind() {
@@ -23,7 +23,7 @@ pub(super) fn of(hir: Hir) -> Hir {
     }
 }
 
-/// A literal is written in UTF-8.
+/// Converts a literal, which is encoded in UTF-8.
 fn literal_of(literal: &[u8]) -> Hir {
     let text = str::from_utf8(literal).ok();
     let bytes = text.and_then(|text| text.chars().map(|c| u8::try_from(c).ok()).collect());

@@ -1,4 +1,4 @@
-//! Classes in brackets.
+//! Parser of bracketed character classes.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::escape;
 use super::groups;
 use super::text::Text;
 
-/// Parses a class whose `[` was taken, and writes it with nothing in it that has a meaning beyond a range of characters.
+/// Parses a class after its `[`, and returns it with character ranges only.
 pub(super) fn bracket(text: &mut Text<'_>) -> Result<String, String> {
     let mut class = String::from("[");
     if text.eat('^') {
@@ -46,10 +46,10 @@ pub(super) fn bracket(text: &mut Text<'_>) -> Result<String, String> {
     Ok(class)
 }
 
-/// A class that no character is in.
+/// Empty class, which matches no character.
 pub(super) const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 
-/// Parses a name such as `[:alpha:]`, if there is one.
+/// Parses a named class such as `[:alpha:]`, if there is one.
 fn named(rest: &str, text: &mut Text<'_>) -> Result<Option<&'static str>, String> {
     let Some((name, _)) = rest
         .strip_prefix("[:")
@@ -98,7 +98,7 @@ fn character(text: &mut Text<'_>) -> Result<char, String> {
     }
 }
 
-/// Writes one end of a range.
+/// Appends one end of a range.
 fn write_end(c: char, class: &mut String) {
     match c.is_ascii_alphanumeric() {
         true => class.push(c),

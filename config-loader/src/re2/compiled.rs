@@ -1,33 +1,33 @@
-//! A compiled expression, and the memory that it takes.
+//! Compiled regular expression and its memory size.
 
 use std::sync::Arc;
 
 use regex::bytes::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// A compiled expression.
+/// Compiled regular expression.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// The expression.
+    /// Expression of the crate `regex`.
     pub regex: Arc<Regex>,
-    /// Estimate of the bytes that it takes.
+    /// Estimated memory size, in bytes.
     pub bytes: usize,
 }
 
-/// Extent of a value that an expression has to match.
+/// Part of a value that an expression has to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extent {
-    /// Any part, as Envoy rewrites paths.
+    /// Any part of the value, as in Envoy's path rewrites.
     Part,
-    /// The whole, as Envoy matches paths, headers and the like.
+    /// Whole value, as in Envoy's matches of paths and headers.
     Whole,
 }
 
-/// Bytes of one state of a compiled expression, and of the transition of one range of a class.
+/// Estimated size of a state, and of the transition for one range of a class, in bytes.
 const STATE_BYTES: usize = 32;
 const RANGE_BYTES: usize = 8;
 
-/// Estimate of the bytes that an expression compiles to: its states, those of a repetition as often as it is repeated.
+/// Estimates the compiled size of an expression, in bytes. The states of a repetition count once per repetition.
 pub(super) fn bytes_of(hir: &Hir) -> usize {
     let all = |parts: &[Hir]| {
         let bytes = parts

@@ -1,9 +1,9 @@
-//! What a backslash begins: a character, or a group of characters.
+//! Parser of escapes: a backslash followed by a character or a character class.
 
 use super::groups;
 use super::text::Text;
 
-/// Parses the name of a group of characters after a backslash, such as `d` or `p{L}`, and writes it as a class. None if
+/// Parses the name of a character class after a backslash, such as `d` or `p{L}`, and returns the class. `None` if
 /// there is no such name.
 pub(super) fn group(text: &mut Text<'_>) -> Result<Option<String>, String> {
     let Some(c) = text.peek() else {
@@ -38,7 +38,7 @@ pub(super) fn group(text: &mut Text<'_>) -> Result<Option<String>, String> {
     }
 }
 
-/// Parses a character after a backslash. Its number is at most 0xFF: a character is a byte.
+/// Parses an escaped character. Its code is at most 0xFF, because each byte is a character.
 pub(super) fn character(text: &mut Text<'_>) -> Result<char, String> {
     let start = text.at();
     let Some((_, c)) = text.next() else {
@@ -79,7 +79,7 @@ pub(super) fn character(text: &mut Text<'_>) -> Result<char, String> {
     })
 }
 
-/// Up to three digits.
+/// Parses up to three octal digits.
 fn octal(first: char, text: &mut Text<'_>) -> Option<char> {
     let mut code = first.to_digit(8).unwrap_or(0);
     for _ in 0..2 {
@@ -92,12 +92,12 @@ fn octal(first: char, text: &mut Text<'_>) -> Option<char> {
     byte(code)
 }
 
-/// The character of a byte.
+/// Returns the character for a byte value.
 fn byte(code: u32) -> Option<char> {
     u8::try_from(code).ok().map(char::from)
 }
 
-/// `41` or `{41}`.
+/// Parses `41` or `{41}`.
 fn hexadecimal(text: &mut Text<'_>) -> Option<char> {
     let digit = |text: &mut Text<'_>| text.next().and_then(|(_, c)| c.to_digit(16));
     if !text.eat('{') {

@@ -1,6 +1,6 @@
-//! Groups of characters that have names.
+//! Named character classes.
 
-/// The class of a letter after a backslash. Those of RE2 are of ASCII.
+/// Returns the class for a letter after a backslash. RE2's classes are ASCII only.
 pub(super) fn perl(letter: char) -> Option<&'static str> {
     Some(match letter {
         'd' => "[0-9]",
@@ -13,7 +13,7 @@ pub(super) fn perl(letter: char) -> Option<&'static str> {
     })
 }
 
-/// The class of a name between `[:` and `:]`.
+/// Returns the class for a name between `[:` and `:]`.
 pub(super) fn posix(name: &str) -> Option<&'static str> {
     Some(match name {
         "alnum" => "[0-9A-Za-z]",
@@ -48,7 +48,7 @@ pub(super) fn posix(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The class of a Unicode category or script, by a name as RE2 has it.
+/// Returns the class for a Unicode category or script, by its RE2 name.
 pub(super) fn unicode(name: &str, negated: bool) -> Option<String> {
     let caret = if negated { "^" } else { "" };
     Some(match name {
@@ -72,7 +72,7 @@ const CATEGORIES: &[&str] = &[
     "Zp", "Zs",
 ];
 
-/// Those of Unicode 15, which RE2 has.
+/// Scripts of Unicode 15, the version that RE2 has.
 const SCRIPTS: &[&str] = &[
     "Adlam",
     "Ahom",

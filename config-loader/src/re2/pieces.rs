@@ -1,17 +1,17 @@
-//! What a translated expression is made of while it is parsed.
+//! Parts of a translated expression during parsing.
 
 use std::fmt::Write as _;
 
 use super::class::NOTHING;
 use super::text::Flags;
 
-/// How often something is repeated.
+/// Repetition operator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repeat {
     min: u32,
-    /// None for any number.
+    /// Maximum count; `None` for no limit.
     max: Option<u32>,
-    /// As few as can be.
+    /// Whether the repetition matches as few times as possible.
     pub(super) lazy: bool,
 }
 
@@ -21,7 +21,7 @@ impl Repeat {
         Repeat { min, max, lazy }
     }
 
-    /// Whether a bound is over a limit, or over the other one.
+    /// Whether a bound exceeds `limit`, or the minimum exceeds the maximum.
     pub(super) fn is_beyond(self, limit: u32) -> bool {
         let max = self.max.unwrap_or(self.min);
         self.min > limit || max > limit || max < self.min
@@ -42,30 +42,30 @@ impl Repeat {
         }
     }
 
-    /// How often it counts among nested repetitions; `*` and `?` do not.
+    /// Factor in the product of nested repetitions. 1 for `*` and `?`.
     fn times(self) -> u32 {
         self.max.unwrap_or(self.min).max(1)
     }
 }
 
-/// What a repetition would repeat.
+/// Operand of a repetition: a character, class or group.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     text: String,
-    /// Whether case does not matter in it.
+    /// Whether it matches case-insensitively.
     fold: bool,
-    /// How often its innermost part is repeated.
+    /// Product of the nested repetition counts of its innermost part.
     product: u32,
     is_repeated: bool,
 }
 
 impl Piece {
-    /// What is written the same in both syntaxes, and means the same whether case matters or not.
+    /// Creates a piece with the same syntax and meaning in both dialects, independent of case.
     pub(super) fn of(text: &str) -> Piece {
         Piece::class(text.to_owned(), false)
     }
 
-    /// A class.
+    /// Creates a character class.
     pub(super) fn class(text: String, fold: bool) -> Piece {
         Piece {
             text,
@@ -75,22 +75,22 @@ impl Piece {
         }
     }
 
-    /// A character that matches itself.
+    /// Creates a literal character.
     pub(super) fn literal(c: char, fold: bool) -> Piece {
         let text = regex::escape(c.encode_utf8(&mut [0; 4]));
         Piece::class(text, fold && (c.is_alphabetic() || !c.is_ascii()))
     }
 }
 
-/// A group that is open.
+/// Open group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frame {
     captures: bool,
-    /// The flags outside of it.
+    /// Flags outside of the group.
     pub(super) outer_flags: Flags,
-    /// The alternatives before the last one.
+    /// Alternatives before the current one.
     before: String,
-    /// The last alternative.
+    /// Pieces of the current alternative.
     pieces: Vec<Piece>,
     product: u32,
 }
@@ -108,7 +108,7 @@ impl Frame {
         self.pieces.push(piece);
     }
 
-    /// Repeats the last piece. Returns how often its innermost part is repeated then, or nothing if there is no piece.
+    /// Repeats the last piece. Returns the resulting product of nested counts; `None` if there is no piece.
     pub(super) fn repeat(&mut self, repeat: Repeat) -> Option<u32> {
         let piece = self.pieces.last_mut()?;
         if piece.is_repeated {
@@ -126,7 +126,7 @@ impl Frame {
         Some(piece.product)
     }
 
-    /// Begins another alternative.
+    /// Starts the next alternative.
     pub(super) fn alternative(&mut self) {
         let pieces = std::mem::take(&mut self.pieces);
         self.product = self.product.max(product_of(&pieces));
@@ -134,7 +134,7 @@ impl Frame {
         self.before.push('|');
     }
 
-    /// Everything within.
+    /// Returns the translated text of the group.
     pub(super) fn text(&self) -> String {
         let mut text = self.before.clone();
         write_all(&self.pieces, &mut text);
@@ -156,7 +156,7 @@ fn product_of(pieces: &[Piece]) -> u32 {
     pieces.iter().map(|piece| piece.product).max().unwrap_or(1)
 }
 
-/// Writes pieces one after another.
+/// Appends the pieces to `text`.
 fn write_all(pieces: &[Piece], text: &mut String) {
     let mut folds = false;
     for piece in pieces {

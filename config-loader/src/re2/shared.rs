@@ -1,4 +1,4 @@
-//! Expressions that are compiled once, however often they are written.
+//! Cache of compiled expressions, so that equal expressions are compiled once.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,21 +8,21 @@ use regex::bytes::Regex;
 
 use super::compiled::{Compiled, Extent};
 
-/// Number of expressions that each thread remembers.
+/// Maximum number of expressions that each thread caches.
 const REMEMBERED_MAX: usize = 4096;
 
-/// Expressions and their bytes, by extents and sources.
+/// Cached expressions with their sizes in bytes, by extent and source.
 type Remembered = HashMap<(Extent, Box<str>), (Weak<Regex>, usize)>;
 
 thread_local! {
-    /// Compiled expressions that are in use, and their bytes, by their sources.
+    /// Cache of the expressions that are in use.
     static REMEMBERED: RefCell<Remembered> = RefCell::default();
 }
 
-/// Returns the expression of `source` for this extent: the one that is in use, else what `compile` makes of it.
+/// Returns the cached expression for `source` and `extent` if it is still in use; otherwise calls `compile`.
 ///
 /// # Errors
-/// Those of `compile`.
+/// Returns the error of `compile`.
 pub(super) fn shared(
     source: &str,
     extent: Extent,

@@ -1,4 +1,4 @@
-//! What is translated, what is refused, and what a real RE2 said of many expressions.
+//! Tests of translation, of rejected expressions, and of equal results with RE2.
 
 use regex::bytes::Regex;
 
@@ -170,7 +170,7 @@ fn size_and_depth_are_bounded() {
     assert!(whole(&long).is_err_and(|reason| reason == "it compiles to more than 1 MiB"));
 }
 
-/// Different expressions that compile to nearly 1 MiB.
+/// Returns one of many expressions that compile to nearly 1 MiB.
 fn large(number: usize) -> String {
     format!("{}{number}", "(?:[a-m][n-z]){500}".repeat(12))
 }
@@ -215,8 +215,8 @@ fn estimated_bytes_are_near_the_limit_where_compiling_fails() {
     }
 }
 
-/// Lines of `generate.py`: an expression alone if RE2 refuses it; otherwise with what it matches as a whole, what it
-/// matches in part only, and what it does not match.
+/// Checks the lines of `generate.py`: an expression that RE2 rejects, or an expression with texts that it matches in
+/// whole, in part only, and not at all.
 #[test]
 fn expressions_match_like_re2() {
     let lines = include_str!("../../tests/re2/corpus.jsonl").lines();

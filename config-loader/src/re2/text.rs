@@ -1,9 +1,9 @@
-//! The part of an expression that is not parsed yet, and the flags that hold for it.
+//! Unparsed rest of an expression, and the current flags.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// What `(?ims)` turned on.
+/// Flags that `(?ims)` sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     /// `i`
@@ -16,7 +16,7 @@ pub(super) struct Flags {
     pub(super) swap_greed: bool,
 }
 
-/// What of an expression is not parsed yet.
+/// Unparsed rest of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Text<'a> {
     source: &'a str,
@@ -39,29 +39,29 @@ impl<'a> Text<'a> {
         self.rest.peek().map(|(_, c)| *c)
     }
 
-    /// Where the rest begins.
+    /// Byte offset of the rest.
     pub(super) fn at(&mut self) -> usize {
         self.rest.peek().map_or(self.source.len(), |(at, _)| *at)
     }
 
-    /// The rest.
+    /// Returns the rest.
     pub(super) fn rest(&mut self) -> &'a str {
         let at = self.at();
         &self.source[at..]
     }
 
-    /// Takes this character if it is the next one.
+    /// Consumes the next character if it is `wanted`.
     pub(super) fn eat(&mut self, wanted: char) -> bool {
         self.rest.next_if(|(_, c)| *c == wanted).is_some()
     }
 
-    /// Takes so many bytes.
+    /// Skips this number of bytes.
     pub(super) fn skip(&mut self, bytes: usize) {
         let end = self.at() + bytes;
         while self.rest.next_if(|(at, _)| *at < end).is_some() {}
     }
 
-    /// What was taken since `start`.
+    /// Returns the text that was consumed since `start`.
     pub(super) fn since(&mut self, start: usize) -> &'a str {
         let at = self.at();
         &self.source[start..at]

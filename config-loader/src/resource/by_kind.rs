@@ -1,4 +1,4 @@
-//! A resource set, asked by kind.
+//! Access to a resource set by kind.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::kind::{Kind, Name, ObjectRef, kinds};
 macro_rules! by_kind {
     ($($group:literal $kind:ident $field:ident $module:ident $($marks:ident)?;)*) => {
         impl ResourceSet {
-            /// The objects of a kind.
+            /// Returns the objects of a kind.
             fn of_kind(&self, kind: Kind) -> &dyn KindObjects {
                 match kind {
                     $(Kind::$kind => &self.$field,)*
@@ -27,11 +27,11 @@ macro_rules! by_kind {
 }
 kinds!(by_kind);
 
-/// The objects of one kind, whichever it is.
+/// Objects of any one kind.
 trait KindObjects: Any {
     fn count(&self) -> usize;
     fn remove_named(&mut self, name: &Name);
-    /// The objects of a name, the one that rules first.
+    /// Returns the objects with a name, the one in effect first.
     fn named(&self, name: &Name) -> Vec<Arc<dyn AnyObject>>;
     fn is_same(&self, other: &dyn Any) -> bool;
     fn each(&self, visit: &mut dyn FnMut(&dyn AnyObject));
@@ -65,45 +65,45 @@ impl<T: Spec> KindObjects for Objects<T> {
 }
 
 impl ResourceSet {
-    /// Whether an object of that kind and name is refused in every API group, and never was good.
+    /// Whether an object of that kind and name is rejected in every API group, and has no last good version.
     pub fn is_withheld(&self, kind: Kind, name: &Name) -> bool {
         let mut withheld = self.withheld.iter();
         withheld.any(|id| id.kind == kind && id.to_name() == *name)
     }
 
-    /// Takes an object out.
+    /// Removes an object.
     pub fn remove(&mut self, object: &ObjectRef) {
         self.of_kind_mut(object.kind)
             .remove_named(&object.to_name());
     }
 
-    /// The objects of a name in all API groups of a kind, the one that rules first.
+    /// Returns the objects with a name in all API groups of a kind, the one in effect first.
     pub(crate) fn named(&self, kind: Kind, name: &Name) -> Vec<Arc<dyn AnyObject>> {
         self.of_kind(kind).named(name)
     }
 
-    /// Visits the objects of a kind, without those that stand beside others, in the order of their names.
+    /// Visits the objects of a kind, sorted by name. Of objects with the same name only the one in effect is visited.
     pub fn each(&self, kind: Kind, mut visit: impl FnMut(&dyn AnyObject)) {
         self.of_kind(kind).each(&mut visit);
     }
 
-    /// How many objects of a kind there are.
+    /// Number of objects of a kind.
     pub fn count(&self, kind: Kind) -> usize {
         self.of_kind(kind).count()
     }
 
-    /// Whether this and `other` have the same objects of a kind, in the same versions.
+    /// Whether both sets have the same versions of all objects of a kind.
     pub fn is_same(&self, other: &ResourceSet, kind: Kind) -> bool {
         let other: &dyn Any = other.of_kind(kind);
         self.of_kind(kind).is_same(other)
     }
 
-    /// How many objects there are.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         Kind::ALL.into_iter().map(|kind| self.count(kind)).sum()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! The Kubernetes core kinds, checked, and the small types that the multi-cluster kinds share with them.
+//! Kubernetes core kinds, checked, and the small types that the multi-cluster kinds share with them.
 
 mod addresses;
 mod condition;

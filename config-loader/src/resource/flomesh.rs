@@ -1,4 +1,4 @@
-//! The flomesh.io and multicluster.flomesh.io kinds, checked.
+//! Kinds of flomesh.io and multicluster.flomesh.io, checked.
 
 mod cluster;
 mod cluster_key;

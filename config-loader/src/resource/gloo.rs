@@ -1,4 +1,4 @@
-//! The discovery.mesh.gloo.solo.io kinds, checked.
+//! Kinds of discovery.mesh.gloo.solo.io, checked.
 
 mod access_policy;
 mod destination;

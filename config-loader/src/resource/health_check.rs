@@ -1,83 +1,83 @@
-//! How endpoints are health-checked: the annotations `strait.io/health-check` and `strait.io/health-check-...` of
-//! ServiceEntry and DestinationRule, checked.
+//! Active health checking: the annotations `strait.io/health-check` and `strait.io/health-check-...` of ServiceEntry
+//! and DestinationRule, checked.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an object says about health checks.
+/// Health check setting of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HealthChecked {
-    /// They are made.
+    /// Health checks are on, with these settings.
     By(Arc<HealthCheck>),
-    /// None are made, whatever another object says.
+    /// Health checks are off, even if another object turns them on.
     Never,
-    /// Nothing.
+    /// Unset; another object can turn health checks on.
     #[default]
     Unsaid,
 }
 
-/// How endpoints are health-checked.
+/// Settings of active health checking.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HealthCheck {
-    /// What is asked.
+    /// Request or connection that each check sends.
     pub probe: Probe,
-    /// The port that is asked; none for the one that takes the traffic.
+    /// Port to check; `None` for the port of the traffic.
     pub port: Option<u16>,
-    /// Time from the end of one check to the next.
+    /// Interval from the end of one check to the start of the next.
     ///
     /// Unit: time, at least 100 ms. Default: 10 s.
     pub interval: Duration,
-    /// How long a check may take.
+    /// Timeout of one check.
     ///
     /// Unit: time, 1 ms to 1 min. Default: 1 s.
     pub timeout: Duration,
-    /// Passed checks in a row after which an unhealthy endpoint is healthy.
+    /// Number of consecutive passed checks after which an unhealthy endpoint becomes healthy.
     ///
     /// Unit: checks, 1 to 100. Default: 1.
     pub healthy_threshold: u32,
-    /// Failed checks in a row after which a healthy endpoint is unhealthy.
+    /// Number of consecutive failed checks after which a healthy endpoint becomes unhealthy.
     ///
     /// Unit: checks, 1 to 100. Default: 3.
     pub unhealthy_threshold: u32,
 }
 
 impl HealthCheck {
-    /// How often Kubernetes asks, too.
+    /// Default interval, the same as in Kubernetes.
     pub const INTERVAL_DEFAULT: Duration = Duration::from_secs(10);
-    /// The shortest interval.
+    /// Minimum interval.
     pub const INTERVAL_MIN: Duration = Duration::from_millis(100);
-    /// How long Kubernetes waits, too.
+    /// Default timeout, the same as in Kubernetes.
     pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(1);
-    /// The longest timeout: a check that hangs holds one of the places that all checks share.
+    /// Maximum timeout. A hanging check occupies one of the slots that all checks share.
     pub const TIMEOUT_MAX: Duration = Duration::from_secs(60);
-    /// Passed checks until an endpoint is healthy.
+    /// Default of [`HealthCheck::healthy_threshold`].
     pub const HEALTHY_THRESHOLD_DEFAULT: u32 = 1;
-    /// Failed checks until an endpoint is unhealthy.
+    /// Default of [`HealthCheck::unhealthy_threshold`].
     pub const UNHEALTHY_THRESHOLD_DEFAULT: u32 = 3;
-    /// The highest threshold.
+    /// Maximum of both thresholds.
     pub const THRESHOLD_MAX: u32 = 100;
 }
 
-/// What an endpoint is asked.
+/// Probe of a health check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Probe {
-    /// `grpc.health.v1.Health/Check` over HTTP/2, for a service; passed when that is SERVING.
+    /// gRPC `grpc.health.v1.Health/Check` over HTTP/2; passes if the service is SERVING.
     Grpc {
         /// Name of the gRPC service, empty for the whole server.
         service: Arc<str>,
-        /// The authority that is asked for; none for the host of the service.
+        /// Authority of the request; `None` for the host of the service.
         host: Option<Arc<str>>,
     },
-    /// GET; passed by the status of the response.
+    /// HTTP GET request; passes if the response has one of the statuses.
     Http {
-        /// Path and query.
+        /// Path and query of the request.
         path: Arc<str>,
-        /// The host that is asked for; none for the host of the service.
+        /// Host of the request; `None` for the host of the service.
         host: Option<Arc<str>>,
-        /// Statuses that pass. Never empty.
+        /// Response statuses that pass. Never empty.
         statuses: Vec<RangeInclusive<u16>>,
     },
-    /// A connection; passed when it is made.
+    /// TCP connection; passes if it is established.
     Tcp,
 }

@@ -1,7 +1,7 @@
-//! The networking.istio.io kinds, checked.
+//! Kinds of networking.istio.io, checked.
 //!
-//! Host names stand as they were written: short names are resolved where the whole set is known, with the namespace
-//! of the object that holds them. Names of other objects are resolved here, since that needs nothing else.
+//! Host names are kept as written: short names are resolved later, with the whole set and the namespace of the object.
+//! References to other objects are resolved here, because that needs only the object itself.
 
 mod address;
 mod connection_pool;

@@ -1,4 +1,4 @@
-//! The networking.karmada.io kinds, checked.
+//! Kinds of networking.karmada.io, checked.
 
 mod multi_cluster_service;
 

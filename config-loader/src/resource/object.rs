@@ -1,4 +1,4 @@
-//! One checked object: who it is, where it came from, what it says.
+//! Checked object: its reference, origin and content.
 
 use std::sync::Arc;
 
@@ -6,33 +6,33 @@ use super::text_map::TextMap;
 use crate::kind::{Kind, ObjectRef};
 use crate::span::Line;
 
-/// Where an object was read.
+/// Origin of an object: file and lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// The file, as it was named to us.
+    /// Name of the file, as given by the user.
     pub file: Arc<str>,
-    /// The line of the file on which the object starts, counted from 1: that of its document, or its own in a `List`.
+    /// Line of the file on which the object starts, counted from 1: of its document, or of its item in a `List`.
     pub line: u32,
-    /// The line of the file on which the object's document starts, counted from 1.
+    /// Line of the file on which the object's document starts, counted from 1.
     pub document_line: u32,
 }
 
-/// Where in its file an object stands: the document, then the item of a `List`.
+/// Position of an object in its file: the document, then the item of a `List`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Order {
-    /// Counted from 0.
+    /// Index of the document, counted from 0.
     pub document: u32,
-    /// Counted from 0.
+    /// Index of the item, counted from 0.
     pub item: u32,
 }
 
-/// How old an object is, among those of whatever kinds: creation time, name, namespace, kind.
+/// Sort key for the age of objects of any kinds: creation time, name, namespace, kind.
 pub type Age<'a> = (i64, &'a str, &'a str, Kind);
 
-/// A checked object of one kind.
+/// Checked object of one kind.
 #[derive(Clone, Debug)]
 pub struct Object<T> {
-    /// Who it is.
+    /// Reference of the object: kind, namespace and name.
     pub id: ObjectRef,
     /// `metadata.labels`
     pub labels: TextMap,
@@ -40,19 +40,19 @@ pub struct Object<T> {
     pub annotations: TextMap,
     /// `metadata.creationTimestamp`, in seconds since 1970.
     pub created: Option<i64>,
-    /// Where in its file it stands.
+    /// Position in its file.
     pub order: Order,
-    /// Where it was read.
+    /// Origin: file and lines.
     pub provenance: Provenance,
-    /// A hash of its text and of its place within its document. Equal for objects that say the same.
+    /// Hash of the object's text and its position within its document. Equal for objects with equal content.
     pub fingerprint: u64,
-    /// What it says.
+    /// Checked content of the object.
     pub spec: Arc<T>,
 }
 
 impl<T> Object<T> {
-    /// The line of the file that a line of the object's document is, counted from 1. The first line of the document
-    /// represents the object as a whole.
+    /// Returns the line of the file, counted from 1, for a line of the object's document. The first line of the
+    /// document represents the whole object.
     pub fn line_of(&self, line: Line) -> u32 {
         match line {
             Line(0) => self.provenance.line,
@@ -60,9 +60,9 @@ impl<T> Object<T> {
         }
     }
 
-    /// The key by which objects are compared in age, the oldest first: creation time, where a missing one is the
-    /// oldest, then the name, then the namespace, as Istio's `sortConfigByCreationTime` has it. Times have seconds, so
-    /// ties are common; where an object was read decides nothing.
+    /// Returns the sort key for age, oldest first: creation time (a missing one is the oldest), then name, then
+    /// namespace, as in Istio's `sortConfigByCreationTime`. Creation times have a resolution of seconds, so ties are
+    /// common. The origin of an object has no effect.
     pub fn age(&self) -> Age<'_> {
         let created = self.created.unwrap_or(i64::MIN);
         let (name, namespace) = (&*self.id.name, &*self.id.namespace);

@@ -1,10 +1,10 @@
-//! What a port speaks, as far as `appProtocol` and the port's name tell.
+//! Application protocol of a port, from `appProtocol` and the port's name.
 //!
-//! Source: Istio's ConvertProtocol; `kubernetes.io/h2c` and the like are Kubernetes' standard application protocols.
-//! They count for Services and for what represents one; a port of a ServiceEntry speaks what its `protocol` says.
+//! Source: Istio's ConvertProtocol; `kubernetes.io/h2c` and similar values are standard application protocols of
+//! Kubernetes. Applies to Services and their equivalents; a port of a ServiceEntry uses its `protocol` field.
 
-/// The word that decides what a port speaks: its `appProtocol`, else its name, each up to the first `-`; what is
-/// declared where there is no `appProtocol` and the name is not a known word.
+/// Returns the word that determines the protocol of a port: `appProtocol`, otherwise the name, each up to the first
+/// `-`. Returns `declared` if there is no `appProtocol` and the name has no known word.
 pub fn named<'a>(app_protocol: Option<&'a str>, name: &'a str, declared: &'a str) -> &'a str {
     let others = ["http", "https", "tcp", "tls", "mongo", "redis", "mysql"];
     match app_protocol.map(word) {
@@ -14,7 +14,7 @@ pub fn named<'a>(app_protocol: Option<&'a str>, name: &'a str, declared: &'a str
     }
 }
 
-/// A text up to its first `-`, except that `grpc-web` has one of its own.
+/// Returns a text up to its first `-`, except that `grpc-web` is kept whole.
 fn word(text: &str) -> &str {
     match text.get(..GRPC_WEB.len()) {
         Some(start) if start.eq_ignore_ascii_case(GRPC_WEB) => start,
@@ -22,11 +22,11 @@ fn word(text: &str) -> &str {
     }
 }
 
-/// The word for gRPC-Web.
+/// Protocol word of gRPC-Web.
 pub const GRPC_WEB: &str = "grpc-web";
 
-/// Whether such a word represents something over HTTP/2. As in Istio, gRPC-Web does: what translates it into gRPC
-/// speaks both.
+/// Whether a protocol word means HTTP/2. As in Istio, gRPC-Web does, because servers that translate it to gRPC support
+/// both.
 pub fn is_http2(word: &str) -> bool {
     is_among(
         &["http2", "grpc", "h2c", "kubernetes.io/h2c", GRPC_WEB],
@@ -34,7 +34,7 @@ pub fn is_http2(word: &str) -> bool {
     )
 }
 
-/// Whether what such a word represents has paths.
+/// Whether the protocol of a word has URL paths.
 pub fn has_paths(word: &str) -> bool {
     let opaque = [
         "tcp",

@@ -1,4 +1,4 @@
-//! All objects that are in effect, at one revision.
+//! Set of all objects in effect, at one revision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -9,10 +9,10 @@ use super::shared_map::{self, SharedMap};
 use super::{core, flomesh, gloo, istio, karmada};
 use crate::kind::{Name, ObjectRef, kinds};
 
-/// The objects of one kind, by name. A clone shares them until one of the two changes.
+/// Objects of one kind, by name. A clone shares them until one of the two changes.
 ///
-/// Where a kind exists in several API groups, objects can stand *beside* one of the same name: that is the one that
-/// rules.
+/// If a kind exists in several API groups, objects can be stored *beside* the object of the same name that takes
+/// precedence.
 #[derive(Clone, Debug)]
 pub struct Objects<T> {
     named: Arc<ByName<T>>,
@@ -22,18 +22,18 @@ pub struct Objects<T> {
 type ByName<T> = SharedMap<Name, Arc<Object<T>>>;
 
 impl<T> Objects<T> {
-    /// Puts an object in, in place of one of the same name.
+    /// Inserts an object; replaces one of the same name.
     pub fn insert(&mut self, name: Name, object: Arc<Object<T>>) {
         Arc::make_mut(&mut self.named).insert(name, object);
     }
 
-    /// Puts in an object of another API group, beside the one of the same name.
+    /// Inserts an object of another API group beside the one of the same name.
     pub fn insert_beside(&mut self, name: Name, object: Arc<Object<T>>) {
         let beside = Arc::make_mut(&mut self.beside);
         beside.entry(name).or_default().push(object);
     }
 
-    /// Removes an object, and objects of the same name beside it.
+    /// Removes an object and the objects beside it.
     pub fn remove(&mut self, name: &Name) {
         if self.named.contains_key(name) {
             Arc::make_mut(&mut self.named).remove(name);
@@ -43,24 +43,24 @@ impl<T> Objects<T> {
         }
     }
 
-    /// The objects that stand beside the one of this name.
+    /// Returns the objects beside the one with this name.
     pub fn beside(&self, name: &Name) -> &[Arc<Object<T>>] {
         self.beside.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// All objects that stand beside one of the same name.
+    /// Iterates over all objects that are beside another one, with their names.
     pub fn all_beside(&self) -> impl Iterator<Item = (&Name, &Arc<Object<T>>)> {
         let beside = self.beside.iter();
         beside.flat_map(|(name, objects)| objects.iter().map(move |object| (name, object)))
     }
 
-    /// The objects of all API groups of the kind.
+    /// Iterates over the objects of all API groups of the kind.
     pub fn in_all_groups(&self) -> impl Iterator<Item = &Arc<Object<T>>> {
         let beside = self.all_beside().map(|(_, object)| object);
         self.named.values().chain(beside)
     }
 
-    /// Whether this and `other` are one and the same: nothing of this kind changed between them.
+    /// Whether both share the same storage, so that no object of the kind differs.
     pub fn same(&self, other: &Objects<T>) -> bool {
         Arc::ptr_eq(&self.named, &other.named) && Arc::ptr_eq(&self.beside, &other.beside)
     }
@@ -103,17 +103,17 @@ impl<T> FromIterator<(Name, Arc<Object<T>>)> for Objects<T> {
 
 macro_rules! resource_set {
     ($($group:literal $kind:ident $field:ident $module:ident $($marks:ident)?;)*) => {
-        /// All objects that are in effect, at one revision. Immutable once handed out.
+        /// Set of all objects in effect, at one revision. Immutable once published.
         #[derive(Clone, Debug, Default)]
         pub struct ResourceSet {
-            /// Grows with every change.
+            /// Revision number, which increases with every change.
             pub revision: u64,
             $(
                 #[doc = concat!(stringify!($kind), " objects (", $group, ").")]
                 pub $field: Objects<$module::$kind>,
             )*
-            /// Rejected objects that restrict what is allowed ([`Kind::restricts`](crate::Kind::restricts)) and of which there never was a good
-            /// version.
+            /// Rejected objects of kinds that restrict traffic ([`Kind::restricts`](crate::Kind::restricts)), without a
+            /// last good version.
             pub withheld: Arc<BTreeSet<ObjectRef>>,
         }
     };

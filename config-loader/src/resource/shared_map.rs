@@ -1,41 +1,40 @@
-//! A sorted map whose versions share what they have in common.
+//! Sorted map whose versions share unchanged entries.
 //!
-//! The entries are in chunks, each behind an `Arc`. A clone copies the list of the chunks, and a change copies one chunk,
-//! so that the next version of a large map costs little. Two versions are compared by their chunks: a shared chunk has the
-//! same entries in both.
+//! Entries are stored in chunks, each behind an `Arc`. A clone copies the list of chunks and a change copies one chunk,
+//! so a new version of a large map is cheap. A comparison of two versions skips the chunks that both share.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Index;
 use std::sync::Arc;
 
-/// Most entries of a chunk. A larger chunk is split into two.
+/// Maximum number of entries of a chunk. A larger chunk is split into two.
 const CHUNK_MAX: usize = 64;
 
 type Chunk<K, V> = Vec<(K, V)>;
 
-/// A sorted map.
+/// Sorted map with cheap clones.
 #[derive(Clone, Debug)]
 pub struct SharedMap<K, V> {
-    /// In the order of their keys; none is empty.
+    /// Chunks sorted by key; none is empty.
     chunks: Vec<Arc<Chunk<K, V>>>,
     len: usize,
 }
 
 impl<K: Ord, V> SharedMap<K, V> {
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &K) -> Option<&V> {
         let chunk = &self.chunks[self.chunk_of(key)?];
         let at = chunk.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
         Some(&chunk[at].1)
     }
 
-    /// Whether a key has a value.
+    /// Whether the map contains a key.
     pub fn contains_key(&self, key: &K) -> bool {
         self.get(key).is_some()
     }
 
-    /// Keys and values from a key on, in the order of the keys.
+    /// Iterates over the entries from a key on, sorted by key.
     pub fn starting_at(&self, from: &K) -> Iter<'_, K, V> {
         let Some(number) = self.chunk_of(from) else {
             return self.iter();
@@ -48,7 +47,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         }
     }
 
-    /// The chunk that a key is in, or would be in: the last one that begins with no greater key, or the first.
+    /// Returns the index of the chunk for a key: the last one whose first key is not greater, otherwise the first.
     fn chunk_of(&self, key: &K) -> Option<usize> {
         let begins_before = |chunk: &Arc<Chunk<K, V>>| {
             let first = chunk.first();
@@ -60,17 +59,17 @@ impl<K: Ord, V> SharedMap<K, V> {
 }
 
 impl<K, V> SharedMap<K, V> {
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no entries.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Keys and values, in the order of the keys.
+    /// Iterates over the entries, sorted by key.
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter {
             chunks: self.chunks.iter(),
@@ -78,17 +77,17 @@ impl<K, V> SharedMap<K, V> {
         }
     }
 
-    /// The keys in order.
+    /// Iterates over the keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &K> + Clone {
         self.iter().map(|(key, _)| key)
     }
 
-    /// The values, in the order of the keys.
+    /// Iterates over the values, sorted by key.
     pub fn values(&self) -> impl Iterator<Item = &V> + Clone {
         self.iter().map(|(_, value)| value)
     }
 
-    /// The entries of this version and those of another one, in order, without chunks that both share.
+    /// Returns the entries of this version and of another one, in order, without the chunks that both share.
     pub fn unshared<'a>(
         &'a self,
         other: &'a Self,
@@ -103,7 +102,7 @@ impl<K, V> SharedMap<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
-    /// Puts in an entry; returns the value that the key had.
+    /// Inserts an entry; returns the previous value of the key.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let Some(number) = self.chunk_of(&key) else {
             self.chunks.push(Arc::new(vec![(key, value)]));
@@ -196,7 +195,7 @@ impl<'a, K, V> IntoIterator for &'a SharedMap<K, V> {
     }
 }
 
-/// Keys and values of a [`SharedMap`], in the order of the keys.
+/// Iterator over the entries of a [`SharedMap`], sorted by key.
 #[derive(Debug)]
 pub struct Iter<'a, K, V> {
     chunks: std::slice::Iter<'a, Arc<Chunk<K, V>>>,
@@ -231,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// Both as they are after these changes: a key is put in with a value, or removed.
+    /// Applies changes to a list of entries: a key gets a value, or is removed.
     fn apply(
         map: &mut SharedMap<u16, u8>,
         model: &mut BTreeMap<u16, u8>,

@@ -1,11 +1,11 @@
-//! Texts that many objects have in common: a namespace, a node, the labels of the pods of a Deployment.
+//! Cache of texts that many objects have in common: namespaces, nodes, labels of a Deployment's pods.
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Number of texts that each thread remembers.
+/// Number of texts that each thread caches.
 const REMEMBERED_MAX: usize = 1024;
 
 thread_local! {
@@ -13,7 +13,7 @@ thread_local! {
         RefCell::new((RandomState::new(), vec![Arc::from(""); REMEMBERED_MAX]));
 }
 
-/// Returns the text, shared with the last one like it. A text is forgotten when another takes its place in the table.
+/// Returns the text, shared with an equal cached one. A text leaves the cache when another one takes its slot.
 pub(crate) fn shared_text(text: &str) -> Arc<str> {
     REMEMBERED.with_borrow_mut(|(hasher, remembered)| {
         let at = (hasher.hash_one(text) % REMEMBERED_MAX as u64) as usize;

@@ -1,4 +1,4 @@
-//! The kinds, and where a set keeps the objects of each.
+//! Trait of all kinds, and the field of a set that stores each.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -10,18 +10,18 @@ use super::set::{Objects, ResourceSet};
 use super::{core, flomesh, gloo, istio, karmada};
 use crate::kind::{Kind, ObjectRef, kinds};
 
-/// What an object of one kind says, and where a [`ResourceSet`] keeps objects of that kind.
+/// Content of one kind of object, and the field of a [`ResourceSet`] that stores its objects.
 pub trait Spec: Debug + Send + Sync + Sized + 'static {
-    /// The kind.
+    /// Kind of the objects.
     const KIND: Kind;
-    /// Whether objects keep their labels and annotations; otherwise [`Spec::marked`] takes what counts.
+    /// Whether objects keep their labels and annotations; otherwise [`Spec::marked`] extracts the relevant ones.
     const KEEPS_MARKS: bool = true;
-    /// The objects of this kind.
+    /// Returns the objects of this kind.
     fn objects(set: &ResourceSet) -> &Objects<Self>;
-    /// The objects of this kind, to be changed.
+    /// Returns a mutable reference to the objects of this kind.
     fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Self>;
 
-    /// With what the object's labels and annotations say of it.
+    /// Sets the fields that come from labels and annotations.
     fn marked(
         self,
         _labels: &BTreeMap<String, String>,
@@ -31,21 +31,21 @@ pub trait Spec: Debug + Send + Sync + Sized + 'static {
     }
 }
 
-/// An object of any kind.
+/// Object of any kind.
 pub trait AnyObject: Any + Debug + Send + Sync {
-    /// Who it is.
+    /// Returns the reference of the object.
     fn id(&self) -> &ObjectRef;
-    /// A hash of what it says.
+    /// Returns the hash of the object's content.
     fn fingerprint(&self) -> u64;
-    /// Where it was read.
+    /// Returns the origin of the object.
     fn provenance(&self) -> &Provenance;
-    /// Where in its file it stands.
+    /// Returns the position of the object in its file.
     fn order(&self) -> Order;
-    /// The same object, read elsewhere.
+    /// Returns the same object with another origin and position.
     fn moved(&self, provenance: Provenance, order: Order) -> Arc<dyn AnyObject>;
-    /// Puts it into a set, in place of one of the same name.
+    /// Inserts the object into a set; replaces one of the same name.
     fn put(self: Arc<Self>, set: &mut ResourceSet);
-    /// Puts it into a set beside one of the same name, which rules.
+    /// Inserts the object into a set beside one of the same name, which takes precedence.
     fn put_beside(self: Arc<Self>, set: &mut ResourceSet);
 }
 

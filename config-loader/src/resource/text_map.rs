@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-/// Texts by key. Empty, as those of tens of thousands of pods are, it takes the memory of a pointer.
+/// Texts by key. An empty map, common for pods, has the size of a pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::box_collection,
@@ -11,7 +11,7 @@ use std::ops::Deref;
 )]
 pub struct TextMap(Option<Box<BTreeMap<String, String>>>);
 
-/// What an empty map is read as.
+/// Map that an empty [`TextMap`] dereferences to.
 static EMPTY: BTreeMap<String, String> = BTreeMap::new();
 
 impl From<BTreeMap<String, String>> for TextMap {

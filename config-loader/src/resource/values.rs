@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-/// A share of requests, exact to a ten-thousandth of a percent.
+/// Percentage of requests, with a resolution of a ten-thousandth of a percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Percent {
     parts_per_million: u32,
 }
 
 impl Percent {
-    /// All requests.
+    /// All requests: 100 %.
     pub const ALL: Percent = Percent {
         parts_per_million: 1_000_000,
     };
 
-    /// `value` percent, rounded down to a ten-thousandth, limited to 0..100.
+    /// Creates a percentage, rounded down to a ten-thousandth and limited to 0..100.
     pub fn new(value: f64) -> Percent {
         // A cast from a float saturates, and NaN becomes 0. The small term undoes what binary fractions lose: 0.0003
         // is held as a bit less, and must still be 3 in a million.
@@ -24,26 +24,26 @@ impl Percent {
         }
     }
 
-    /// How many of a million requests.
+    /// Number of requests per million.
     pub fn parts_per_million(self) -> u32 {
         self.parts_per_million
     }
 }
 
-/// Which namespaces may use a resource.
+/// Namespaces that may use a resource (`exportTo`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ExportTo {
     /// Every namespace.
     #[default]
     All,
-    /// These, sorted. The resource's own namespace stands by its name, not as `.`.
+    /// Sorted list of namespaces. The resource's own namespace is listed by name, not as `.`.
     Namespaces(Vec<Arc<str>>),
-    /// None.
+    /// No namespace.
     NoNamespace,
 }
 
 impl ExportTo {
-    /// Whether every namespace that `other` includes is included.
+    /// Whether this includes every namespace that `other` includes.
     pub fn covers(&self, other: &ExportTo) -> bool {
         match (self, other) {
             (ExportTo::All, _) | (_, ExportTo::NoNamespace) => true,
@@ -54,7 +54,7 @@ impl ExportTo {
         }
     }
 
-    /// Whether a proxy or a resource in `namespace` may use it.
+    /// Whether proxies and resources in `namespace` may use the resource.
     pub fn includes(&self, namespace: &str) -> bool {
         match self {
             ExportTo::All => true,

@@ -1,4 +1,4 @@
-//! Tests of the store. Secrets represent any kind: their labels are what changes, and a label can be invalid.
+//! Tests of the store. Secrets stand in for any kind: tests change their labels, and a label can be invalid.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::kind::Kind;
 
-/// The content at one location of a file.
+/// Content of one position of a file.
 #[derive(Clone, Debug)]
 enum Item {
-    /// Object number, content.
+    /// Object number and content.
     Good(u8, u8),
-    /// Object number.
+    /// Number of a rejected object.
     Refused(u8),
     /// Text that cannot be parsed.
     Broken,
@@ -41,7 +41,7 @@ fn write(store: &mut Store, file: &str, items: &[Item]) -> Delta {
     store.apply(vec![(Arc::from(file), change)])
 }
 
-/// What is in effect: object, content, file and line.
+/// Returns the objects in effect: object, content, file and line.
 fn in_force(store: &Store) -> BTreeMap<String, String> {
     let set = store.set();
     set.secrets
@@ -389,7 +389,7 @@ fn any_item() -> impl Strategy<Value = Item> {
     ]
 }
 
-/// What becomes of a file: none for gone.
+/// Generates a change of a file; `None` removes it.
 fn any_step() -> impl Strategy<Value = (u8, Option<Vec<Item>>)> {
     (
         0_u8..4,
@@ -400,7 +400,7 @@ fn any_step() -> impl Strategy<Value = (u8, Option<Vec<Item>>)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever happened before: when nothing is broken any more, the store is as if it had loaded the files now.
+    /// Checks that, once all files are valid, the store equals one that loaded the files from scratch.
     #[test]
     fn a_reload_equals_a_fresh_load(steps in proptest::collection::vec(any_step(), 1..20)) {
         let mut store = Store::new();
@@ -443,7 +443,7 @@ proptest! {
     }
 }
 
-/// Checks that the positions of all objects are those that the files have, and that none is listed without need.
+/// Checks that the store has the position of every object in the files, and no unnecessary ones.
 fn check_positions(store: &Store) {
     let mut written: BTreeMap<ObjectRef, Positions> = BTreeMap::new();
     for (file, reading) in &store.files {
@@ -463,7 +463,7 @@ fn check_positions(store: &Store) {
     }
 }
 
-/// A file with one MultiClusterService of this type, or with nothing.
+/// Writes a file with one MultiClusterService of this type, or an empty file.
 fn exposure(store: &mut Store, file: &str, written: &str) -> Delta {
     let text = match written.split_once('@') {
         None if written.is_empty() => String::new(),
@@ -483,7 +483,7 @@ fn exposure(store: &mut Store, file: &str, written: &str) -> Delta {
     store.apply(vec![(Arc::from(file), change)])
 }
 
-/// The type in effect, and the finding about another one.
+/// Returns the type in effect, and the diagnostics about other types.
 fn exposed(store: &Store) -> (Option<&'static str>, Vec<String>) {
     let set = store.set();
     let object = set.multi_cluster_services.values().next();

@@ -1,4 +1,4 @@
-//! Difference between two revisions.
+//! Difference between two revisions of the set.
 
 use std::sync::Arc;
 
@@ -6,34 +6,34 @@ use crate::diagnostic::Diagnostic;
 use crate::kind::ObjectRef;
 use crate::resource::AnyObject;
 
-/// An object whose text is refused, missing behind an error, or in a file that cannot be read.
+/// Object that is rejected, missing because its file has errors, or in an unreadable file.
 #[derive(Clone, Debug)]
 pub struct Quarantined {
-    /// The object.
+    /// Reference of the object.
     pub object: ObjectRef,
-    /// Whether a last good version of it is in effect; otherwise there never was one.
+    /// Whether a last good version is in effect.
     pub in_force: bool,
-    /// Why.
+    /// Reasons.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// How two revisions differ. Each list is sorted.
+/// Difference between two revisions. Each list is sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delta {
-    /// Objects that were not there.
+    /// Objects that were added.
     pub added: Vec<ObjectRef>,
-    /// Objects that say something else.
+    /// Objects with changed content.
     pub changed: Vec<ObjectRef>,
-    /// Objects that say the same from another file or line.
+    /// Objects with the same content at another file or line.
     pub moved: Vec<ObjectRef>,
-    /// Objects that are gone.
+    /// Objects that were removed.
     pub removed: Vec<ObjectRef>,
-    /// Objects that came to be withheld ([`ResourceSet::withheld`]), or are no longer.
+    /// Objects that became withheld ([`ResourceSet::withheld`]) or are no longer withheld.
     pub withheld: Vec<ObjectRef>,
 }
 
 impl Delta {
-    /// Whether nothing changed.
+    /// Whether the revisions are equal.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty()
             && self.changed.is_empty()
@@ -42,7 +42,7 @@ impl Delta {
             && self.withheld.is_empty()
     }
 
-    /// Notes what changed after it, too.
+    /// Adds the changes of a later difference.
     pub(crate) fn extend(&mut self, later: Delta) {
         self.added.extend(later.added);
         self.changed.extend(later.changed);
@@ -51,7 +51,7 @@ impl Delta {
         self.withheld.extend(later.withheld);
     }
 
-    /// Notes what became of an object.
+    /// Adds the change of one object.
     pub(super) fn note(
         &mut self,
         id: &ObjectRef,

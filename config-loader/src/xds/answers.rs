@@ -1,28 +1,29 @@
-//! The error of a NACK: which resources of a response are rejected, and why.
+//! Error of a NACK: the rejected resources of a response, and the reasons.
 //!
-//! Its message is for people. The same is in a `google.rpc.BadRequest` among its details, for servers that show it elsewhere.
+//! The error has a message for people. Its details have the same content as a `google.rpc.BadRequest`, for servers that
+//! process it.
 
 use prost::Message;
 use prost_types::Any;
 
 use super::messages::{BadRequest, FieldViolation, RpcStatus};
 
-/// The code of gRPC for an argument that is wrong.
+/// gRPC status code INVALID_ARGUMENT.
 const INVALID_ARGUMENT: i32 = 3;
 
-/// The type URL of `google.rpc.BadRequest`.
+/// Type URL of `google.rpc.BadRequest`.
 const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 
-/// A resource that is rejected.
+/// Rejected resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// Its name among the resources of its type.
+    /// Name of the resource within its type.
     pub name: String,
-    /// Why it is rejected.
+    /// Reason for the rejection.
     pub reason: String,
 }
 
-/// The error of a NACK: a message, and the resources that it is about.
+/// Creates the error of a NACK from a message and the rejected resources.
 pub fn rejection(message: String, rejected: &[Rejected]) -> RpcStatus {
     let violations = rejected.iter().map(|one| FieldViolation {
         field: one.name.clone(),
@@ -44,7 +45,7 @@ pub fn rejection(message: String, rejected: &[Rejected]) -> RpcStatus {
     }
 }
 
-/// The resources that the error of a NACK names; none if it has its message alone.
+/// Returns the resources that the error of a NACK names; empty if it has only a message.
 pub fn rejected_in(error: &RpcStatus) -> Vec<Rejected> {
     let details = error.details.iter();
     let details = details.filter(|one| one.type_url == BAD_REQUEST);

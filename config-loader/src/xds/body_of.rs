@@ -1,4 +1,4 @@
-//! From objects of Kubernetes to resources of MCP, and back.
+//! Conversion between Kubernetes objects and MCP resources.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use super::messages::{McpMetadata, McpResource};
 use super::types::ResourceType;
 use crate::xds_body;
 
-/// Fields of an object that are no part of the content of a kind without `spec`.
+/// Fields of an object that are not part of the content of a kind without `spec`.
 const ENVELOPE: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// The object in a resource, and the fields of it that are not known.
+/// Converts a resource to an object. Also returns its unknown fields.
 ///
 /// # Errors
-/// What cannot be read, in words.
+/// Returns a message if the resource cannot be read.
 pub fn object_of(
     of: &ResourceType,
     resource: &McpResource,
@@ -74,7 +74,7 @@ fn metadata_of(metadata: &McpMetadata, namespace: &str, name: &str) -> Value {
     Value::Object(fields)
 }
 
-/// The name of an object among the resources of its type: `NAMESPACE/NAME`.
+/// Returns the name of an object within its type: `NAMESPACE/NAME`.
 fn name_of(metadata: &Value) -> String {
     let name = metadata["name"].as_str().unwrap_or_default();
     match metadata["namespace"].as_str() {
@@ -83,10 +83,10 @@ fn name_of(metadata: &Value) -> String {
     }
 }
 
-/// The resource with an object of Kubernetes, and its name.
+/// Converts an object to a resource. Also returns its name.
 ///
 /// # Errors
-/// What cannot be written, in words.
+/// Returns a message if the object cannot be converted.
 pub fn resource_of(of: &ResourceType, object: &Value) -> Result<(String, Any), String> {
     let metadata = &object["metadata"];
     let texts = |key: &str| -> HashMap<String, String> {

@@ -1,49 +1,49 @@
-//! The messages, field for field.
+//! Messages of the xDS and MCP protocols, field by field.
 
 use std::collections::HashMap;
 
 use prost::Message;
 use prost_types::{Any, Struct, Timestamp};
 
-/// `DiscoveryRequest`: a subscription to the whole state of a type, an ACK or a NACK.
+/// `DiscoveryRequest`: a subscription to the full state of a type, an ACK or a NACK.
 #[derive(Clone, PartialEq, Message)]
 pub struct DiscoveryRequest {
-    /// The version that was accepted last; empty if there is none.
+    /// Last accepted version; empty if there is none.
     #[prost(string, tag = "1")]
     pub version_info: String,
-    /// The identity of the client; in the first request of a stream only.
+    /// Identity of the client, only in the first request of a stream.
     #[prost(message, optional, tag = "2")]
     pub node: Option<Node>,
-    /// Which resources; none for all.
+    /// Names of the requested resources; empty for all.
     #[prost(string, repeated, tag = "3")]
     pub resource_names: Vec<String>,
-    /// The type.
+    /// Type URL of the resources.
     #[prost(string, tag = "4")]
     pub type_url: String,
-    /// The nonce of the response that this answers; empty in a first request.
+    /// Nonce of the acknowledged or rejected response; empty in a first request.
     #[prost(string, tag = "5")]
     pub response_nonce: String,
-    /// Why the response is rejected.
+    /// Error that caused a NACK.
     #[prost(message, optional, tag = "6")]
     pub error_detail: Option<RpcStatus>,
 }
 
-/// `DiscoveryResponse`: the whole state of a type.
+/// `DiscoveryResponse`: the full state of a type.
 #[derive(Clone, PartialEq, Message)]
 pub struct DiscoveryResponse {
-    /// The version of this state.
+    /// Version of this state.
     #[prost(string, tag = "1")]
     pub version_info: String,
-    /// The resources.
+    /// Resources of the type.
     #[prost(message, repeated, tag = "2")]
     pub resources: Vec<Any>,
-    /// The type.
+    /// Type URL of the resources.
     #[prost(string, tag = "4")]
     pub type_url: String,
-    /// The nonce that the ACK or NACK of this response repeats.
+    /// Nonce that the ACK or NACK of this response repeats.
     #[prost(string, tag = "5")]
     pub nonce: String,
-    /// The identity of the server.
+    /// Identity of the server.
     #[prost(message, optional, tag = "6")]
     pub control_plane: Option<ControlPlane>,
 }
@@ -51,48 +51,48 @@ pub struct DiscoveryResponse {
 /// `DeltaDiscoveryRequest`: a subscription to the changes of a type, an ACK or a NACK.
 #[derive(Clone, PartialEq, Message)]
 pub struct DeltaDiscoveryRequest {
-    /// The identity of the client; in the first request of a stream only.
+    /// Identity of the client, only in the first request of a stream.
     #[prost(message, optional, tag = "1")]
     pub node: Option<Node>,
-    /// The type.
+    /// Type URL of the resources.
     #[prost(string, tag = "2")]
     pub type_url: String,
-    /// Further names that are wanted; none or `*` in a first request for all.
+    /// Names to subscribe to; none or `*` in a first request for all.
     #[prost(string, repeated, tag = "3")]
     pub resource_names_subscribe: Vec<String>,
-    /// Names that are not wanted any more.
+    /// Names to unsubscribe from.
     #[prost(string, repeated, tag = "4")]
     pub resource_names_unsubscribe: Vec<String>,
-    /// Which resources are known from an earlier stream, with their versions; in the first request for a type only.
+    /// Versions of resources known from an earlier stream, by name; only in the first request for a type.
     #[prost(map = "string, string", tag = "5")]
     pub initial_resource_versions: HashMap<String, String>,
-    /// The nonce of the response that this answers; empty in a first request.
+    /// Nonce of the acknowledged or rejected response; empty in a first request.
     #[prost(string, tag = "6")]
     pub response_nonce: String,
-    /// Why the response is rejected.
+    /// Error that caused a NACK.
     #[prost(message, optional, tag = "7")]
     pub error_detail: Option<RpcStatus>,
 }
 
-/// `DeltaDiscoveryResponse`: changes of a type.
+/// `DeltaDiscoveryResponse`: the changes of a type.
 #[derive(Clone, PartialEq, Message)]
 pub struct DeltaDiscoveryResponse {
-    /// The version of the state after these changes.
+    /// Version of the state after these changes.
     #[prost(string, tag = "1")]
     pub system_version_info: String,
-    /// Resources that are new or changed.
+    /// New and changed resources.
     #[prost(message, repeated, tag = "2")]
     pub resources: Vec<Resource>,
-    /// The type.
+    /// Type URL of the resources.
     #[prost(string, tag = "4")]
     pub type_url: String,
-    /// The nonce that the ACK or NACK of this response repeats.
+    /// Nonce that the ACK or NACK of this response repeats.
     #[prost(string, tag = "5")]
     pub nonce: String,
-    /// Names of resources that are gone.
+    /// Names of removed resources.
     #[prost(string, repeated, tag = "6")]
     pub removed_resources: Vec<String>,
-    /// The identity of the server.
+    /// Identity of the server.
     #[prost(message, optional, tag = "7")]
     pub control_plane: Option<ControlPlane>,
 }
@@ -100,13 +100,13 @@ pub struct DeltaDiscoveryResponse {
 /// `Resource` of the incremental protocol.
 #[derive(Clone, PartialEq, Message)]
 pub struct Resource {
-    /// Its version.
+    /// Version of the resource.
     #[prost(string, tag = "1")]
     pub version: String,
-    /// The resource itself.
+    /// Content of the resource.
     #[prost(message, optional, tag = "2")]
     pub resource: Option<Any>,
-    /// Its name: `NAMESPACE/NAME`.
+    /// Name of the resource: `NAMESPACE/NAME`.
     #[prost(string, tag = "3")]
     pub name: String,
 }
@@ -114,22 +114,22 @@ pub struct Resource {
 /// `Node`: the identity of a client.
 #[derive(Clone, PartialEq, Message)]
 pub struct Node {
-    /// Istio reads `TYPE~IP~NAME.NAMESPACE~DOMAIN`.
+    /// Node ID. Istio expects `TYPE~IP~NAME.NAMESPACE~DOMAIN`.
     #[prost(string, tag = "1")]
     pub id: String,
-    /// The service that the node is of.
+    /// Service of the node.
     #[prost(string, tag = "2")]
     pub cluster: String,
-    /// What Istio calls node metadata: `GENERATOR`, `NAMESPACE`, `LABELS` and so on.
+    /// Node metadata of Istio: `GENERATOR`, `NAMESPACE`, `LABELS` and so on.
     #[prost(message, optional, tag = "3")]
     pub metadata: Option<Struct>,
-    /// Where it is.
+    /// Locality of the client.
     #[prost(message, optional, tag = "4")]
     pub locality: Option<NodeLocality>,
-    /// The program.
+    /// Name of the client program.
     #[prost(string, tag = "6")]
     pub user_agent_name: String,
-    /// Its version.
+    /// Version of the client program.
     #[prost(string, tag = "7")]
     pub user_agent_version: String,
 }
@@ -137,13 +137,13 @@ pub struct Node {
 /// `Locality`.
 #[derive(Clone, PartialEq, Message)]
 pub struct NodeLocality {
-    /// The region.
+    /// Region of the node.
     #[prost(string, tag = "1")]
     pub region: String,
-    /// The zone.
+    /// Zone of the node.
     #[prost(string, tag = "2")]
     pub zone: String,
-    /// The sub-zone.
+    /// Sub-zone of the node.
     #[prost(string, tag = "3")]
     pub sub_zone: String,
 }
@@ -151,7 +151,7 @@ pub struct NodeLocality {
 /// `ControlPlane`: the identity of a server.
 #[derive(Clone, PartialEq, Message)]
 pub struct ControlPlane {
-    /// Its name.
+    /// Identifier of the server.
     #[prost(string, tag = "1")]
     pub identifier: String,
 }
@@ -159,21 +159,21 @@ pub struct ControlPlane {
 /// `google.rpc.Status`.
 #[derive(Clone, PartialEq, Message)]
 pub struct RpcStatus {
-    /// A code of gRPC.
+    /// gRPC status code.
     #[prost(int32, tag = "1")]
     pub code: i32,
-    /// In words.
+    /// Error message.
     #[prost(string, tag = "2")]
     pub message: String,
-    /// The same for programs, such as a [`BadRequest`].
+    /// Machine-readable details, such as a [`BadRequest`].
     #[prost(message, repeated, tag = "3")]
     pub details: Vec<Any>,
 }
 
-/// `google.rpc.BadRequest`: what is wrong, one by one.
+/// `google.rpc.BadRequest`: a list of errors.
 #[derive(Clone, PartialEq, Message)]
 pub struct BadRequest {
-    /// What is wrong.
+    /// Errors, one for each resource.
     #[prost(message, repeated, tag = "1")]
     pub field_violations: Vec<FieldViolation>,
 }
@@ -181,21 +181,21 @@ pub struct BadRequest {
 /// `google.rpc.BadRequest.FieldViolation`.
 #[derive(Clone, PartialEq, Message)]
 pub struct FieldViolation {
-    /// What it is about: here the name of a resource.
+    /// Subject of the error: here the name of a resource.
     #[prost(string, tag = "1")]
     pub field: String,
-    /// What is wrong with it.
+    /// Description of the error.
     #[prost(string, tag = "2")]
     pub description: String,
 }
 
-/// `istio.mcp.v1alpha1.Resource`: an object of Kubernetes, without the type.
+/// `istio.mcp.v1alpha1.Resource`: a Kubernetes object, without its type.
 #[derive(Clone, PartialEq, Message)]
 pub struct McpResource {
-    /// Its metadata.
+    /// Metadata of the object.
     #[prost(message, optional, tag = "1")]
     pub metadata: Option<McpMetadata>,
-    /// Its `spec`.
+    /// `spec` of the object.
     #[prost(message, optional, tag = "2")]
     pub body: Option<Any>,
 }
@@ -203,19 +203,19 @@ pub struct McpResource {
 /// `istio.mcp.v1alpha1.Metadata`.
 #[derive(Clone, PartialEq, Message)]
 pub struct McpMetadata {
-    /// `NAMESPACE/NAME`, or `NAME` alone outside of namespaces.
+    /// Name of the object: `NAMESPACE/NAME`, or `NAME` for cluster-scoped objects.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// When it was created.
+    /// Creation time.
     #[prost(message, optional, tag = "2")]
     pub create_time: Option<Timestamp>,
-    /// Its version.
+    /// Resource version.
     #[prost(string, tag = "3")]
     pub version: String,
-    /// Its labels.
+    /// Labels of the object.
     #[prost(map = "string, string", tag = "4")]
     pub labels: HashMap<String, String>,
-    /// Its annotations.
+    /// Annotations of the object.
     #[prost(map = "string, string", tag = "5")]
     pub annotations: HashMap<String, String>,
 }

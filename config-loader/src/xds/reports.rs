@@ -1,5 +1,5 @@
-//! The report of a proxy over xDS: a request of a type of its own, whose node has the report. It is sent to config servers of
-//! Strait only, which say so in their first response.
+//! Report of a proxy over xDS: a request with its own type URL, whose node metadata contains the report. It is sent
+//! only to config servers of Strait, which identify themselves in their first response.
 
 use prost_types::value::Kind;
 use prost_types::{Struct, Value as ProtoValue};
@@ -7,28 +7,28 @@ use serde_json::Value;
 
 use super::messages::{ControlPlane, Node};
 
-/// The type URL of a request with a report. It is no subscription, and has no response.
+/// Type URL of a request with a report. The request is no subscription and gets no response.
 pub const REPORT_TYPE: &str = "strait.io/v1alpha1/Proxy";
 
-/// The field of the node's metadata that has the report, as JSON.
+/// Field of the node metadata that contains the report, as JSON.
 const FIELD: &str = "REPORT";
 
-/// What the identifier of a server that takes reports begins with.
+/// Prefix of the identifier of servers that accept reports.
 const SERVER: &str = "strait/";
 
-/// How a server that takes reports identifies itself.
+/// Returns the identity of a server that accepts reports.
 pub fn control_plane() -> ControlPlane {
     ControlPlane {
         identifier: format!("{SERVER}{}", env!("CARGO_PKG_VERSION")),
     }
 }
 
-/// Whether a server takes reports.
+/// Whether a server accepts reports.
 pub fn takes_reports(server: &ControlPlane) -> bool {
     server.identifier.starts_with(SERVER)
 }
 
-/// The node of a request with this report.
+/// Returns the node of a request with this report.
 pub fn report_node(report: &Value) -> Node {
     let value = ProtoValue {
         kind: Some(Kind::StringValue(report.to_string())),
@@ -41,7 +41,7 @@ pub fn report_node(report: &Value) -> Node {
     }
 }
 
-/// The report in the node of such a request, as JSON.
+/// Returns the report from the node of a request, as JSON.
 pub fn report_in(node: &Node) -> Option<&str> {
     let fields = &node.metadata.as_ref()?.fields;
     match fields.get(FIELD)?.kind.as_ref()? {

@@ -1,21 +1,21 @@
-//! Type URLs: `GROUP/VERSION/KIND`, as Istio names resources for `GENERATOR=api`.
+//! Type URLs of resources: `GROUP/VERSION/KIND`, as Istio uses them for `GENERATOR=api`.
 
 use crate::kind::Kind;
 use crate::kinds::{Body, Row, rows};
 
-/// The name of the core group in type URLs; in `apiVersion` it is empty.
+/// Name of the core group in type URLs. In `apiVersion` it is empty.
 const CORE: &str = "core";
 
-/// A kind of resources at its preferred version.
+/// Kind of resource at its preferred version.
 #[derive(Clone, Debug)]
 pub struct ResourceType {
     /// `GROUP/VERSION/KIND`.
     pub url: String,
-    /// The `apiVersion` of its objects.
+    /// `apiVersion` of the objects.
     pub api_version: &'static str,
     /// Plural and group: `virtualservices.networking.istio.io`.
     pub name: String,
-    /// The row of the kind.
+    /// Row of the kind.
     pub row: &'static Row,
 }
 
@@ -35,7 +35,7 @@ impl ResourceType {
         }
     }
 
-    /// Its kind.
+    /// Returns the kind.
     pub fn kind(&self) -> Kind {
         self.row.kind
     }
@@ -46,8 +46,8 @@ impl ResourceType {
     }
 }
 
-/// Every type, one for each group that a kind is in, at the preferred version of that group. The state of clusters is not
-/// streamed.
+/// Returns all types: one for each API group of a kind, at the preferred version of that group. Kinds of cluster state
+/// are not included.
 pub fn resource_types() -> impl Iterator<Item = ResourceType> {
     rows().filter(|row| !row.kind.is_state()).flat_map(|row| {
         let groups = row.api_groups().into_iter();
@@ -67,7 +67,7 @@ pub fn resource_types() -> impl Iterator<Item = ResourceType> {
     })
 }
 
-/// The type of that URL, at whatever version of a kind that is read.
+/// Returns the type of a type URL, for any supported version of a kind.
 pub fn resource_type(url: &str) -> Option<ResourceType> {
     let mut parts = url.splitn(3, '/');
     let (group, version, kind) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,4 +1,4 @@
-//! Messages to JSON.
+//! Conversion of protobuf messages to JSON.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,26 +13,26 @@ use serde_json::{Map, Number, Value};
 use super::error::BodyError;
 use super::forms;
 
-/// A body as JSON.
+/// Body converted to JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// The `spec` of the object: a mapping.
+    /// `spec` of the object, a mapping.
     pub spec: Value,
-    /// Fields and values that the schema does not know, from a newer version of Istio: `field 9 of spec.http[0].retries`.
-    /// Such fields are not in `spec`; such values are, as numbers.
+    /// Fields and values that the schema does not have, for example from a newer version of Istio: `field 9 of
+    /// spec.http[0].retries`. Unknown fields are not in `spec`; unknown values are, as numbers.
     pub unknown: Vec<String>,
 }
 
-/// Beyond so many unknown fields, the rest are counted.
+/// Maximum number of unknown fields that are listed. Further ones are only counted.
 const UNKNOWN_MAX: usize = 32;
 
-/// The largest whole number up to which a double holds every whole number.
+/// Largest integer up to which a double represents every integer exactly.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The longest duration of protobuf, about 10,000 years.
+/// Maximum duration of protobuf in seconds, about 10,000 years.
 const SECONDS_MAX: i64 = 315_576_000_000;
 
-/// The JSON of a kind's message, which errors call by that path.
+/// Converts a kind's message to JSON. Errors contain `path`.
 pub(super) fn message(message: &DynamicMessage, path: &str) -> Result<Decoded, BodyError> {
     let mut reader = Reader {
         path: path.to_owned(),
@@ -47,7 +47,7 @@ pub(super) fn message(message: &DynamicMessage, path: &str) -> Result<Decoded, B
     Ok(Decoded { spec, unknown })
 }
 
-/// The JSON of a `google.protobuf.Struct`.
+/// Converts a `google.protobuf.Struct` to JSON.
 pub(super) fn structure(body: Struct) -> Result<Value, BodyError> {
     structure_at(body, &mut "spec".to_owned())
 }
@@ -55,7 +55,7 @@ pub(super) fn structure(body: Struct) -> Result<Value, BodyError> {
 struct Reader {
     path: String,
     unknown: Vec<String>,
-    /// Unknown fields that are not listed.
+    /// Number of unknown fields that are not listed.
     unlisted: usize,
 }
 
@@ -132,8 +132,8 @@ impl Reader {
         })
     }
 
-    /// The name of a value. One that the schema does not know stays a number, which the checks of the kind reject: to
-    /// leave it out would mean the default.
+    /// Returns the name of an enum value. An unknown value stays a number, which the checks of the kind reject;
+    /// omitting it would mean the default.
     fn enum_value(&mut self, number: i32, descriptor: &EnumDescriptor) -> Value {
         match descriptor.get_value(number) {
             Some(value) => Value::String(value.name().to_owned()),
@@ -144,7 +144,7 @@ impl Reader {
         }
     }
 
-    /// A message that has a form of its own in JSON, or any other.
+    /// Converts a message, with its special JSON form if it has one.
     fn known_message(&mut self, message: &DynamicMessage) -> Result<Value, BodyError> {
         let descriptor = message.descriptor();
         let name = descriptor.full_name();
@@ -172,7 +172,7 @@ impl Reader {
         }
     }
 
-    /// Appends to the path, and returns what to cut it to afterwards.
+    /// Appends a part to the path. Returns the length to truncate to afterwards.
     fn enter(&mut self, part: &str) -> usize {
         let end = self.path.len();
         self.path.push_str(part);
@@ -180,7 +180,7 @@ impl Reader {
     }
 }
 
-/// The only field of a wrapper such as `google.protobuf.UInt32Value`; none for other messages.
+/// Returns the only field of a wrapper such as `google.protobuf.UInt32Value`; `None` for other messages.
 fn wrapped(name: &str, descriptor: &MessageDescriptor) -> Option<FieldDescriptor> {
     let short = name.strip_prefix("google.protobuf.")?;
     short
@@ -199,7 +199,7 @@ fn key_text(key: &MapKey) -> String {
     }
 }
 
-/// `1.5s`, with as many decimal places as there are; none if it is out of range or its signs differ.
+/// Formats a duration as `1.5s`, with the necessary decimal places; `None` if it is out of range or its signs differ.
 fn duration(message: &DynamicMessage) -> Option<String> {
     let seconds = message.get_field_by_name("seconds")?.as_i64()?;
     let nanos = message.get_field_by_name("nanos")?.as_i32()?;
@@ -219,7 +219,7 @@ fn duration(message: &DynamicMessage) -> Option<String> {
     ))
 }
 
-/// A number of JSON: a whole one where it is whole, as `80` was written before it became a double.
+/// Converts a double to a JSON number: an integer if it is whole, because `80` was an integer before the conversion.
 fn number(value: f64, path: &str) -> Result<Value, BodyError> {
     let is_negative_zero = value == 0.0 && value.is_sign_negative();
     if value.fract() == 0.0 && value.abs() <= EXACT_MAX && !is_negative_zero {

@@ -1,4 +1,4 @@
-//! JSON to messages. The bytes are written here, not by way of a `DynamicMessage`: its maps have no order.
+//! JSON to protobuf messages. The bytes are written directly, because the maps of `DynamicMessage` are unordered.
 
 mod scalar;
 
@@ -11,18 +11,18 @@ use serde_json::{Map, Value};
 
 use super::error::BodyError;
 
-/// How deep mappings and lists of a `google.protobuf.Struct` may nest: each level takes up to three messages, and
-/// decoders refuse more than a hundred within each other.
+/// Maximum nesting depth of mappings and lists in a `google.protobuf.Struct`. Each level takes up to three messages,
+/// and decoders reject more than a hundred nested ones.
 const STRUCT_DEPTH_MAX: usize = 32;
 
-/// The bytes of a kind's message.
+/// Returns the bytes of a kind's message.
 pub(super) fn message(descriptor: &MessageDescriptor, spec: &Value) -> Result<Vec<u8>, BodyError> {
     let mut path = "spec".to_owned();
     let object = mapping(spec, &path)?;
     message_at(descriptor, object, &mut path)
 }
 
-/// The bytes of a `google.protobuf.Struct`.
+/// Returns the bytes of a `google.protobuf.Struct`.
 pub(super) fn structure(spec: &Value) -> Result<Vec<u8>, BodyError> {
     let mut path = "spec".to_owned();
     let object = mapping(spec, &path)?;
@@ -64,7 +64,7 @@ fn message_at(
     Ok(fields.into_iter().flat_map(|(_, bytes)| bytes).collect())
 }
 
-/// Whether a message has only one of the two fields.
+/// Whether a message can have only one of two fields: they are the same field or members of the same oneof.
 fn excludes(one: &FieldDescriptor, other: &FieldDescriptor) -> bool {
     let same_choice = || {
         one.containing_oneof()
@@ -73,7 +73,7 @@ fn excludes(one: &FieldDescriptor, other: &FieldDescriptor) -> bool {
     one.number() == other.number() || same_choice()
 }
 
-/// A whole field with its keys. Nothing if it has its default and the message cannot tell that from unset.
+/// Returns a field with its keys. Empty if it has its default value and the message does not track presence.
 fn field_at(
     field: &FieldDescriptor,
     value: &Value,
@@ -121,7 +121,7 @@ fn list_at(
     Ok(())
 }
 
-/// The entries of a map, in the order of their keys.
+/// Returns the entries of a map, sorted by key.
 fn map_at(
     field: &FieldDescriptor,
     object: &Map<String, Value>,
@@ -152,7 +152,7 @@ fn map_at(
     Ok(())
 }
 
-/// The payload of one value, without its key and length.
+/// Returns the payload of one value, without key and length.
 fn value_at(
     kind: &Kind,
     value: &Value,
@@ -180,7 +180,7 @@ fn is_default(wire: WireType, payload: &[u8]) -> bool {
         || (wire != WireType::LengthDelimited && payload.iter().all(|byte| *byte == 0))
 }
 
-/// Appends a key, a length where there is one, and the payload.
+/// Appends the key, the length if the wire type has one, and the payload.
 fn put(number: u32, wire: WireType, payload: &[u8], bytes: &mut Vec<u8>) {
     encode_key(number, wire, bytes);
     if wire == WireType::LengthDelimited {
@@ -237,7 +237,7 @@ fn structure_value(
     Ok(StructValue { kind: Some(kind) })
 }
 
-/// A JSON value, in words.
+/// Returns the name of a JSON value's type, for messages.
 fn what(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,40 +1,40 @@
-//! Why a body cannot be converted.
+//! Errors of converting a body.
 
 use std::error::Error;
 use std::fmt;
 
 use prost_reflect::prost::DecodeError;
 
-/// A body has at most this many bytes. An object of Kubernetes has no more, since etcd takes no larger request.
+/// Maximum size of a body, in bytes. A Kubernetes object is never larger, because etcd limits the size of requests.
 pub const BODY_BYTES_MAX: usize = 1_572_864;
 
-/// Why a body cannot be converted.
+/// Error of converting a body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BodyError {
-    /// Its type is none of Istio's kinds that are read, nor a `google.protobuf.Struct`.
+    /// Unknown type: neither a supported kind of Istio nor a `google.protobuf.Struct`.
     UnknownType {
-        /// The type URL, as it came.
+        /// Type URL as received.
         type_url: String,
     },
-    /// It is larger than [`BODY_BYTES_MAX`].
+    /// Body larger than [`BODY_BYTES_MAX`].
     TooLarge {
-        /// How large it is.
+        /// Size of the body, in bytes.
         bytes: usize,
-        /// How large it may be.
+        /// Maximum size, in bytes.
         bytes_max: usize,
     },
-    /// Its bytes are no message of its type.
+    /// Bytes that are not a message of the type.
     Malformed {
-        /// The name of the message.
+        /// Name of the message.
         name: String,
-        /// What the decoder says.
+        /// Error of the decoder.
         cause: DecodeError,
     },
-    /// A value in it cannot be converted.
+    /// Value that cannot be converted.
     Value {
-        /// Where: `spec.http[0].timeout`.
+        /// Path of the field: `spec.http[0].timeout`.
         path: String,
-        /// What is wrong, and what is expected.
+        /// Description of the problem, and of the expected value.
         problem: String,
     },
 }

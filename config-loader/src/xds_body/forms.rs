@@ -1,10 +1,10 @@
-//! Messages of Kubernetes that have a form of their own in JSON.
+//! Kubernetes messages with a special JSON form.
 
 use k8s_openapi::jiff::Timestamp;
 use prost_reflect::{DynamicMessage, ReflectMessage};
 use serde_json::Value;
 
-/// The JSON of a message that has a form of its own, which is null where it is left out; none for other messages.
+/// Converts a message with a special JSON form; null means that the field is omitted. `None` for other messages.
 pub(super) fn plain(message: &DynamicMessage) -> Option<Result<Value, &'static str>> {
     let descriptor = message.descriptor();
     let short = descriptor.full_name().strip_prefix("kubernetes.")?;

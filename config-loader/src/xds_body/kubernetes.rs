@@ -1,4 +1,4 @@
-//! Objects in the protobuf of Kubernetes, in which its clients send the kinds that it has itself.
+//! Kubernetes protobuf format, in which Kubernetes clients send built-in kinds.
 
 use prost_reflect::DynamicMessage;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use super::decode;
 use super::error::{BODY_BYTES_MAX, BodyError};
 use super::schema::pool;
 
-/// First bytes of every body.
+/// Prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The kinds that are read.
+/// Supported kinds.
 const KINDS: [&str; 9] = [
     "DeleteOptions",
     "EndpointSlice",
@@ -23,11 +23,11 @@ const KINDS: [&str; 9] = [
     "Service",
 ];
 
-/// The JSON of the object in a body. Fields that the schema does not know are left out, as an API server does that is
-/// older than its client.
+/// Converts the object in a body to JSON. Unknown fields are dropped, as an API server does that is older than its
+/// client.
 ///
 /// # Errors
-/// If its kind is not read in protobuf, or the bytes are too many or no object.
+/// Returns an error if the kind is not supported in protobuf, or the body is too large or malformed.
 pub fn to_json(body: &[u8]) -> Result<Value, BodyError> {
     if body.len() > BODY_BYTES_MAX {
         return Err(BodyError::too_large(body.len()));

@@ -1,4 +1,4 @@
-//! Which DestinationRules apply, and which may where a client is not known.
+//! Tests of the DestinationRules that apply to a host, also for partly known clients.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::diagnostic::Diagnostics;
 use crate::load_bytes;
 
-/// A rule `NAMESPACE/NAME` of this age with more fields of `spec`.
+/// Writes a rule `NAMESPACE/NAME` with this age and additional fields of `spec`.
 fn rule(id: &str, age: u8, host: &str, spec: &str) -> String {
     let (namespace, name) = id.split_once('/').unwrap();
     format!(
@@ -109,7 +109,7 @@ fn unknown_client_may_get_the_most_specific_rules_of_any_namespace() {
     assert_eq!(may(Some("elsewhere"), Some("ops")), "of-root");
 }
 
-/// Some rules, in a few namespaces, for hosts that cover each other.
+/// Generates rules in a few namespaces, for hosts that cover each other.
 fn documents() -> impl Strategy<Value = Vec<String>> {
     let one = (0..3_usize, 0..3_u8, 0..4_usize, 0..3_usize);
     proptest::collection::vec(one, 0..8).prop_map(|rules| {

@@ -1,4 +1,4 @@
-//! Which resources count for a host, and that an index that follows changes is the index of the result.
+//! Tests of host precedence, and that an incrementally updated index equals a new one.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn hostname_domain() -> &'static str {
     crate::catalog::hostname::DOMAIN
 }
 
-/// A ServiceEntry `NAMESPACE/NAME` of this age for a host.
+/// Writes a ServiceEntry `NAMESPACE/NAME` with this age for a host.
 fn entry(id: &str, age: u8, host: &str, export_to: &str) -> String {
     let (namespace, name) = id.split_once('/').unwrap();
     format!(
@@ -42,7 +42,7 @@ fn service(id: &str, export_to: &str) -> String {
     )
 }
 
-/// What a namespace sees, as text.
+/// Formats the view of a host as text.
 fn text(seen: Option<Seen<'_>>) -> String {
     let names = |sources: &[&Source]| {
         let ids = sources.iter().map(|source| source.id().to_string());
@@ -102,7 +102,7 @@ fn host_that_is_not_exported_is_hidden() {
     assert!(!services.has("api.example.com", "edge"));
 }
 
-/// Services and ServiceEntries with few names and hosts, so that many describe one host.
+/// Generates Services and ServiceEntries with few names and hosts, so that several describe one host.
 fn documents() -> impl Strategy<Value = Vec<String>> {
     let host = prop::sample::select(vec![
         "web.a.svc.cluster.local",

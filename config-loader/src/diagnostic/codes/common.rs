@@ -1,4 +1,4 @@
-//! Codes of what all kinds share (CM), of the text itself (YAML) and of files (SRC).
+//! Codes of rules for all kinds (CM), for the syntax of the text (YAML) and for files (SRC).
 
 codes! {
     CM001 Error "a duration is at least 1ms";

@@ -1,4 +1,4 @@
-//! Codes of what `strait imports` finds among several clusters: IM.
+//! Codes of `strait imports`, which compares several clusters: IM.
 
 codes! {
     IM001 Warning "Conflict: clusters that export a service say the same of it: type, ports, service account";

@@ -1,5 +1,5 @@
-//! Codes of the networking.istio.io kinds. The numbers follow one catalogue: VS021.., DR123.., GW187.., SC222..,
-//! SE249.., WE270..; from 301 on stand rules of our own.
+//! Codes of the networking.istio.io kinds. The numbers follow one catalog: VS021.., DR123.., GW187.., SC222.., SE249..,
+//! WE270... Numbers from 301 on are rules that only Strait has.
 
 codes! {
     VS021 Error "a delegate, which is a VirtualService without hosts, names no gateways";

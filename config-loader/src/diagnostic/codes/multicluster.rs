@@ -1,5 +1,5 @@
-//! Codes of the multi-cluster kinds: CLU Cluster, CLS the remote clusters file, GTP GlobalTrafficPolicy, SI ServiceImport, SX ServiceExport, MCS
-//! MultiClusterService, GD Destination.
+//! Codes of the multi-cluster kinds: CLU Cluster, CLS the remote clusters file, GTP GlobalTrafficPolicy, SI
+//! ServiceImport, SX ServiceExport, MCS MultiClusterService, GD Destination.
 
 codes! {
     CLU001 Error "a region, a zone and a group are parts of a cluster key";

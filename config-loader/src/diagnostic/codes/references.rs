@@ -1,4 +1,4 @@
-//! Codes of what needs several resources: X.
+//! Codes of rules that compare several resources: X.
 
 codes! {
     X275 Warning "a route leads to a service that is known";

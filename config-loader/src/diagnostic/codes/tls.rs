@@ -1,5 +1,4 @@
-//! Codes of certificates and keys (TLS), found where they are read: in files and Secrets that a Gateway or a
-//! DestinationRule names.
+//! Codes of certificates and keys (TLS), in files and Secrets that a Gateway or a DestinationRule names.
 
 codes! {
     TLS001 Warning "a certificate, key or secret that is named is there";

@@ -1,10 +1,10 @@
-//! For GitHub: workflow commands that become annotations of a pull request.
+//! GitHub renderer: workflow commands that become annotations of a pull request.
 
 use std::fmt::Write as _;
 
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// Renders findings as workflow commands, one line each.
+/// Renders diagnostics as workflow commands, one line each.
 pub fn github(found: &[Diagnostic]) -> String {
     let mut out = String::new();
     for diagnostic in found {
@@ -48,14 +48,14 @@ fn message(diagnostic: &Diagnostic) -> String {
     message
 }
 
-/// Escapes the text of a command.
+/// Escapes the text of a workflow command.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// Escapes a property of a command.
+/// Escapes a property of a workflow command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

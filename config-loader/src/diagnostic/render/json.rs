@@ -1,14 +1,14 @@
-//! For programs: one array of objects whose keys never change.
+//! JSON renderer: an array of objects with stable keys.
 
 use serde_json::{Map, Value, json as value};
 
 use crate::diagnostic::{Diagnostic, Location};
 
-/// Renders findings as one JSON array, with a line break at its end.
+/// Renders diagnostics as one JSON array, with a line break at the end.
 ///
 /// Every object has the keys `severity`, `code`, `object` (`{kind, namespace, name}` or null), `file`, `line`,
-/// `column`, `length` (null when it is about a whole file), `field`, `message`, `help` (or null), and `related`, a list
-/// of places with their `message`.
+/// `column`, `length` (null for a whole file), `field`, `message`, `help` (or null), and `related`, a list of locations
+/// with their `message`.
 pub fn json(found: &[Diagnostic]) -> String {
     let list: Vec<Value> = found.iter().map(finding).collect();
     let mut text = format!("{:#}", Value::Array(list));

@@ -1,11 +1,11 @@
-//! Golden files of the renderers.
+//! Golden file tests of the renderers.
 
 use super::*;
 use crate::diagnostic::codes::common::SRC001;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::load_bytes;
 
-/// A file with errors of many sorts.
+/// Sample file with errors of many kinds.
 const TEXT: &str = r#"apiVersion: v1
 kind: Service
 metadata:

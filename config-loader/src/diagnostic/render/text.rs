@@ -1,4 +1,4 @@
-//! For people: the place, the source line with a caret, the field, the help.
+//! Text renderer: the location, the source line with a caret, the field and the fix.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer,
 
 use crate::diagnostic::{Diagnostic, Location, Severity};
 
-/// Whether the text is for a terminal.
+/// Style of the text: colored for a terminal, or plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// With colours.
+    /// Text with ANSI colors.
     Coloured,
-    /// Letters only.
+    /// Text without escape sequences.
     Plain,
 }
 
-/// Renders findings, with an empty line after each.
+/// Renders diagnostics, with an empty line after each.
 pub fn text(found: &[Diagnostic], style: Style) -> String {
     let renderer = match style {
         Style::Coloured => Renderer::styled(),
@@ -31,7 +31,7 @@ pub fn text(found: &[Diagnostic], style: Style) -> String {
     out
 }
 
-/// A line that counts findings, such as `2 errors, 1 warning`; `no findings` if there are none.
+/// Returns the count of diagnostics, such as `2 errors, 1 warning`; `no findings` if there are none.
 pub fn summary(found: &[Diagnostic]) -> String {
     let count = |severity: Severity| {
         found
@@ -83,7 +83,7 @@ fn report(diagnostic: &Diagnostic) -> Vec<Group<'_>> {
     vec![group]
 }
 
-/// The object and the field that a finding is about.
+/// Returns the object and the field that a diagnostic is about.
 fn subject(diagnostic: &Diagnostic) -> Option<String> {
     match (&diagnostic.object, diagnostic.field.as_str()) {
         (None, "") => None,
@@ -117,7 +117,7 @@ fn location<'a>(location: &'a Location, kind: AnnotationKind, label: &'a str) ->
     }
 }
 
-/// The bytes of the source line that are marked.
+/// Returns the byte range of the source line to mark.
 fn marked(location: &Location) -> Range<usize> {
     let line = &*location.source_line;
     let byte = |characters: usize| {

@@ -1,4 +1,4 @@
-//! What clusters export, and what another one imports of it.
+//! Tests of merging exports into imports.
 
 use super::*;
 use crate::clusters::{ClusterSettings, GatewaySettings};
@@ -8,12 +8,12 @@ use crate::resource::core::SessionAffinity;
 
 const SERVICE: &str = "Service ns1/web {ports: [{name: http, port: 80}]}";
 
-/// The key of the cluster that is called so.
+/// Returns the key of the cluster with this name.
 fn key(name: &str) -> ClusterKey {
     ClusterKey::parse(&format!("default/default/default/{name}")).unwrap()
 }
 
-/// A cluster with resources, each written as `Kind namespace/name[@YEAR] spec`, as the tables of snapshots have them.
+/// Creates a cluster with resources, each written as `Kind namespace/name[@YEAR] spec`.
 fn source(name: &str, resources: &[&str]) -> Source {
     let mut text = String::new();
     for resource in resources {
@@ -50,7 +50,7 @@ fn source(name: &str, resources: &[&str]) -> Source {
     }
 }
 
-/// A cluster of the remote clusters file.
+/// Creates an entry of the remote clusters file.
 fn told(name: &str, host: &str, port: u16) -> ClusterSettings {
     ClusterSettings {
         key: key(name),
@@ -64,7 +64,7 @@ fn told(name: &str, host: &str, port: u16) -> ClusterSettings {
     }
 }
 
-/// What `importer` imports, as lines, and what is found. The gateway of `cN` is 10.N.0.9:80.
+/// Returns the imports of `importer` as lines, and the diagnostics. The gateway of `cN` is 10.N.0.9:80.
 fn import(importer: &str, sources: &[Source]) -> (Vec<String>, Vec<String>) {
     let gateway = |number: u8| told(&format!("c{number}"), &format!("10.{number}.0.9"), 80);
     let told: Vec<ClusterSettings> = (1..5).map(gateway).collect();

@@ -1,4 +1,4 @@
-//! Bounds that hold for all documents of a file, or all rules of an object, however much of it is read again.
+//! Tests of limits that apply to all documents of a file, or all rules of an object, also after partial reading.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ fn said(reading: &FileReading) -> Vec<String> {
     reading.diagnostics().map(line).collect()
 }
 
-/// A ConfigMap whose aliases expand to 22 nodes for each of `count`, and the copy that is kept.
+/// Returns a ConfigMap whose aliases expand to 22 nodes for each of `count`, and the unexpanded copy.
 fn aliased(name: &str, count: usize) -> String {
     let list = vec!["1"; 21].join(", ");
     let aliases = vec!["*a"; count].join(", ");
@@ -57,7 +57,7 @@ fn aliases_are_bounded_by_file() {
     );
 }
 
-/// A VirtualService of more than 16 KiB with an expression in each rule that compiles to about 1 MiB.
+/// Returns a VirtualService of more than 16 KiB, with a regular expression in each rule that compiles to about 1 MiB.
 fn with_expressions(count: usize) -> String {
     let mut text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: a}\n\
         spec:\n  hosts: [a.example]\n  http:\n"

@@ -1,4 +1,4 @@
-//! A document that is read in short says what it says when it is read in full.
+//! Tests that parsing in short and parsing in full give the same result.
 
 mod endpoints;
 
@@ -44,7 +44,7 @@ fn short(text: &str, known: &(Reading, Option<Layout>)) -> Option<(Reading, Layo
     read_changed(&source(&file), chunk(text), known)
 }
 
-/// The layout without what is an upper bound only.
+/// Returns the layout without its upper bounds.
 fn places(layout: &Layout) -> Layout {
     Layout {
         nodes: 0,
@@ -53,13 +53,13 @@ fn places(layout: &Layout) -> Layout {
     }
 }
 
-/// The only object of a document.
+/// Returns the only object of a document.
 fn object<T: Spec>(reading: &Reading) -> Arc<Object<T>> {
     let object: Arc<dyn Any + Send + Sync> = reading.slots[0].good().unwrap().clone();
     object.downcast().unwrap()
 }
 
-/// Reads `new` both ways. Returns what was read, and whether it could be read in short.
+/// Reads `new` in both ways. Returns the result, and whether it could be parsed in short.
 fn both(old: &(Reading, Option<Layout>), new: &str) -> ((Reading, Option<Layout>), bool) {
     let (reading, layout) = full(new);
     let Some((again, at)) = short(new, old) else {
@@ -117,7 +117,7 @@ fn unchanged_rules_are_shared() {
     assert_eq!(changed, [10, 11]);
 }
 
-/// An edit: the lines of these rules are replaced by a text.
+/// Checks an edit that replaces the lines of these rules by a text.
 fn check_edit(tail: &str, rules: Range<usize>, with: &str, wanted: bool) {
     let old = full(&document((0..20).map(rule), tail));
     assert!(old.1.is_some());
@@ -171,7 +171,7 @@ fn changes_outside_of_rules_are_parsed_in_full() {
     }
 }
 
-/// Pieces of rules, each on lines of its own behind a dash, with everything that knows its line.
+/// Returns parts of rules, each on lines of its own behind a dash, that cover every field with a source line.
 fn pieces() -> Vec<&'static str> {
     vec![
         "name: r",
@@ -214,7 +214,7 @@ fn a_rule() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// Replaces some lines, or some characters.
+/// Replacement of lines or characters.
 #[derive(Clone, Debug)]
 enum Edit {
     Lines(Index, usize, String),

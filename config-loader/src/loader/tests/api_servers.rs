@@ -1,5 +1,5 @@
-//! API servers that go away, come back, or lie: connections that die silently, a server that starts, a right that is missing, a
-//! rejected object after a restart, and another cluster that is silent.
+//! Tests of API servers that fail or recover: dead connections, a server that is starting, a missing permission, an
+//! object that is rejected after a restart, and a remote cluster without response.
 
 use std::path::Path;
 
@@ -19,19 +19,19 @@ use crate::source::{
     SourceAges, SourceErrors, follow_servers_with,
 };
 
-/// How long a test waits, by a clock that only stands still while something is done.
+/// Timeout for conditions that tests wait for. The clock is paused while work is done.
 const WAIT: Duration = Duration::from_secs(100);
 
-/// A look at what a proxy has.
+/// Snapshot of the objects that a proxy has.
 #[derive(Clone, Debug)]
 struct Seen {
     waits_for: Option<String>,
     problems: Vec<String>,
-    /// What is in effect, as `Kind/namespace/name=version`.
+    /// Objects in effect, as `Kind/namespace/name=version`.
     objects: Vec<String>,
 }
 
-/// A proxy that follows servers.
+/// Proxy that follows API servers.
 struct Following {
     looks: Arc<Mutex<(Loader, Vec<Seen>)>>,
     ages: SourceAges,
@@ -127,7 +127,7 @@ impl Following {
         looks.1.last().cloned().unwrap_or(nothing)
     }
 
-    /// Waits until the last look is as expected. Returns how long that took.
+    /// Waits until the last snapshot satisfies `is_expected`. Returns the time that took.
     async fn until(&self, is_expected: impl Fn(&Seen) -> bool) -> Duration {
         let begun = Instant::now();
         let waited = timeout(WAIT, async {
@@ -148,7 +148,7 @@ impl Following {
             .await
     }
 
-    /// Whether every complete look had this object.
+    /// Whether every complete snapshot had this object.
     fn always_had(&self, object: &str) -> bool {
         let looks = self.looks.lock().unwrap();
         let mut complete = looks.1.iter().filter(|seen| seen.waits_for.is_none());
@@ -246,7 +246,7 @@ async fn age_of_the_last_message_stays_small_while_nothing_changes() {
     }
 }
 
-/// A server whose objects a proxy has saved.
+/// Creates a server whose objects a proxy has saved to disk.
 async fn saved(state: &Path) -> Api {
     let api = server();
     route(&api, "1", 80);
@@ -257,7 +257,7 @@ async fn saved(state: &Path) -> Api {
     api
 }
 
-/// Waits until a saved file has this text.
+/// Waits until a saved file contains this text.
 async fn until_saved(state: &Path, text: &str) {
     let has_text = |file: std::io::Result<std::fs::DirEntry>| {
         std::fs::read_to_string(file.unwrap().path()).is_ok_and(|saved| saved.contains(text))
@@ -378,7 +378,7 @@ fn with_pods(state: Option<&Path>) -> ControlSettings {
     }
 }
 
-/// A server with an endpoint and its pod.
+/// Creates a server with an endpoint and its pod.
 fn server_with_a_pod() -> Api {
     let api = server();
     api.serve("pods", true);

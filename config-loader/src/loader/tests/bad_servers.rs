@@ -1,4 +1,5 @@
-//! API servers that say what they should not. It is reported once, attempts go on, and the last good state stays in effect.
+//! Tests of API servers with invalid responses: each is reported once, retries go on, and the last good state stays in
+//! effect.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,13 +17,13 @@ use crate::source::{
     SourceAges, SourceError, SourceErrors, follow_servers_with,
 };
 
-/// How long a test waits, by a clock that only stands still while something is done.
+/// Timeout for conditions that tests wait for. The clock is paused while work is done.
 const WAIT: Duration = Duration::from_secs(1_000);
 
-/// How long an answer takes.
+/// Latency of every response.
 const LATENCY: Duration = Duration::from_millis(50);
 
-/// Answers for ServiceEntries: lists and watches in the order in which they are asked for; the last one of each repeats.
+/// Scripted responses for ServiceEntries: lists and watches in request order; the last one of each repeats.
 #[derive(Default)]
 struct Script {
     lists: VecDeque<Box<dyn Fn() -> Response<Body> + Send>>,
@@ -74,7 +75,7 @@ impl Script {
     }
 }
 
-/// What a proxy has in effect that follows a server, and every update before.
+/// Objects in effect at a proxy that follows a server, with all earlier updates.
 struct Followed {
     loader: Loader,
     updates: usize,
@@ -100,7 +101,7 @@ impl Follow for Arc<Mutex<Followed>> {
 }
 
 impl Followed {
-    /// The hosts in effect.
+    /// Returns the hosts in effect.
     fn hosts(&self) -> Vec<String> {
         let entries = self.loader.store.set().service_entries.iter();
         entries
@@ -115,7 +116,7 @@ impl Followed {
     }
 }
 
-/// A server with these answers, and what follows it.
+/// Creates a server with these responses, and a proxy that follows it.
 fn follow(
     lists: Vec<Box<dyn Fn() -> Response<Body> + Send>>,
     watches: Vec<Box<dyn Fn() -> Response<Body> + Send>>,
@@ -166,7 +167,7 @@ fn follow(
     (script, followed, following)
 }
 
-/// Runs until `condition` holds of what is followed.
+/// Runs until `condition` is true for the followed state.
 async fn until(
     followed: &Arc<Mutex<Followed>>,
     following: impl Future<Output = ()>,
@@ -208,7 +209,7 @@ fn page(items: &[Value], version: u64, next: &str) -> Response<Body> {
     }))
 }
 
-/// A watch that says this, and then nothing more.
+/// Creates a watch response that sends these lines and stays open.
 fn lines(lines: &[String]) -> Response<Body> {
     let frames: Vec<_> = lines
         .iter()
@@ -221,7 +222,7 @@ fn lines(lines: &[String]) -> Response<Body> {
     Response::new(BodyExt::boxed_unsync(StreamBody::new(open)))
 }
 
-/// A watch that says this, and ends.
+/// Creates a watch response that sends this text and ends.
 fn end(text: String) -> Response<Body> {
     let frame = Ok(http_body::Frame::data(Bytes::from(text)));
     let frames = futures_util::stream::iter([frame]);
@@ -397,7 +398,7 @@ async fn versions_that_repeat_or_go_backwards_end_with_what_is_listed() {
 }
 
 impl Followed {
-    /// How often the server failed for a reason.
+    /// Number of failures of the server for a reason.
     fn failures(&self, reason: SourceError) -> u64 {
         let counts = self.errors.counts().into_iter();
         let mut counts = counts.filter(|(_, known, _)| *known == reason);
@@ -405,7 +406,7 @@ impl Followed {
     }
 }
 
-/// A server that is busy, and says for how long.
+/// Creates a response of an overloaded server, with `retry-after`.
 fn busy(seconds: &'static str) -> Response<Body> {
     let mut response = failed(429);
     let value = http::HeaderValue::from_static(seconds);
@@ -458,7 +459,7 @@ async fn watch_that_stalls_within_an_event_is_begun_again() {
     assert_eq!(followed.found, [""; 0], "it passes by itself");
 }
 
-/// The beginning of a list, and then nothing more.
+/// Creates a list response that stops in the middle and stays open.
 fn half_a_list() -> Response<Body> {
     lines(&["{\"kind\": \"List\", \"items\": [".to_owned()])
 }

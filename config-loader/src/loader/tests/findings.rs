@@ -1,4 +1,4 @@
-//! When findings about the whole set are made.
+//! Tests of the schedule of checks of the whole set.
 
 use super::*;
 

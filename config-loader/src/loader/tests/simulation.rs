@@ -1,10 +1,10 @@
-//! Sources that fail at random: several API servers whose answers are slow, stale, repeated, cut off or missing, outages, and
-//! restarts from a saved state, with a clock of our own.
+//! Simulation of sources that fail at random: several API servers whose responses are slow, stale, repeated, cut off or
+//! missing, outages, and restarts from saved state, with a simulated clock.
 //!
-//! Whatever happens, no state has a version of an object that no server ever had, none misses an object that was there all the
-//! time, and the last state is that of the servers. A failure names its seed: `SEED=n cargo test -p config-loader --lib
-//! simulation`, which may take a few attempts, since pauses between attempts of the client are random by themselves; `SEEDS=n`
-//! plays more.
+//! Invariants: no state has a version of an object that no server ever had, no state lacks an object that existed all
+//! the time, and the final state equals that of the servers. A failure prints its seed: `SEED=n cargo test -p
+//! config-loader --lib simulation`. Reproducing it can take a few runs, because the client's pauses between attempts
+//! are random. `SEEDS=n` runs more seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -28,43 +28,43 @@ use api::{Api, RESOURCES};
 const SEEDS: u64 = 12;
 const STEPS: usize = 120;
 
-/// How long endpoints of another cluster are used without its server.
+/// Time that endpoints of a remote cluster stay in use without its server.
 const ENDPOINT_TTL: Duration = Duration::from_secs(60);
 
-/// An outage that is over before that, and one that is not: a server is asked every 30 s, and 10 s may pass before it counts as
-/// silent.
+/// Maximum length of a short outage, which ends before that time. A server is polled every 30 s, and counts as silent
+/// after up to 10 s more.
 const SHORT_MAX_MS: u64 = 20_000;
 const LONG: Duration = Duration::from_secs(150);
 
-/// How long after the last fault everything has been told: every pause between attempts is shorter.
+/// Time after the last fault until all changes are applied: longer than every pause between attempts.
 const CALM: Duration = Duration::from_secs(120);
 
-/// The servers, the proxy's own first, and the prefix of the names of their EndpointSlices.
+/// API servers, the local cluster's first, with the name prefix of their EndpointSlices.
 const SERVERS: [(&str, &str); 3] = [
     ("kubernetes://", ""),
     ("kubernetes://east=eu/z/g/east", "east-"),
     ("kubernetes://west=eu/z/g/west", "west-"),
 ];
 
-/// An object by its kind, namespace and name, as a set has it.
+/// Object reference: kind, namespace and name, as in a set.
 type Id = (String, String);
 
-/// What was ever written.
+/// Versions and objects that the simulation wrote.
 #[derive(Default)]
 struct Written {
-    /// Versions that are valid.
+    /// Valid versions.
     valid: BTreeSet<(Id, String)>,
-    /// Objects that exist from the beginning to the end, with the number of their server.
+    /// Objects that exist from start to end, with the number of their server.
     permanent: BTreeMap<Id, usize>,
-    /// Servers that were silent for too long.
+    /// Servers that were silent for longer than the endpoint TTL.
     expired: BTreeSet<usize>,
 }
 
-/// What a proxy has in effect.
+/// State of the proxy: the objects in effect.
 struct View {
     loader: Loader,
     written: Arc<Mutex<Written>>,
-    /// Permanent objects that it has had.
+    /// Permanent objects that the proxy has had.
     had: BTreeSet<Id>,
     failures: Vec<String>,
 }
@@ -199,7 +199,7 @@ impl World {
         self.servers[server].write(plural, &format!("shop/{name}"), Some(object));
     }
 
-    /// One thing happens.
+    /// Performs one random step.
     async fn step(&mut self) {
         let server = self.rng.random_range(0..SERVERS.len());
         let plural = RESOURCES[self.rng.random_range(0..RESOURCES.len())].0;
@@ -230,7 +230,7 @@ impl World {
         self.servers[server].set_out(false);
     }
 
-    /// Another cluster's server is silent until its endpoints leave.
+    /// Silences a remote cluster's server until its endpoints are removed.
     async fn long_outage(&mut self) {
         let server = self.rng.random_range(1..SERVERS.len());
         self.written.lock().unwrap().expired.insert(server);
@@ -244,14 +244,15 @@ impl World {
         self.servers[server].set_out(false);
     }
 
-    /// The proxy's own server does not allow a resource.
+    /// Removes the permission to read a resource of the local cluster's server for a while.
     async fn forbid_for_a_while(&mut self, plural: &'static str) {
         self.servers[0].allow(plural, false);
         tokio::time::sleep(Duration::from_secs(20)).await;
         self.servers[0].allow(plural, true);
     }
 
-    /// The proxy ends, and starts from what it saved; now and then without any server, or while its own starts, too.
+    /// Restarts the proxy from its saved state, sometimes without any server, or while the local cluster's server
+    /// starts.
     async fn restart(&mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;
@@ -275,7 +276,7 @@ impl World {
         assert_eq!(self.view.lock().unwrap().failures, [""; 0]);
     }
 
-    /// What the servers have, and the objects whose last version is invalid.
+    /// Returns the objects that the servers have, and the objects whose last version is invalid.
     fn truth(&self) -> (BTreeMap<Id, String>, BTreeSet<Id>) {
         let (mut valid, mut invalid) = (BTreeMap::new(), BTreeSet::new());
         for (number, server) in self.servers.iter().enumerate().rev() {
@@ -297,7 +298,7 @@ impl World {
         (valid, invalid)
     }
 
-    /// Everything works again, and the state becomes that of the servers.
+    /// Ends all faults and waits until the state equals that of the servers.
     async fn end(&self) {
         for server in &self.servers {
             server.calm();
@@ -323,7 +324,7 @@ impl World {
     }
 }
 
-/// A proxy that follows the servers.
+/// Starts a proxy that follows the servers.
 fn start(
     servers: &[Api],
     written: &Arc<Mutex<Written>>,
@@ -362,7 +363,7 @@ fn start(
     (view, tokio::spawn(following))
 }
 
-/// What a set calls an object.
+/// Returns the reference that a set uses for an object.
 fn id(server: usize, plural: &str, name: &str) -> Id {
     let kind = RESOURCES
         .iter()

@@ -1,4 +1,4 @@
-//! Entries of a directory that cannot be read as a file.
+//! Tests of directory entries that cannot be read as a file.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use std::path::Path;
 use super::{Watched, names, secret, show};
 use crate::load_files;
 
-/// A file that was good, and then something else that bears its name and cannot be read as a file.
+/// Tests a file that is replaced by an entry with the same name that cannot be read as a file.
 #[test]
 fn file_replaced_by_something_unreadable_keeps_its_last_good_version() {
     type Replace = fn(&Path);
@@ -54,7 +54,7 @@ fn file_replaced_by_something_unreadable_keeps_its_last_good_version() {
     }
 }
 
-/// Editors leave links to nowhere as locks, and a name that never was a file cannot have been misread.
+/// Tests dangling links, which editors use as locks, and other entries that never were a file.
 #[test]
 fn entry_that_was_never_a_file_is_ignored() {
     let watched = Watched::new(|folder| {

@@ -1,4 +1,4 @@
-//! Pod, Node and Namespace as written, of which few fields are read.
+//! Pod, Node and Namespace as written, with the few fields that are read.
 
 use serde::Deserialize;
 

@@ -21,7 +21,7 @@ pub struct Secret {
     pub immutable: Field<bool>,
 }
 
-/// A text that is never printed by accident.
+/// Secret text, which `Debug` does not print.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SecretText(pub String);
 

@@ -16,7 +16,7 @@ pub struct Service {
     pub status: Field<ServiceStatus>,
 }
 
-/// `spec`. What only the cluster's own network cares for is accepted and ignored.
+/// `spec`. Fields that only the cluster's network implementation uses are accepted and ignored.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceSpec {
@@ -65,9 +65,9 @@ pub struct ServiceSpec {
     pub load_balancer_ip: Field<IgnoredAny>,
     /// `loadBalancerSourceRanges`
     pub load_balancer_source_ranges: Field<IgnoredAny>,
-    /// `topologyKeys`: of Kubernetes before 1.22
+    /// `topologyKeys`: removed in Kubernetes 1.22
     pub topology_keys: Field<IgnoredAny>,
-    /// `ipFamily`: of Kubernetes before 1.20
+    /// `ipFamily`: removed in Kubernetes 1.20
     pub ip_family: Field<IgnoredAny>,
 }
 

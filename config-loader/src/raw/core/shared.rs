@@ -1,4 +1,4 @@
-//! Parts that several kinds share, as written.
+//! Types that several kinds share, as written.
 
 use serde::Deserialize;
 
@@ -45,7 +45,7 @@ pub struct LoadBalancerIngress {
     pub ports: Field<Vec<Field<PortStatus>>>,
 }
 
-/// The state of a port as written.
+/// State of a port as written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PortStatus {

@@ -11,7 +11,7 @@ use crate::raw::{Field, Map};
 pub struct Cluster {
     /// `spec`
     pub spec: Field<ClusterSpec>,
-    /// `status`: nothing that a data plane reads
+    /// `status`: accepted and ignored
     pub status: Field<Map<IgnoredAny>>,
 }
 
@@ -29,7 +29,7 @@ pub struct ClusterSpec {
     pub gateway_host: Field<String>,
     /// `gatewayPort`
     pub gateway_port: Field<i64>,
-    /// `kubeconfig`: never kept
+    /// `kubeconfig`: accepted and dropped
     pub kubeconfig: Field<IgnoredAny>,
     /// `fsmMeshConfigName`
     pub fsm_mesh_config_name: Field<String>,

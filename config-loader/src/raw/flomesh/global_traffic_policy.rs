@@ -11,7 +11,7 @@ use crate::raw::{Field, Map};
 pub struct GlobalTrafficPolicy {
     /// `spec`
     pub spec: Field<GlobalTrafficPolicySpec>,
-    /// `status`: nothing that a data plane reads
+    /// `status`: accepted and ignored
     pub status: Field<Map<IgnoredAny>>,
 }
 

@@ -1,4 +1,4 @@
-//! An access policy in effect, as written in the status of a Destination.
+//! Access policy in effect, as written in the status of a Destination.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! A service outside the mesh as written.
+//! Service outside the mesh, as written.
 
 use serde::Deserialize;
 

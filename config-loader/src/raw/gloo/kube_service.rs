@@ -1,4 +1,4 @@
-//! A service of one of the clusters as written.
+//! Service of a Kubernetes cluster, as written.
 
 use serde::Deserialize;
 

@@ -1,10 +1,10 @@
-//! Names of objects as written.
+//! References to objects, as written.
 
 use serde::Deserialize;
 
 use crate::raw::Field;
 
-/// An object of the management plane as written.
+/// Reference to an object of the management plane.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectRef {
@@ -14,7 +14,7 @@ pub struct ObjectRef {
     pub namespace: Field<String>,
 }
 
-/// An object of one of the clusters as written.
+/// Reference to an object of a Kubernetes cluster.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterObjectRef {

@@ -1,4 +1,4 @@
-//! The status of a Destination as written.
+//! Status of a Destination, as written.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::raw::{Field, IntOrString, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DestinationStatus {
-    /// `observedGeneration`: a text where protobuf's JSON mapping wrote it
+    /// `observedGeneration`: a text if it was written by protobuf's JSON mapping
     pub observed_generation: Field<IntOrString>,
     /// `appliedTrafficPolicies`
     pub applied_traffic_policies: Field<Vec<Field<AppliedTrafficPolicy>>>,
@@ -30,9 +30,9 @@ pub struct AppliedTrafficPolicy {
     /// `ref`
     #[serde(rename = "ref")]
     pub reference: Field<ObjectRef>,
-    /// `observedGeneration`: a text where protobuf's JSON mapping wrote it
+    /// `observedGeneration`: a text if it was written by protobuf's JSON mapping
     pub observed_generation: Field<IntOrString>,
-    /// `spec`: of an API that we do not read
+    /// `spec`: content in an API that Strait does not read
     pub spec: Field<serde_json::Value>,
 }
 
@@ -43,7 +43,7 @@ pub struct AppliedAccessPolicy {
     /// `ref`
     #[serde(rename = "ref")]
     pub reference: Field<ObjectRef>,
-    /// `observedGeneration`: a text where protobuf's JSON mapping wrote it
+    /// `observedGeneration`: a text if it was written by protobuf's JSON mapping
     pub observed_generation: Field<IntOrString>,
     /// `spec`
     pub spec: Field<AccessPolicySpec>,
@@ -83,7 +83,7 @@ pub struct TcpKeepalive {
 pub struct RequiredSubsets {
     /// `trafficPolicyRef`
     pub traffic_policy_ref: Field<ObjectRef>,
-    /// `observedGeneration`: a text where protobuf's JSON mapping wrote it
+    /// `observedGeneration`: a text if it was written by protobuf's JSON mapping
     pub observed_generation: Field<IntOrString>,
     /// `trafficShift`
     pub traffic_shift: Field<TrafficShift>,

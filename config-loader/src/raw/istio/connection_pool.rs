@@ -1,4 +1,4 @@
-//! Limits of connections as written.
+//! Connection pool settings, as written.
 
 use serde::Deserialize;
 

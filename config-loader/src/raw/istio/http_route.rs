@@ -1,4 +1,4 @@
-//! An HTTP rule as written.
+//! HTTP rule, as written.
 
 use serde::Deserialize;
 
@@ -43,7 +43,7 @@ pub struct HttpRoute {
     pub headers: Field<Headers>,
 }
 
-/// A match block.
+/// Match block of an HTTP rule.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpMatchRequest {
@@ -89,7 +89,7 @@ pub struct HttpRouteDestination {
     pub headers: Field<Headers>,
 }
 
-/// A service, and the part of it that is meant.
+/// Service, or a subset of it, to which requests are sent.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Destination {
@@ -101,7 +101,7 @@ pub struct Destination {
     pub port: Field<PortSelector>,
 }
 
-/// A port by its number.
+/// Port by number.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PortSelector {
@@ -149,7 +149,7 @@ pub struct HttpDirectResponse {
     pub body: Field<HttpBody>,
 }
 
-/// `directResponse.body`: one of these.
+/// `directResponse.body`: exactly one field is set.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpBody {
@@ -279,7 +279,7 @@ pub struct Headers {
     pub response: Field<HeaderOperations>,
 }
 
-/// Edits of the headers of one message.
+/// Header edits of one message.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HeaderOperations {

@@ -1,4 +1,4 @@
-//! How requests are spread over endpoints, as written.
+//! Load balancing settings, as written.
 
 use serde::Deserialize;
 

@@ -1,5 +1,5 @@
-//! AuthorizationPolicy and RequestAuthentication as written. They are not enforced yet: only what says which workloads they are for
-//! is looked into.
+//! AuthorizationPolicy and RequestAuthentication as written. They are not enforced yet: only the fields that select
+//! workloads are read.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

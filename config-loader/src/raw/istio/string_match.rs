@@ -1,10 +1,10 @@
-//! How texts are matched, and shares, as written.
+//! String matches and percentages, as written.
 
 use serde::Deserialize;
 
 use crate::raw::Field;
 
-/// How a text is matched: one of these; none for presence.
+/// String match. Exactly one field is set; no field matches any present value.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StringMatch {
@@ -16,7 +16,7 @@ pub struct StringMatch {
     pub regex: Field<String>,
 }
 
-/// A share of requests.
+/// Percentage of requests.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Percent {

@@ -1,4 +1,4 @@
-//! How a service's traffic is treated, as written.
+//! Traffic policy of a service, as written.
 
 use serde::Deserialize;
 

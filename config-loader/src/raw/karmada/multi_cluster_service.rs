@@ -45,7 +45,7 @@ pub struct ExposurePort {
     pub port: Field<i64>,
 }
 
-/// A cluster as written.
+/// Cluster name as written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterSelector {

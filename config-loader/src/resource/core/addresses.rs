@@ -1,15 +1,15 @@
-//! Addresses of a pod.
+//! IP addresses of a pod.
 
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::slice;
 
-/// Addresses of a pod. The one that nearly all pods have takes no memory of its own.
+/// IP addresses of a pod. The common case of one address needs no allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    /// A single address.
+    /// Single address.
     One(IpAddr),
-    /// None or several addresses, the primary one first.
+    /// Zero or several addresses, the primary one first.
     Other(Box<[IpAddr]>),
 }
 

@@ -1,31 +1,31 @@
-//! The conditions by which controllers report on objects.
+//! Conditions, by which controllers report the state of objects.
 
 use std::sync::Arc;
 
-/// What a controller found out about an object.
+/// State that a controller reports for an object.
 #[derive(Clone, Debug)]
 pub struct Condition {
-    /// What it is about, such as `Valid`.
+    /// Type of the condition, such as `Valid`.
     pub condition_type: Arc<str>,
-    /// Whether that holds.
+    /// Status: true, false or unknown.
     pub status: ConditionStatus,
-    /// Why, in one word.
+    /// Reason in one word.
     pub reason: Arc<str>,
-    /// Why, in a sentence; may be empty.
+    /// Explanation for humans; may be empty.
     pub message: Arc<str>,
-    /// When it last changed, as it was written (RFC 3339).
+    /// Time of the last change, as written (RFC 3339).
     pub last_transition_time: Arc<str>,
-    /// The `metadata.generation` that it is about, when that was written.
+    /// `metadata.generation` of the object that the controller evaluated, if set.
     pub observed_generation: Option<i64>,
 }
 
-/// Whether a condition holds.
+/// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionStatus {
-    /// It doesn't.
+    /// `False`
     False,
-    /// It does.
+    /// `True`
     True,
-    /// Not known.
+    /// `Unknown`
     Unknown,
 }

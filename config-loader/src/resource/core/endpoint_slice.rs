@@ -7,51 +7,51 @@ use super::{Host, Protocol, pod_owner};
 use crate::resource::Object;
 use crate::span::Line;
 
-/// A checked EndpointSlice. Each of its endpoints is reached at each of its ports.
+/// Checked EndpointSlice. Each endpoint serves each port.
 #[derive(Clone, Debug, Default)]
 pub struct EndpointSlice {
-    /// The service that it belongs to, in its own namespace.
+    /// Service that the slice belongs to, in the same namespace.
     ///
-    /// Source: its labels.
+    /// Source: labels of the slice.
     pub service: Option<Arc<str>>,
-    /// The cluster whose endpoints these are, when that is not the local one.
+    /// Cluster of the endpoints, if it is not the local one.
     ///
-    /// Source: its annotations and labels.
+    /// Source: annotations and labels of the slice.
     pub source_cluster: Option<Arc<str>>,
-    /// What its addresses are. All of them are of this family.
+    /// Type of the addresses. All addresses of a slice have the same type.
     pub address_type: AddressType,
-    /// In the order in which they were written.
+    /// Endpoints in document order.
     pub endpoints: Vec<SliceEndpoint>,
-    /// Names of those endpoints that have one (`hostname`), by their numbers; in their order.
+    /// Names (`hostname`) of the endpoints that have one, with the index of the endpoint, sorted by index.
     pub hostnames: Vec<(u32, Arc<str>)>,
-    /// In the order in which they were written. Names are unique.
+    /// Ports in document order. Names are unique.
     pub ports: Vec<SlicePort>,
 }
 
 impl EndpointSlice {
-    /// The label by which a slice names the service that it belongs to, in its own namespace.
+    /// Label with the name of the service, in the same namespace.
     pub const SERVICE_NAME: &'static str = "kubernetes.io/service-name";
 
-    /// The same, of slices that were copied from another cluster by an implementation of KEP-1645.
+    /// Label with the name of the service, on slices that an implementation of KEP-1645 copied from another cluster.
     pub const IMPORTED_SERVICE_NAME: &'static str = "multicluster.kubernetes.io/service-name";
 
-    /// The label that names the cluster that an object was read from (KEP-1645).
+    /// Label with the name of the source cluster (KEP-1645).
     pub const SOURCE_CLUSTER: &'static str = "multicluster.kubernetes.io/source-cluster";
 
-    /// The marks of slices that were copied from another cluster; the annotation is Karmada's.
+    /// Annotation of Karmada with the name of the source cluster.
     const SOURCE_ANNOTATION: &'static str = "endpointslice.karmada.io/provision-cluster";
     const SOURCE_LABELS: [&'static str; 2] = [
         Self::SOURCE_CLUSTER,
         "multicluster.flomesh.io/source-cluster",
     ];
 
-    /// The endpoints that have a name of their own, with it.
+    /// Iterates over the endpoints that have a name, with the name.
     pub fn named(&self) -> impl Iterator<Item = (&Arc<str>, &SliceEndpoint)> {
         let named = self.hostnames.iter();
         named.filter_map(|(number, name)| Some((name, self.endpoints.get(*number as usize)?)))
     }
 
-    /// The values of its labels and annotations, parsed once.
+    /// Sets the fields that come from labels and annotations.
     pub(crate) fn marked(
         self,
         labels: &BTreeMap<String, String>,
@@ -70,18 +70,18 @@ impl EndpointSlice {
 }
 
 impl Object<EndpointSlice> {
-    /// The service that the slice belongs to, in its own namespace.
+    /// Returns the service that the slice belongs to, in the same namespace.
     pub fn service_name(&self) -> Option<&str> {
         self.spec.service.as_deref()
     }
 
-    /// The cluster whose endpoints these are, when that is not the local one.
+    /// Returns the cluster of the endpoints, if it is not the local one.
     pub fn source_cluster(&self) -> Option<&str> {
         self.spec.source_cluster.as_deref()
     }
 }
 
-/// What the addresses of a slice are.
+/// Type of the addresses of a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressType {
     /// Domain names.
@@ -93,23 +93,23 @@ pub enum AddressType {
     Ipv6,
 }
 
-/// One endpoint of a slice. There may be a million of them: unused fields are checked and not kept (other
-/// addresses, hints).
+/// Endpoint of a slice. There may be a million of them, so unused fields (other addresses, hints) are checked but not
+/// kept.
 #[derive(Clone, Debug)]
 pub struct SliceEndpoint {
-    /// Where it is reached. The first address of those written, which all represent the same endpoint.
+    /// First address. All addresses of an endpoint are equivalent.
     pub address: Host,
-    /// Its state.
+    /// State of the endpoint.
     pub conditions: Conditions,
-    /// The node that it runs on; endpoints of a slice on one node share it.
+    /// Node that the endpoint runs on. Endpoints of a slice on one node share the text.
     pub node_name: Option<Arc<str>>,
-    /// The zone that it runs in; endpoints of a slice in one zone share it.
+    /// Zone that the endpoint runs in. Endpoints of a slice in one zone share the text.
     pub zone: Option<Arc<str>>,
-    /// The name of the pod behind it; with its namespace and a slash before it, if that is not the one of the slice.
+    /// Name of the pod; `namespace/name` if the pod is in another namespace than the slice.
     ///
     /// Source: `targetRef`.
     pub pod: Option<Arc<str>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
@@ -118,32 +118,32 @@ pub struct SliceEndpoint {
 const _: () = assert!(size_of::<SliceEndpoint>() == 80);
 
 impl SliceEndpoint {
-    /// Namespace and name of the pod behind an endpoint of a slice in this namespace.
+    /// Returns the namespace and name of the pod; `namespace` is that of the slice.
     pub fn pod_from<'a>(&'a self, namespace: &'a str) -> Option<(&'a str, &'a str)> {
         let pod = self.pod.as_deref()?;
         Some(pod.split_once('/').unwrap_or((namespace, pod)))
     }
 
-    /// Namespace and name of the workload that the pod behind it belongs to, by the pod's name.
+    /// Returns the namespace and name of the workload that owns the pod, derived from the pod's name.
     pub fn owner_from<'a>(&'a self, namespace: &'a str) -> Option<(&'a str, &'a str)> {
         let (namespace, pod) = self.pod_from(namespace)?;
         Some((namespace, pod_owner::owner_name(pod)))
     }
 }
 
-/// The state of an endpoint, where unknown is resolved as Kubernetes says.
+/// State of an endpoint. Unknown states have the values that Kubernetes defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conditions {
-    /// Whether it takes new traffic.
+    /// Whether the endpoint accepts new traffic.
     pub ready: bool,
-    /// Whether it can take traffic, even if it is terminating.
+    /// Whether the endpoint can serve traffic, even while it is terminating.
     pub serving: bool,
-    /// Whether it is shutting down.
+    /// Whether the endpoint is shutting down.
     pub terminating: bool,
 }
 
 impl Default for Conditions {
-    /// What is said of an endpoint of which nothing is known.
+    /// State of an endpoint without conditions: ready.
     fn default() -> Conditions {
         Conditions {
             ready: true,
@@ -153,17 +153,17 @@ impl Default for Conditions {
     }
 }
 
-/// One port of a slice.
+/// Port of a slice.
 #[derive(Clone, Debug)]
 pub struct SlicePort {
-    /// The name of the service's port; empty if the only port has none.
+    /// Name of the service's port; empty if the only port has no name.
     pub name: Arc<str>,
-    /// The number at the endpoints; none means all ports.
+    /// Port number of the endpoints; `None` for all ports.
     pub port: Option<u16>,
-    /// The transport protocol.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// What the port speaks, when that was written.
+    /// Application protocol (`appProtocol`), if set.
     pub app_protocol: Option<Arc<str>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }

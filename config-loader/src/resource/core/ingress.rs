@@ -1,37 +1,37 @@
-//! Where a load balancer accepts traffic.
+//! Ingress points of a load balancer.
 
 use std::sync::Arc;
 
 use super::{Host, Protocol};
 
-/// An entry of `status.loadBalancer.ingress`.
+/// Entry of `status.loadBalancer.ingress`.
 #[derive(Clone, Debug)]
 pub struct Ingress {
-    /// Where it is.
+    /// Address of the load balancer.
     pub host: Host,
-    /// How it hands on what it accepts.
+    /// Forwarding mode of the load balancer.
     pub mode: IngressMode,
-    /// What is said about its ports.
+    /// State of the ports.
     pub ports: Vec<IngressPort>,
 }
 
-/// How a load balancer hands on what it accepts.
+/// Forwarding mode of a load balancer (`ipMode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IngressMode {
-    /// To the address of a node or a pod.
+    /// Traffic is sent to the address of a node or pod.
     Proxy,
-    /// To its own address.
+    /// Traffic keeps the load balancer's address as its destination.
     #[default]
     Vip,
 }
 
-/// The state of one port of a load balancer.
+/// State of one port of a load balancer.
 #[derive(Clone, Debug)]
 pub struct IngressPort {
-    /// The service's port.
+    /// Port of the service.
     pub port: u16,
-    /// The transport protocol.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// What is wrong with it; none if nothing is.
+    /// Error of the port; `None` if it works.
     pub error: Option<Arc<str>>,
 }

@@ -1,4 +1,5 @@
-//! Labels in one text: a cluster has tens of thousands of pods, and a map of each one's labels takes ten times the memory.
+//! Labels stored in one text. A cluster has tens of thousands of pods, and a map of labels per pod would take ten times
+//! the memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::resource::shared_text;
 pub struct LabelText(Arc<str>);
 
 impl LabelText {
-    /// The labels of a map of which `is_kept` takes the key.
+    /// Creates the text from the labels for whose key `is_kept` returns true.
     pub(crate) fn of(
         labels: &BTreeMap<String, String>,
         is_kept: impl Fn(&str) -> bool,
@@ -23,24 +24,24 @@ impl LabelText {
         LabelText(shared_text(&text))
     }
 
-    /// The labels, sorted by key.
+    /// Iterates over the labels, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.lines().filter_map(|line| line.split_once('='))
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub fn get(&self, key: &str) -> Option<&str> {
         let mut found = self.iter().filter(|(known, _)| *known == key);
         found.next().map(|(_, value)| value)
     }
 
-    /// Whether all of `wanted` are among them.
+    /// Whether all labels of `wanted` are present with the same values.
     pub fn has_all(&self, wanted: &BTreeMap<String, String>) -> bool {
         let mut wanted = wanted.iter();
         wanted.all(|(key, value)| self.get(key) == Some(value))
     }
 
-    /// The labels as a map.
+    /// Returns the labels as a map.
     pub fn to_map(&self) -> BTreeMap<String, String> {
         let labels = self.iter();
         labels

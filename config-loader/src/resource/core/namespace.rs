@@ -6,19 +6,19 @@ use std::sync::Arc;
 use super::pod::source_cluster;
 use super::{EndpointSlice, LabelText};
 
-/// A checked Namespace.
+/// Checked Namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Namespace {
-    /// Its labels.
+    /// Labels of the namespace.
     pub labels: LabelText,
-    /// The Kubernetes cluster that it is in, if that is a remote one.
+    /// Name of the Kubernetes cluster; `None` for the local cluster.
     ///
-    /// Source: its labels.
+    /// Source: labels of the object.
     pub source_cluster: Option<Arc<str>>,
 }
 
 impl Namespace {
-    /// With what its labels say.
+    /// Sets the fields that come from labels.
     pub(crate) fn marked(
         self,
         labels: &BTreeMap<String, String>,
@@ -30,7 +30,7 @@ impl Namespace {
         }
     }
 
-    /// The network of its pods, if it says one.
+    /// Returns the network of the namespace's pods, if set.
     ///
     /// Source: label `topology.istio.io/network`.
     pub fn network(&self) -> Option<&str> {

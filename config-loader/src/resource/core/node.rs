@@ -6,31 +6,31 @@ use std::sync::Arc;
 use super::LabelText;
 use super::pod::source_cluster;
 
-/// Prefixes of the labels of a node that say where it is.
+/// Prefixes of topology labels of a node.
 const TOPOLOGY: [&str; 3] = [
     "topology.kubernetes.io/",
     "topology.istio.io/",
     "failure-domain.beta.kubernetes.io/",
 ];
 
-/// A checked Node, with the labels that say where it is.
+/// Checked Node, with its topology labels.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// Its labels of region, zone and sub-zone.
+    /// Labels for region, zone and sub-zone.
     pub labels: LabelText,
-    /// The Kubernetes cluster that it is in, if that is a remote one.
+    /// Name of the Kubernetes cluster; `None` for the local cluster.
     ///
-    /// Source: its labels.
+    /// Source: labels of the object.
     pub source_cluster: Option<Arc<str>>,
 }
 
 impl Node {
-    /// Whether a label of a node is read.
+    /// Whether a label of a node is a topology label.
     pub(crate) fn reads(label: &str) -> bool {
         TOPOLOGY.iter().any(|prefix| label.starts_with(prefix))
     }
 
-    /// With what its labels say.
+    /// Sets the fields that come from labels.
     pub(crate) fn marked(
         self,
         labels: &BTreeMap<String, String>,
@@ -42,7 +42,8 @@ impl Node {
         }
     }
 
-    /// Region, zone and sub-zone; none where no label says so. The labels of older versions of Kubernetes count last.
+    /// Returns region, zone and sub-zone; `None` for a missing label. Labels of older Kubernetes versions are used
+    /// last.
     pub fn topology(&self) -> [Option<&str>; 3] {
         let of = |names: &[&str]| {
             let mut values = names.iter().filter_map(|name| self.labels.get(name));

@@ -6,35 +6,36 @@ use std::sync::Arc;
 use super::{Addresses, EndpointSlice, LabelText};
 use crate::resource::Object;
 
-/// A checked Pod, with the fields that routing reads.
+/// Checked Pod, with the fields that routing reads.
 #[derive(Clone, Debug, Default)]
 pub struct Pod {
-    /// Its labels.
+    /// Labels of the pod.
     pub labels: LabelText,
-    /// The service account that it runs as.
+    /// Service account of the pod.
     ///
     /// Default: `default`. Source: `spec.serviceAccountName`.
     pub account: Arc<str>,
-    /// The node that it runs on, once one was chosen.
+    /// Node that the pod runs on, once it is scheduled.
     ///
     /// Source: `spec.nodeName`.
     pub node: Option<Arc<str>>,
-    /// Its addresses, once it has some.
+    /// IP addresses of the pod, once it has any.
     ///
-    /// Source: `status.podIPs`, else `status.podIP`.
+    /// Source: `status.podIPs`, otherwise `status.podIP`.
     pub addresses: Addresses,
-    /// Whether it takes requests where no EndpointSlice says so: it has not ended, and no condition `Ready` is false.
+    /// Whether the pod takes requests if no EndpointSlice says so: it has not ended, and its condition `Ready` is not
+    /// false.
     ///
     /// Source: `status.phase`, `status.conditions`.
     pub is_ready: bool,
-    /// The Kubernetes cluster that it is in, if that is a remote one.
+    /// Name of the Kubernetes cluster; `None` for the local cluster.
     ///
-    /// Source: its labels.
+    /// Source: labels of the object.
     pub source_cluster: Option<Arc<str>>,
 }
 
 impl Pod {
-    /// With what its labels say.
+    /// Sets the fields that come from labels.
     pub(crate) fn marked(
         self,
         labels: &BTreeMap<String, String>,
@@ -48,13 +49,14 @@ impl Pod {
     }
 }
 
-/// The remote cluster that an object was read from.
+/// Returns the remote cluster that an object was read from.
 pub(super) fn source_cluster(labels: &BTreeMap<String, String>) -> Option<Arc<str>> {
     let source = labels.get(EndpointSlice::SOURCE_CLUSTER)?;
     Some(source.as_str().into())
 }
 
-/// The name under which an object of a cluster is kept: those of remote ones have the cluster's name before their own.
+/// Returns the name under which an object of a cluster is stored: for a remote cluster it is prefixed with the
+/// cluster's name.
 pub(crate) fn name_in(source: Option<&str>, name: &str) -> String {
     match source {
         Some(source) => format!("{source}-{name}"),
@@ -62,14 +64,14 @@ pub(crate) fn name_in(source: Option<&str>, name: &str) -> String {
     }
 }
 
-/// The name that an object has in the cluster that it was read from, by the name under which it is kept.
+/// Returns the name that an object has in the cluster it was read from, given the name under which it is stored.
 pub(crate) fn own_name<'a>(source: Option<&str>, name: &'a str) -> &'a str {
     let own = source.and_then(|source| name.strip_prefix(source)?.strip_prefix('-'));
     own.unwrap_or(name)
 }
 
 impl Object<Pod> {
-    /// The name that the pod has in the cluster that it was read from.
+    /// Returns the name that the pod has in the cluster it was read from.
     pub fn own_name(&self) -> &str {
         own_name(self.spec.source_cluster.as_deref(), &self.id.name)
     }

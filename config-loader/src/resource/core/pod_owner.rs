@@ -1,32 +1,33 @@
-//! The workload that a pod belongs to, by the pod's name.
+//! Workload that owns a pod, derived from the pod's name.
 //!
-//! Controllers make up the names of their pods in fixed ways, and Istio's metrics name the controller. A Deployment
-//! adds the hash of its template and five random characters, a StatefulSet a number, everything else five random
+//! Controllers name their pods by fixed patterns, and Istio's metrics name the controller. A Deployment appends the
+//! hash of its template and five random characters, a StatefulSet a number, and other controllers five random
 //! characters.
 
 use std::sync::Arc;
 
-/// The workload that an endpoint's pod belongs to: a Deployment, a StatefulSet or the like.
+/// Workload that owns an endpoint's pod, such as a Deployment or a StatefulSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodOwner {
-    /// Its name.
+    /// Name of the workload.
     pub name: Arc<str>,
-    /// Its namespace, that of the pod.
+    /// Namespace of the workload and its pods.
     pub namespace: Arc<str>,
 }
 
-/// Characters of a made-up name: no vowels, and nothing that is read for another one.
+/// Characters of generated name suffixes: no vowels and no characters that are easily confused.
 const RANDOM: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The ten of them that represent digits. The hash of a template is a 32-bit number, digit by digit.
+/// Characters of a template hash. Each represents a digit of a 32-bit number.
 const DIGITS: &[u8] = b"456789bcdf";
 
 const RANDOM_LENGTH: usize = 5;
 
-/// Digits of a hash. Fewer are one in 40,000, and a part of a name is then a likelier reading.
+/// Number of characters of a template hash. Shorter hashes occur once in 40,000, and are then more likely part of a
+/// name.
 const HASH_LENGTHS: std::ops::RangeInclusive<usize> = 6..=10;
 
-/// The name of the workload that made a pod of this name; the pod's own name for a pod without a controller.
+/// Returns the name of the workload that owns a pod; the pod's own name if the pod has no controller.
 pub(crate) fn owner_name(pod: &str) -> &str {
     let Some((rest, last)) = split(pod) else {
         return pod;
@@ -46,7 +47,7 @@ pub(crate) fn owner_name(pod: &str) -> &str {
     if is_number { rest } else { pod }
 }
 
-/// A name before and after its last hyphen.
+/// Returns the parts of a name before and after its last hyphen.
 fn split(name: &str) -> Option<(&str, &str)> {
     let (rest, last) = name.rsplit_once('-')?;
     (!rest.is_empty() && !last.is_empty()).then_some((rest, last))

@@ -3,47 +3,47 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A checked Secret.
+/// Checked Secret.
 #[derive(Clone, Debug, Default)]
 pub struct Secret {
-    /// What its keys are.
+    /// Type of the secret, which defines its keys.
     pub secret_type: SecretType,
-    /// Its values, decoded. A key of `stringData` wins over the same key of `data`.
+    /// Decoded values. A key of `stringData` overrides the same key of `data`.
     pub data: BTreeMap<String, SecretValue>,
-    /// Whether it must never change.
+    /// Whether the secret is immutable.
     pub immutable: bool,
 }
 
 impl Secret {
-    /// The key of a certificate chain in a `kubernetes.io/tls` secret.
+    /// Key of the certificate chain in a `kubernetes.io/tls` secret.
     pub const TLS_CERTIFICATE: &'static str = "tls.crt";
-    /// The key of a private key in a `kubernetes.io/tls` secret.
+    /// Key of the private key in a `kubernetes.io/tls` secret.
     pub const TLS_KEY: &'static str = "tls.key";
 
-    /// The bytes under `key`.
+    /// Returns the bytes under `key`.
     pub fn get(&self, key: &str) -> Option<&[u8]> {
         self.data.get(key).map(SecretValue::as_bytes)
     }
 }
 
-/// What the keys of a secret are.
+/// Type of a secret, which defines its keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SecretType {
-    /// Anything.
+    /// Arbitrary keys: `Opaque`.
     #[default]
     Opaque,
-    /// Something that a data plane has no use for.
+    /// Other type, which the proxy does not use.
     Other(String),
-    /// A certificate and its key: `kubernetes.io/tls`.
+    /// Certificate and private key: `kubernetes.io/tls`.
     Tls,
 }
 
-/// Bytes that are never printed by accident.
+/// Secret bytes, which `Debug` does not print.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SecretValue(Box<[u8]>);
 
 impl SecretValue {
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -8,42 +8,42 @@ use super::{Condition, Host, Ingress, Protocol, SessionAffinity};
 use crate::resource::Object;
 use crate::span::Line;
 
-/// A checked Service.
+/// Checked Service.
 #[derive(Clone, Debug, Default)]
 pub struct Service {
-    /// How the service is exposed.
+    /// Type of the service (`type`).
     pub service_type: ServiceType,
-    /// Its ports, in the order in which they were written. Names are unique, and so are (protocol, number) pairs.
+    /// Ports in document order. Names are unique, and so are (protocol, number) pairs.
     pub ports: Vec<ServicePort>,
-    /// The labels of the pods behind it; empty if its endpoints are made by hand.
+    /// Labels of the pods; empty if the endpoints are managed manually.
     pub selector: BTreeMap<String, String>,
-    /// Its own addresses, the primary one first. Empty if it is headless or has none yet.
+    /// Cluster IPs, the primary one first. Empty if the service is headless or has none yet.
     pub cluster_ips: Vec<IpAddr>,
-    /// Whether it has no address of its own on purpose: `clusterIP: None`.
+    /// Whether the service is headless: `clusterIP: None`.
     pub headless: bool,
-    /// Addresses at which nodes also accept its traffic.
+    /// Additional addresses at which nodes accept its traffic.
     pub external_ips: Vec<IpAddr>,
-    /// Whether requests of one client stay with one endpoint.
+    /// Session affinity: whether requests of one client go to one endpoint.
     pub session_affinity: SessionAffinity,
-    /// Which endpoints are preferred.
+    /// Preference between endpoints.
     pub traffic_distribution: TrafficDistribution,
-    /// Which endpoints traffic from inside the cluster may use.
+    /// Endpoints that traffic from inside the cluster may use.
     pub internal_traffic_policy: TrafficPolicy,
-    /// Which endpoints traffic from outside the cluster may use.
+    /// Endpoints that traffic from outside the cluster may use.
     pub external_traffic_policy: TrafficPolicy,
     /// Whether endpoints that are not ready are used too.
     pub publish_not_ready_addresses: bool,
-    /// `status.loadBalancer.ingress`: where a load balancer accepts its traffic.
+    /// Addresses of the load balancer (`status.loadBalancer.ingress`).
     pub ingress: Vec<Ingress>,
-    /// `status.conditions`
+    /// Conditions (`status.conditions`).
     pub conditions: Vec<Condition>,
 }
 
-/// The annotation of a Service that names the namespaces that may use it.
+/// Annotation of a Service with the namespaces that may use it.
 const EXPORT_TO: &str = "networking.istio.io/exportTo";
 
 impl Object<Service> {
-    /// Whether a proxy or a resource in `namespace` may use it. `*` goes before `~`, and that before names.
+    /// Whether proxies and resources in `namespace` may use it. `*` takes precedence over `~`, and `~` over names.
     pub fn is_exported_to(&self, namespace: &str) -> bool {
         let written = self.annotations.get(EXPORT_TO);
         let entries = || {
@@ -61,7 +61,7 @@ impl Object<Service> {
 }
 
 impl Service {
-    /// The port of that number; TCP before others.
+    /// Returns the port with this number; TCP takes precedence over other protocols.
     pub fn port(&self, number: u16) -> Option<&ServicePort> {
         let mut found = self.ports.iter().filter(|port| port.port == number);
         let first = found.next()?;
@@ -73,12 +73,12 @@ impl Service {
             .or(Some(first))
     }
 
-    /// The port of that name.
+    /// Returns the port with this name.
     pub fn port_named(&self, name: &str) -> Option<&ServicePort> {
         self.ports.iter().find(|port| &*port.name == name)
     }
 
-    /// Where requests for the service go in place of its endpoints, if its type is ExternalName.
+    /// Returns the external address of the service, if its type is ExternalName.
     pub fn external_name(&self) -> Option<&ExternalAddress> {
         match &self.service_type {
             ServiceType::ExternalName(address) => Some(address),
@@ -87,75 +87,75 @@ impl Service {
     }
 }
 
-/// How a service is exposed.
+/// Type of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServiceType {
-    /// Inside its cluster.
+    /// `ClusterIP`: reachable inside its cluster.
     #[default]
     ClusterIp,
-    /// As another name for something elsewhere.
+    /// `ExternalName`: an alias of an external address.
     ExternalName(ExternalAddress),
-    /// By a load balancer, on every node, and inside its cluster.
+    /// `LoadBalancer`: reachable through a load balancer, on every node, and inside its cluster.
     LoadBalancer,
-    /// On every node, and inside its cluster.
+    /// `NodePort`: reachable on every node and inside its cluster.
     NodePort,
 }
 
-/// What an ExternalName service represents.
+/// External address of an ExternalName service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalAddress {
-    /// Where it is; Kubernetes only has names here, we also take an address as one.
+    /// Host name. Strait also accepts an IP address, unlike Kubernetes.
     pub host: Host,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// A port of a service.
+/// Port of a service.
 #[derive(Clone, Debug)]
 pub struct ServicePort {
-    /// Its name; empty if the only port has none.
+    /// Name of the port; empty if the only port has no name.
     pub name: Arc<str>,
-    /// The port that clients use.
+    /// Port number that clients use.
     pub port: u16,
-    /// The port of the pods.
+    /// Target port of the pods.
     pub target: TargetPort,
-    /// The transport protocol.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// What the port speaks, when that was written; otherwise the name's prefix tells.
+    /// Application protocol (`appProtocol`), if set; otherwise the prefix of the port's name decides.
     pub app_protocol: Option<Arc<str>>,
-    /// The port on every node, for the types that have one.
+    /// Port number on every node, for the types that have one.
     pub node_port: Option<u16>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// The port of the pods behind a service.
+/// Target port of the pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetPort {
-    /// The pods' port of that name.
+    /// Container port by name.
     Name(Arc<str>),
-    /// That port.
+    /// Container port by number.
     Number(u16),
 }
 
-/// Which endpoints of a service are preferred.
+/// Preference between endpoints of a service (`trafficDistribution`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrafficDistribution {
-    /// All are equal.
+    /// No preference.
     #[default]
     Any,
-    /// Those on the local node, then those in the local zone.
+    /// Endpoints on the local node first, then endpoints in the local zone.
     PreferSameNode,
-    /// Those in the local zone. `PreferClose` is its older name.
+    /// Endpoints in the local zone first. Older name: `PreferClose`.
     PreferSameZone,
 }
 
-/// Which endpoints of a service traffic may use.
+/// Endpoints of a service that traffic may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrafficPolicy {
-    /// All.
+    /// All endpoints.
     #[default]
     Cluster,
-    /// Those on the local node.
+    /// Endpoints on the local node.
     Local,
 }

@@ -1,16 +1,16 @@
-//! Values that several kinds about services share.
+//! Types that several kinds about services share.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where something can be reached: by a name that DNS knows, or by an address.
+/// DNS name or IP address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
-    /// A domain name, to be resolved.
+    /// DNS name to resolve.
     Dns(Arc<str>),
-    /// An address.
+    /// IP address.
     Ip(IpAddr),
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// The transport protocol of a port. Only TCP ports carry requests that can be routed.
+/// Transport protocol of a port. Only TCP ports have routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
     /// `SCTP`
@@ -36,7 +36,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The name, as Kubernetes writes it.
+    /// Returns the name as in Kubernetes.
     pub fn as_str(self) -> &'static str {
         match self {
             Protocol::Sctp => "SCTP",
@@ -52,22 +52,22 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Whether requests of one client stay with one endpoint.
+/// Session affinity: whether requests of one client go to one endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionAffinity {
-    /// By the client's address.
+    /// Affinity by the client's address.
     ClientIp {
-        /// How long after the last request the endpoint is remembered.
+        /// Time after the last request until the affinity entry expires.
         ///
         /// Unit: time, 1 s to 1 day. Default: [`SessionAffinity::TIMEOUT_DEFAULT`].
         timeout: Duration,
     },
-    /// No.
+    /// No affinity.
     #[default]
     None,
 }
 
 impl SessionAffinity {
-    /// The timeout that Kubernetes sets where none is written: three hours.
+    /// Default timeout of Kubernetes: three hours.
     pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10_800);
 }

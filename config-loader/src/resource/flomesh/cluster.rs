@@ -3,20 +3,20 @@
 use super::ClusterKey;
 use crate::resource::core::Host;
 
-/// A checked Cluster: a cluster of the fleet.
+/// Checked Cluster: one Kubernetes cluster of the fleet.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Its full name; the last part is the name of the object.
+    /// Full name of the cluster; its last part is the name of the object.
     pub key: ClusterKey,
-    /// Where its gateway is, if it says one.
+    /// Address of the cluster's gateway; `None` if not set.
     pub gateway: Option<Host>,
-    /// The port of its gateway.
+    /// Port of the cluster's gateway.
     ///
     /// Default: [`Cluster::PORT_DEFAULT`].
     pub gateway_port: u16,
 }
 
 impl Cluster {
-    /// The port of a gateway that has none.
+    /// Default port of a gateway.
     pub const PORT_DEFAULT: u16 = 80;
 }

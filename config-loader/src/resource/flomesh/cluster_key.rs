@@ -1,18 +1,17 @@
-//! The name of a cluster among several.
+//! Full name of a Kubernetes cluster in the fleet.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest segment, in bytes.
+/// Maximum length of a segment, in bytes.
 const SEGMENT_BYTES_MAX: usize = 253;
 
-/// A cluster by its full name: `region/zone/group/name`, each segment of letters, digits, `.`, `_` and `-`.
-/// Compared as written: case matters.
+/// Full name of a cluster: `region/zone/group/name`, each segment of letters, digits, `.`, `_` and `-`. Case-sensitive.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterKey(Arc<str>);
 
 impl ClusterKey {
-    /// The key that `text` is, if it is one.
+    /// Parses a key; `None` if `text` is not valid.
     pub fn parse(text: &str) -> Option<ClusterKey> {
         let segments: Vec<&str> = text.split('/').collect();
         let well_formed = |segment: &&str| {
@@ -25,32 +24,32 @@ impl ClusterKey {
             .then(|| ClusterKey(Arc::from(text)))
     }
 
-    /// The cluster of a proxy without `--cluster`: `default/default/default/local`.
+    /// Returns the key of a proxy without `--cluster`: `default/default/default/local`.
     pub fn local() -> ClusterKey {
         ClusterKey(Arc::from("default/default/default/local"))
     }
 
-    /// The key as written.
+    /// Returns the key as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The first segment.
+    /// Returns the region, the first segment.
     pub fn region(&self) -> &str {
         self.segment(0)
     }
 
-    /// The second segment.
+    /// Returns the zone, the second segment.
     pub fn zone(&self) -> &str {
         self.segment(1)
     }
 
-    /// The third segment.
+    /// Returns the group, the third segment.
     pub fn group(&self) -> &str {
         self.segment(2)
     }
 
-    /// The fourth segment, by which kinds that know bare names call the cluster.
+    /// Returns the cluster name, the fourth segment. Some kinds use only this name.
     pub fn name(&self) -> &str {
         self.segment(3)
     }

@@ -3,50 +3,50 @@
 use super::ClusterKey;
 use crate::span::Line;
 
-/// A checked GlobalTrafficPolicy: how clusters share the traffic of the service with the same namespace and name.
+/// Checked GlobalTrafficPolicy: load distribution between clusters for the service with the same namespace and name.
 #[derive(Clone, Debug, Default)]
 pub struct GlobalTrafficPolicy {
-    /// How.
+    /// Load distribution mode.
     pub balancing: ClusterBalancing,
-    /// The clusters that the policy names, each once.
+    /// Clusters that the policy names, each once.
     pub targets: Vec<TrafficTarget>,
-    /// Whether each backup of a FailOver is a tier of its own, in their order.
+    /// Whether each backup cluster of a FailOver is a tier of its own, in document order.
     ///
     /// Source: annotation [`GlobalTrafficPolicy::FAILOVER_ORDER`], `ordered`.
     pub is_ordered: bool,
 }
 
 impl GlobalTrafficPolicy {
-    /// The annotation that puts the backups of a FailOver in the order in which they are written.
+    /// Annotation that makes each backup cluster of a FailOver a tier of its own, in document order.
     pub const FAILOVER_ORDER: &'static str = "multicluster.flomesh.io/failover-order";
 }
 
-/// How clusters share the traffic of a service.
+/// Load distribution of a service between clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClusterBalancing {
-    /// All at once, by weight.
+    /// All clusters at once, by weight.
     ActiveActive,
-    /// The local cluster while it has healthy endpoints, then the others.
+    /// Local cluster while it has healthy endpoints, then the other clusters.
     FailOver,
-    /// The local cluster only.
+    /// Local cluster only.
     #[default]
     Locality,
 }
 
-/// A cluster that a policy names.
+/// Cluster that a policy names.
 #[derive(Clone, Debug)]
 pub struct TrafficTarget {
-    /// The cluster.
+    /// Full name of the cluster.
     pub cluster: ClusterKey,
-    /// Its share of the sum of all weights; 0 drains it.
+    /// Weight relative to the sum of all weights; 0 drains the cluster.
     ///
     /// Default: [`TrafficTarget::WEIGHT_DEFAULT`].
     pub weight: u32,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
 impl TrafficTarget {
-    /// The weight of a cluster that has none.
+    /// Default weight of a cluster.
     pub const WEIGHT_DEFAULT: u32 = 100;
 }

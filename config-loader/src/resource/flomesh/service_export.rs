@@ -7,49 +7,49 @@ use crate::resource::core::Condition;
 use crate::resource::istio::Pattern;
 use crate::span::Line;
 
-/// A checked ServiceExport: the routes of its cluster's gateway to the service with the same namespace and name.
+/// Checked ServiceExport: routes of the cluster's gateway to the service with the same namespace and name.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceExport {
-    /// One route each; never empty.
+    /// Routes to the service; never empty.
     pub rules: Vec<ExportRule>,
-    /// How the path is rewritten, the same for all rules.
+    /// Path rewrite of all rules.
     pub path_rewrite: Option<PathRewrite>,
-    /// Whether a client stays with the endpoint that it was sent to.
+    /// Whether session affinity is on.
     pub session_sticky: bool,
-    /// How requests are spread over the service's endpoints.
+    /// Load balancing algorithm for the service's endpoints.
     pub algorithm: Algorithm,
-    /// The clusters that may import it; empty for all.
+    /// Clusters that may import the service; empty for all.
     pub target_clusters: Vec<ClusterKey>,
-    /// The identity of the workloads behind it, when that was written.
+    /// Service account of the workloads, if set.
     pub service_account: Option<ServiceAccount>,
-    /// `status.conditions`
+    /// Conditions (`status.conditions`).
     pub conditions: Vec<Condition>,
 }
 
-/// A route of a gateway to an exported service.
+/// Route of a gateway to an exported service.
 #[derive(Clone, Debug)]
 pub struct ExportRule {
-    /// The service's port.
+    /// Port of the service.
     pub port: u16,
-    /// The path, with a leading slash.
+    /// Path to match, with a leading slash.
     pub path: Arc<str>,
-    /// How the path is compared.
+    /// Match type of the path.
     pub path_type: PathType,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// How a path is compared.
+/// Match type of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathType {
-    /// The whole of it.
+    /// Exact match.
     Exact,
-    /// From the start, element by element: `/foo` matches `/foo/bar` but not `/foobar`.
+    /// Prefix match by path element: `/foo` matches `/foo/bar` but not `/foobar`.
     Prefix,
 }
 
 impl PathType {
-    /// The name, as Kubernetes writes it.
+    /// Returns the name as in Kubernetes.
     pub fn as_str(self) -> &'static str {
         match self {
             PathType::Exact => "Exact",
@@ -58,25 +58,25 @@ impl PathType {
     }
 }
 
-/// How a path is rewritten: the first match of one expression is replaced.
+/// Path rewrite: replaces the first match of a regular expression.
 #[derive(Clone, Debug)]
 pub struct PathRewrite {
-    /// What is replaced. Not anchored.
+    /// Regular expression to replace. Not anchored.
     pub from: Pattern,
-    /// The replacement. Groups are named as `regex` has it: `${1}`.
+    /// Replacement, with groups in the syntax of the crate `regex`: `${1}`.
     pub to: Arc<str>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// How requests are spread over the endpoints of an exported service.
+/// Load balancing algorithm for the endpoints of an exported service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// By a hash of the client's address.
+    /// Hash of the client's address.
     Hashing,
-    /// To the endpoint with the fewest active requests.
+    /// Endpoint with the fewest active requests.
     LeastWork,
-    /// In turns.
+    /// Round robin.
     #[default]
     RoundRobin,
 }

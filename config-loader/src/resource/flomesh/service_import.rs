@@ -7,91 +7,91 @@ use super::ClusterKey;
 use crate::resource::core::{Host, Protocol, SessionAffinity, TrafficDistribution};
 use crate::span::Line;
 
-/// A checked ServiceImport: where other clusters serve the service with the same namespace and name. Those of
-/// `multicluster.x-k8s.io` name no endpoints.
+/// Checked ServiceImport: endpoints in other clusters for the service with the same namespace and name. A ServiceImport
+/// of `multicluster.x-k8s.io` has no endpoints.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceImport {
-    /// In the order in which they were written. Names are unique, and so are (protocol, number) pairs.
+    /// Ports in document order. Names are unique, and so are (protocol, number) pairs.
     pub ports: Vec<ImportPort>,
-    /// The addresses by which clients select the service: at most one of each family.
+    /// Virtual IP addresses of the service: at most one of each family.
     pub vips: Vec<IpAddr>,
-    /// Whether it has such addresses.
+    /// Type of the import: with virtual IP addresses or headless.
     pub import_type: ImportType,
-    /// Whether requests of one client stay with one endpoint.
+    /// Session affinity: whether requests of one client go to one endpoint.
     pub session_affinity: SessionAffinity,
-    /// Which endpoints are preferred.
+    /// Preference between endpoints.
     pub traffic_distribution: TrafficDistribution,
-    /// The identity of the workloads behind it, when that was written.
+    /// Service account of the workloads, if set.
     pub service_account: Option<ServiceAccount>,
-    /// `status.clusters`: where it came from, for information.
+    /// Clusters that the import comes from (`status.clusters`), for information.
     pub sources: Vec<SourceStatus>,
 }
 
-/// Whether an imported service has an address of its own.
+/// Type of an imported service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImportType {
-    /// It has.
+    /// `ClusterSetIP`: the service has a virtual IP address.
     #[default]
     ClusterSetIp,
-    /// It has none: its endpoints are addressed one by one.
+    /// `Headless`: clients address endpoints one by one.
     Headless,
 }
 
-/// The identity of workloads.
+/// Service account of workloads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServiceAccount {
-    /// Any: `*`.
+    /// Any service account: `*`.
     Any,
-    /// The service account of that name.
+    /// Service account by name.
     Named(Arc<str>),
 }
 
-/// A port of an imported service.
+/// Port of an imported service.
 #[derive(Clone, Debug)]
 pub struct ImportPort {
-    /// Its name; empty if the only port has none.
+    /// Name of the port; empty if the only port has no name.
     pub name: Arc<str>,
-    /// The port that clients use.
+    /// Port number that clients use.
     pub port: u16,
-    /// The transport protocol.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// What the port speaks, when that was written; otherwise the name's prefix tells.
+    /// Application protocol (`appProtocol`), if set; otherwise the prefix of the port's name decides.
     pub app_protocol: Option<Arc<str>>,
-    /// Where it is served; may be empty.
+    /// Endpoints of the port; may be empty.
     pub endpoints: Vec<ImportEndpoint>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// An endpoint of an imported service: a gateway of its cluster, or a workload.
+/// Endpoint of an imported service: a gateway of its cluster, or a workload.
 #[derive(Clone, Debug)]
 pub struct ImportEndpoint {
-    /// The cluster that owns it.
+    /// Cluster of the endpoint.
     pub cluster: ClusterKey,
-    /// How it is reached.
+    /// Address, port and path prefix of the endpoint.
     pub target: ImportTarget,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// How an imported endpoint is reached.
+/// Address, port and path prefix of an imported endpoint.
 #[derive(Clone, Debug)]
 pub struct ImportTarget {
-    /// Where to connect to: `ip`, or `host` if that is empty.
+    /// Address to connect to: `ip`, or `host` if `ip` is empty.
     pub address: Host,
-    /// `host`: the name for SNI and certificates; never the request's host.
+    /// Name for SNI and certificate verification (`host`); never the request's host.
     pub server_name: Option<Arc<str>>,
-    /// The port there.
+    /// Port to connect to.
     pub port: u16,
-    /// What is put in front of a request's path: empty, or with a leading and without a trailing slash.
+    /// Prefix added to the request path: empty, or with a leading and without a trailing slash.
     pub path_prefix: Arc<str>,
 }
 
-/// Where an imported service came from.
+/// Cluster that an imported service comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceStatus {
-    /// The cluster's name.
+    /// Name of the cluster.
     pub cluster: Arc<str>,
-    /// Addresses of its cluster, or URLs of another one.
+    /// IP addresses in the local cluster, or URLs of another cluster.
     pub addresses: Vec<Arc<str>>,
 }

@@ -1,4 +1,4 @@
-//! An access policy in effect on a destination.
+//! Access policy in effect on a Destination.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,49 +8,49 @@ use super::{ClusterRef, MeshRef};
 /// An entry of `appliedAccessPolicies`.
 #[derive(Clone, Debug, Default)]
 pub struct AppliedAccessPolicy {
-    /// The policy.
+    /// Reference of the policy.
     pub policy: MeshRef,
-    /// The generation of it that is in effect.
+    /// Generation of the policy that is in effect.
     pub observed_generation: i64,
-    /// What it says.
+    /// Content of the policy.
     pub spec: AccessPolicy,
 }
 
-/// Who may do what. An empty list represents all.
+/// Permissions of an access policy. An empty list permits all.
 #[derive(Clone, Debug, Default)]
 pub struct AccessPolicy {
-    /// The workloads that may.
+    /// Workloads that may send requests.
     pub sources: Vec<SourceSelector>,
-    /// The destinations that it is about.
+    /// Destinations that the policy protects.
     pub destinations: Vec<DestinationSelector>,
-    /// The paths: exact, or with a `*` at the start or at the end.
+    /// Permitted paths: exact, or with a `*` at the start or end.
     pub paths: Vec<Arc<str>>,
-    /// The methods.
+    /// Permitted HTTP methods.
     pub methods: Vec<Arc<str>>,
-    /// The ports.
+    /// Permitted ports.
     pub ports: Vec<u16>,
 }
 
-/// Workloads by their identities. What both parts say holds together.
+/// Selector of workloads by identity. Namespace or cluster, and service account, must all match.
 #[derive(Clone, Debug, Default)]
 pub struct SourceSelector {
-    /// Their namespaces.
+    /// Namespaces of the workloads.
     pub namespaces: Vec<Arc<str>>,
-    /// Their clusters.
+    /// Clusters of the workloads.
     pub clusters: Vec<Arc<str>>,
-    /// Their service accounts, where an empty part represents any.
+    /// Service accounts of the workloads; an empty part matches any value.
     pub service_accounts: Vec<ClusterRef>,
 }
 
-/// Destinations by their labels or their names.
+/// Selector of destinations by label or name.
 #[derive(Clone, Debug, Default)]
 pub struct DestinationSelector {
-    /// Labels that they all have.
+    /// Labels that a destination must have.
     pub labels: BTreeMap<String, String>,
-    /// Their namespaces.
+    /// Namespaces of the destinations.
     pub namespaces: Vec<Arc<str>>,
-    /// Their clusters.
+    /// Clusters of the destinations.
     pub clusters: Vec<Arc<str>>,
-    /// The destinations themselves.
+    /// Destinations by name.
     pub services: Vec<ClusterRef>,
 }

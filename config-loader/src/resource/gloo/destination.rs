@@ -2,25 +2,25 @@
 
 use super::{DestinationStatus, ExternalService, KubeService, MeshRef};
 
-/// A checked Destination: something in some cluster that takes requests.
+/// Checked Destination: a service that takes requests, in a cluster or outside the mesh.
 #[derive(Clone, Debug, Default)]
 pub struct Destination {
-    /// What it is.
+    /// Service behind the destination.
     pub backing: Backing,
-    /// The mesh that it belongs to.
+    /// Mesh of the destination.
     pub mesh: Option<MeshRef>,
-    /// What the management plane says of it.
+    /// Status that the management plane reports.
     pub status: DestinationStatus,
 }
 
-/// What a destination is.
+/// Service behind a destination.
 #[derive(Clone, Debug, Default)]
 pub enum Backing {
-    /// Something outside the mesh.
+    /// Service outside the mesh.
     External(ExternalService),
-    /// A service of one of the clusters.
+    /// Service of one of the Kubernetes clusters.
     Kube(KubeService),
-    /// Nothing: neither was written, and the object has no effect.
+    /// No service: none was configured, and the object has no effect.
     #[default]
     Nothing,
 }

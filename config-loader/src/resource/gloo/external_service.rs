@@ -1,4 +1,4 @@
-//! A service outside the mesh.
+//! Service outside the mesh.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,37 +8,37 @@ use ipnet::IpNet;
 use crate::resource::core::Host;
 use crate::span::Line;
 
-/// `externalService`. Has hosts or addresses.
+/// Content of `externalService`. At least one host or address is set.
 #[derive(Clone, Debug, Default)]
 pub struct ExternalService {
-    /// A label only.
+    /// Name for display only.
     pub name: Arc<str>,
-    /// The hosts that select it, exact or with a leading `*.`.
+    /// Hosts of requests for the service, exact or with a leading `*.`.
     pub hosts: Vec<Arc<str>>,
-    /// The addresses that select it.
+    /// Destination addresses of connections to the service.
     pub addresses: Vec<IpNet>,
-    /// Its ports.
+    /// Ports of the service.
     pub ports: Vec<ExternalPort>,
-    /// Where it is served. If empty, the requested host itself is resolved.
+    /// Endpoints of the service. If empty, the requested host is resolved.
     pub endpoints: Vec<ExternalEndpoint>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// A port of an external service.
+/// Port of an external service.
 #[derive(Clone, Debug)]
 pub struct ExternalPort {
-    /// The port that clients use.
+    /// Port number that clients use.
     pub number: u16,
-    /// Its name, by which endpoints map it.
+    /// Name of the port, by which endpoints map it.
     pub name: Arc<str>,
-    /// What it speaks.
+    /// Application protocol of the port.
     pub protocol: ExternalProtocol,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// What a port of an external service speaks.
+/// Application protocol of a port of an external service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExternalProtocol {
     /// `GRPC`
@@ -57,19 +57,19 @@ pub enum ExternalProtocol {
     Tls,
 }
 
-/// Where an external service is served.
+/// Endpoint of an external service.
 #[derive(Clone, Debug)]
 pub struct ExternalEndpoint {
-    /// Its address.
+    /// Address of the endpoint.
     pub address: Host,
-    /// Its port for each port name of the service; a name that is missing keeps the service's number.
+    /// Port number for each port name of the service. A missing name keeps the service's port number.
     pub ports: BTreeMap<Arc<str>, u16>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
 impl ExternalEndpoint {
-    /// The port of this endpoint that serves `port`.
+    /// Returns the port number of this endpoint for `port`.
     pub fn port_for(&self, port: &ExternalPort) -> u16 {
         self.ports.get(&port.name).copied().unwrap_or(port.number)
     }

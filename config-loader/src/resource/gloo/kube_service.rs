@@ -1,4 +1,4 @@
-//! A service of one of the clusters.
+//! Service of a Kubernetes cluster.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,34 +8,34 @@ use super::object_ref::ClusterRef;
 use crate::resource::core::Host;
 use crate::span::Line;
 
-/// `kubeService`.
+/// Content of `kubeService`.
 #[derive(Clone, Debug, Default)]
 pub struct KubeService {
-    /// The service, and its cluster.
+    /// Reference of the service and its cluster.
     pub service: ClusterRef,
-    /// The labels of the pods behind it.
+    /// Labels of the pods.
     pub selector: BTreeMap<String, String>,
-    /// The labels of the service; not used to select endpoints.
+    /// Labels of the service; not used to select endpoints.
     pub labels: BTreeMap<String, String>,
-    /// Its ports.
+    /// Ports of the service.
     pub ports: Vec<KubePort>,
-    /// Label keys that have several values among its workloads, and those values. For information.
+    /// Label keys with several values among the workloads, and these values. For information.
     pub subsets: BTreeMap<Arc<str>, Vec<Arc<str>>>,
-    /// The region of all its endpoints; empty if unknown.
+    /// Region of all endpoints; empty if unknown.
     pub region: Arc<str>,
-    /// Where it is served.
+    /// Groups of endpoints.
     pub endpoint_subsets: Vec<EndpointSubset>,
-    /// Where it is reached from outside its cluster.
+    /// Addresses at which clients outside of the cluster reach the service.
     pub external_addresses: Vec<Host>,
-    /// How it is exposed.
+    /// Type of the service.
     pub service_type: KubeServiceType,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
 impl KubeService {
-    /// The port of a group of endpoints that serves `port`: by target name or number; if neither was written, the one
-    /// of the same name, else the one of the same number.
+    /// Returns the endpoint port that serves `port`: the target port by name or number. If no target port is set, the
+    /// port with the same name, otherwise the one with the same number.
     pub fn endpoint_port<'s>(
         &self,
         port: &KubePort,
@@ -51,76 +51,76 @@ impl KubeService {
     }
 }
 
-/// A port of a service.
+/// Port of a service.
 #[derive(Clone, Debug)]
 pub struct KubePort {
-    /// The port that clients use.
+    /// Port number that clients use.
     pub port: u16,
-    /// Its name; its protocol in place of an empty one.
+    /// Name of the port; the protocol if the name is empty.
     pub name: Arc<str>,
-    /// As written, such as `TCP` or `HTTP`.
+    /// Protocol as written, such as `TCP` or `HTTP`.
     pub protocol: Arc<str>,
-    /// What the port speaks, when that was written.
+    /// Application protocol (`appProtocol`), if set.
     pub app_protocol: Option<Arc<str>>,
-    /// Which port of the endpoints serves it.
+    /// Target port of the endpoints.
     pub target: KubeTargetPort,
-    /// The port on every node, for the types that have one.
+    /// Port number on every node, for the types that have one.
     pub node_port: Option<u16>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// Which port of the endpoints serves a service's port.
+/// Target port of the endpoints for a port of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KubeTargetPort {
-    /// The one of that name.
+    /// Endpoint port by name.
     Name(Arc<str>),
-    /// The one of that number.
+    /// Endpoint port by number.
     Number(u16),
-    /// The one of the same name, else of the same number.
+    /// Endpoint port with the same name, otherwise the same number.
     Same,
 }
 
-/// A group of endpoints: each of the endpoints at each of the ports.
+/// Group of endpoints, each of which serves each of the ports.
 #[derive(Clone, Debug, Default)]
 pub struct EndpointSubset {
-    /// The endpoints.
+    /// Endpoints of the group.
     pub endpoints: Vec<KubeEndpoint>,
-    /// Their ports.
+    /// Ports of the endpoints.
     pub ports: Vec<EndpointPort>,
 }
 
-/// A workload behind a service.
+/// Workload of a service.
 #[derive(Clone, Debug)]
 pub struct KubeEndpoint {
-    /// Its address.
+    /// IP address of the workload.
     pub ip: IpAddr,
-    /// Its labels, by which subsets select it.
+    /// Labels of the workload, by which subsets select it.
     pub labels: BTreeMap<String, String>,
-    /// Its zone; empty if unknown.
+    /// Zone of the workload; empty if unknown.
     pub zone: Arc<str>,
-    /// The part of its zone; empty if unknown.
+    /// Sub-zone of the workload; empty if unknown.
     pub sub_zone: Arc<str>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// A port of a group of endpoints.
+/// Port of a group of endpoints.
 #[derive(Clone, Debug)]
 pub struct EndpointPort {
-    /// The port.
+    /// Port number.
     pub port: u16,
-    /// Its name; may be empty.
+    /// Name of the port; may be empty.
     pub name: Arc<str>,
-    /// As written.
+    /// Protocol as written.
     pub protocol: Arc<str>,
-    /// What the port speaks, when that was written.
+    /// Application protocol (`appProtocol`), if set.
     pub app_protocol: Option<Arc<str>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// How a service is exposed.
+/// Type of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KubeServiceType {
     /// `CLUSTER_IP`

@@ -1,31 +1,31 @@
-//! Names of objects.
+//! References to objects.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// An object of the management plane by its name.
+/// Reference to an object of the management plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MeshRef {
-    /// Its name.
+    /// Name of the object.
     pub name: Arc<str>,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: Arc<str>,
 }
 
-/// An object of one of the clusters.
+/// Reference to an object of a Kubernetes cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterRef {
-    /// Its name.
+    /// Name of the object.
     pub name: Arc<str>,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: Arc<str>,
-    /// The bare name of its cluster.
+    /// Name of the cluster.
     pub cluster: Arc<str>,
 }
 
 impl ClusterRef {
-    /// The address that represents the federated host of the service, as Gloo allocates it: a hash (FNV-1 of 32 bits)
-    /// in the class of reserved addresses, 240.0.0.0/4.
+    /// Returns the virtual IP address of the service's federated host, as Gloo allocates it: an FNV-1 hash (32 bits) in
+    /// the reserved range 240.0.0.0/4.
     pub fn federated_address(&self) -> Ipv4Addr {
         let parts = [
             &*self.name,

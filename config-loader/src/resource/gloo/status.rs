@@ -1,4 +1,4 @@
-//! What the management plane says of a destination.
+//! Status of a Destination, reported by the management plane.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,80 +10,81 @@ use crate::span::Line;
 /// `status`.
 #[derive(Clone, Debug, Default)]
 pub struct DestinationStatus {
-    /// The `metadata.generation` that the status is about.
+    /// `metadata.generation` that the status describes.
     pub observed_generation: i64,
-    /// The traffic policies in effect, as the management plane wrote them.
+    /// Traffic policies in effect, as the management plane wrote them.
     pub traffic_policies: Vec<AppliedTrafficPolicy>,
-    /// The access policies in effect.
+    /// Access policies in effect.
     pub access_policies: Vec<AppliedAccessPolicy>,
-    /// A host name that only proxies of the local cluster know.
+    /// Host name that only proxies of the local cluster know.
     pub local_fqdn: Option<Arc<str>>,
-    /// How other clusters reach it.
+    /// Federation settings, for access from other clusters.
     pub federation: Option<Federation>,
     /// Traffic shifts that name subsets of this destination.
     pub required_subsets: Vec<RequiredSubsets>,
 }
 
-/// A traffic policy in effect. Its own API is none that we read, so its specification is kept as it was written.
+/// Traffic policy in effect. Its API is not supported, so its content is kept as JSON.
 #[derive(Clone, Debug)]
 pub struct AppliedTrafficPolicy {
-    /// The policy.
+    /// Reference of the policy.
     pub policy: MeshRef,
-    /// The generation of it that is in effect.
+    /// Generation of the policy that is in effect.
     pub observed_generation: i64,
-    /// What it says.
+    /// Content of the policy.
     pub spec: serde_json::Value,
-    /// Which requests it applies to, or why that is unknown.
+    /// Requests that the policy applies to; an error message if they cannot be determined.
     pub target: Result<PolicyTarget, String>,
 }
 
-/// `appliedFederation`: how other clusters reach a destination.
+/// Federation settings (`appliedFederation`), for access from other clusters.
 #[derive(Clone, Debug, Default)]
 pub struct Federation {
-    /// The host name by which members of the meshes reach it.
+    /// Host name for clients in other clusters of the meshes.
     pub hostname: Option<Arc<str>>,
-    /// The meshes that may.
+    /// Meshes that may access the destination.
     pub meshes: Vec<MeshRef>,
     /// Whether workloads are reached directly; otherwise through the gateway of their cluster.
     pub flat_network: bool,
-    /// The virtual mesh that federates it.
+    /// Virtual mesh that federates the destination.
     pub virtual_mesh: Option<MeshRef>,
-    /// Keepalive of connections between clusters.
+    /// TCP keepalive of connections between clusters.
     pub tcp_keepalive: Option<TcpKeepalive>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// TCP keepalive. What is absent is the operating system's choice.
+/// TCP keepalive. Unset values use the operating system's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpKeepalive {
-    /// How many probes without an answer make a connection dead.
+    /// Number of unanswered probes after which a connection is dead.
     pub probes: Option<u32>,
-    /// How long a connection idles before the first probe.
+    /// Idle time of a connection before the first probe.
     pub time: Option<Duration>,
-    /// How long between probes.
+    /// Interval between probes.
     pub interval: Option<Duration>,
 }
 
-/// A traffic shift that names subsets of a destination.
+/// Traffic shift that names subsets of a destination.
 #[derive(Clone, Debug, Default)]
 pub struct RequiredSubsets {
-    /// The policy that says so.
+    /// Reference of the policy with the shift.
     pub policy: MeshRef,
-    /// The generation of it.
+    /// Generation of the policy.
     pub observed_generation: i64,
-    /// The shift.
+    /// Destinations of the shift.
     pub shift: TrafficShift,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
 impl RequiredSubsets {
-    /// Which requests to `own`, which has these policies, the shift is known to be for; none for every request. It is
-    /// for those of its policy, if that is one of these; or for all, if every part of the shift is the same service.
+    /// Returns the requests to `own` that the shift applies to; `None` for every request. These are the requests of the
+    /// shift's policy, if it is among `policies`; or all requests, if every destination of the shift is the same
+    /// service.
     ///
     /// # Errors
-    /// Why it is not known to be for any.
+    /// Returns a message if the requests cannot be determined.
     pub fn target<'p>(
         &self,
         policies: &'p [AppliedTrafficPolicy],
@@ -114,7 +115,7 @@ impl RequiredSubsets {
     }
 }
 
-/// The name of a subset that no rule names: its labels, `key-value`, by key, joined with `-`.
+/// Returns the name of a generated subset: its labels as `key-value`, sorted by key, joined with `-`.
 pub fn subset_name(labels: &BTreeMap<String, String>) -> String {
     let pairs: Vec<String> = labels
         .iter()
@@ -123,60 +124,60 @@ pub fn subset_name(labels: &BTreeMap<String, String>) -> String {
     pairs.join("-")
 }
 
-/// Where a policy sends requests. The weights sum up to 100.
+/// Weighted destinations of a policy. The weights add up to 100.
 #[derive(Clone, Debug, Default)]
 pub struct TrafficShift {
-    /// In the order in which they were written.
+    /// Destinations in document order.
     pub destinations: Vec<WeightedDestination>,
 }
 
-/// One destination of a shift.
+/// Destination of a traffic shift.
 #[derive(Clone, Debug)]
 pub struct WeightedDestination {
-    /// Its share, in percent.
+    /// Share of the traffic, in percent.
     pub weight_percent: u32,
-    /// What it is.
+    /// Target of the requests.
     pub target: ShiftTarget,
-    /// Changes to headers when it is chosen.
+    /// Header edits for requests to this destination.
     pub headers: HeaderManipulation,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// What a shift sends requests to.
+/// Target of a traffic shift.
 #[derive(Clone, Debug)]
 pub enum ShiftTarget {
-    /// The cluster that a request header names. Not followed.
+    /// Cluster named by a request header. Not supported.
     ClusterHeader(Arc<str>),
-    /// A service, or a subset of it.
+    /// Service or a subset of it.
     Kube {
-        /// The service.
+        /// Reference of the service.
         service: ClusterRef,
-        /// The labels of the workloads; empty for all.
+        /// Labels of the subset's workloads; empty for all.
         subset: BTreeMap<String, String>,
-        /// The port, when the service has several.
+        /// Port number; set if the service has several ports.
         port: Option<u16>,
     },
-    /// Something static. Not followed.
+    /// Static destination. Not supported.
     Static(MeshRef),
-    /// A virtual destination. Not followed.
+    /// Virtual destination. Not supported.
     Virtual {
-        /// The virtual destination.
+        /// Reference of the virtual destination.
         destination: MeshRef,
-        /// The labels of the workloads; empty for all.
+        /// Labels of the subset's workloads; empty for all.
         subset: BTreeMap<String, String>,
     },
 }
 
-/// Changes to headers.
+/// Header edits of requests and responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderManipulation {
-    /// Added to the request.
+    /// Headers added to the request.
     pub append_request: BTreeMap<String, String>,
-    /// Added to the response.
+    /// Headers added to the response.
     pub append_response: BTreeMap<String, String>,
-    /// Taken from the request.
+    /// Headers removed from the request.
     pub remove_request: Vec<Arc<str>>,
-    /// Taken from the response.
+    /// Headers removed from the response.
     pub remove_response: Vec<Arc<str>>,
 }

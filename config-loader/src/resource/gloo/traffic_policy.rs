@@ -1,27 +1,27 @@
-//! What a traffic policy is for. Strait does not read its API; Destinations carry the policies that are applied to them.
+//! Requests that a traffic policy applies to. Strait reads traffic policies only from the status of Destinations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::resource::istio::HttpMatch;
 
-/// Which requests a traffic policy is for: both the source and the request must be among them.
+/// Requests that a traffic policy applies to. Both the source and the request must match.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyTarget {
-    /// `sourceSelector`: the sources of requests, any one is enough; empty for all.
+    /// Source workloads (`sourceSelector`), of which any must match; empty for all.
     pub sources: Vec<WorkloadSelector>,
-    /// `httpRequestMatchers`: what the requests are like, any one is enough; empty for all.
+    /// Request matches (`httpRequestMatchers`), of which any must match; empty for all.
     pub requests: Vec<HttpMatch>,
 }
 
-/// `kubeWorkloadMatcher`: workloads that have all of these labels, in one of these namespaces and clusters. What is empty
-/// holds for all.
+/// Workload selector (`kubeWorkloadMatcher`): all of the labels, one of the namespaces and one of the clusters. An
+/// empty field matches all.
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadSelector {
-    /// Labels, and their values.
+    /// Labels that a workload must have.
     pub labels: BTreeMap<String, String>,
-    /// Namespaces.
+    /// Namespaces of the workloads.
     pub namespaces: Vec<Arc<str>>,
-    /// Names of clusters.
+    /// Names of the workloads' clusters.
     pub clusters: Vec<Arc<str>>,
 }

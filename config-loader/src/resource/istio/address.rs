@@ -1,29 +1,29 @@
-//! Addresses to listen on, and addresses of endpoints.
+//! Listener addresses and endpoint addresses.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What a listener binds to.
+/// Address that a listener binds to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Bind {
-    /// Nothing was written: every address, or what the kind says.
+    /// Unset: every address, or the default of the kind.
     #[default]
     Default,
-    /// This address.
+    /// IP address.
     Ip(IpAddr),
-    /// A Unix socket: an absolute path, or `@` and an abstract name.
+    /// Unix socket: an absolute path, or `@` and an abstract name.
     Unix(Arc<str>),
 }
 
-/// Where an endpoint is.
+/// Address of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EndpointAddress {
-    /// A domain name, to be resolved.
+    /// DNS name to resolve.
     Dns(Arc<str>),
-    /// An address.
+    /// IP address.
     Ip(IpAddr),
-    /// Only its network is known: it is reached through that network's gateway.
+    /// Unknown address: only the network is known, and the endpoint is reached through that network's gateway.
     Network,
-    /// A Unix socket: an absolute path, or `@` and an abstract name.
+    /// Unix socket: an absolute path, or `@` and an abstract name.
     Unix(Arc<str>),
 }

@@ -1,41 +1,41 @@
-//! Limits and times of connections to endpoints.
+//! Connection pool settings: limits and timeouts of connections to endpoints.
 
 use std::time::Duration;
 
 use crate::span::Line;
 
-/// `connectionPool`. What is not written has its default.
+/// Content of `connectionPool`, with defaults for unset fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionPool {
-    /// Of all connections.
+    /// Settings of all connections.
     pub tcp: TcpPool,
-    /// Of HTTP connections and requests.
+    /// Settings of HTTP connections and requests.
     pub http: HttpPool,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
 /// `connectionPool.tcp`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpPool {
-    /// The most connections.
+    /// Maximum number of connections.
     ///
     /// Unit: connections, > 0. Default: `u32::MAX`. Scope: per cluster, across workers.
     pub connections_max: u32,
-    /// How long connecting may take, a TLS handshake included.
+    /// Timeout for connecting, including the TLS handshake.
     pub connect_timeout: Duration,
-    /// Probes on idle connections; none for off.
+    /// TCP keepalive probes; `None` for off.
     pub keepalive: Option<TcpKeepalive>,
-    /// How long a connection may live; none for no limit.
+    /// Maximum lifetime of a connection; `None` for no limit.
     pub connection_duration_max: Option<Duration>,
-    /// How long a connection may carry no byte; none for no limit.
+    /// Idle timeout of a connection without traffic; `None` for no limit.
     pub idle_timeout: Option<Duration>,
 }
 
 impl TcpPool {
-    /// How long connecting may take where nothing is written.
+    /// Default connect timeout.
     pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
-    /// How long a connection may be idle where nothing is written.
+    /// Default idle timeout.
     pub const IDLE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(3600);
 }
 
@@ -51,43 +51,43 @@ impl Default for TcpPool {
     }
 }
 
-/// `tcpKeepalive`; none leaves a value to the operating system.
+/// TCP keepalive (`tcpKeepalive`); `None` for the operating system's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpKeepalive {
-    /// How long a connection is idle before the first probe.
+    /// Idle time of a connection before the first probe.
     pub time: Option<Duration>,
-    /// Between probes.
+    /// Interval between probes.
     pub interval: Option<Duration>,
-    /// Probes without an answer after which the connection is dead.
+    /// Number of unanswered probes after which the connection is dead.
     pub probes: Option<u32>,
 }
 
 /// `connectionPool.http`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpPool {
-    /// The most requests that wait for a connection.
+    /// Maximum number of requests that wait for a connection.
     ///
     /// Unit: requests, > 0. Default: `u32::MAX`. Scope: per cluster, across workers.
     pub pending_requests_max: u32,
-    /// The most active requests, of any HTTP version.
+    /// Maximum number of active requests, of any HTTP version.
     ///
     /// Unit: requests, > 0. Default: `u32::MAX`. Scope: per cluster, across workers.
     pub requests_max: u32,
-    /// The most requests on one connection; none for no limit.
+    /// Maximum number of requests on one connection; `None` for no limit.
     pub requests_per_connection_max: Option<u32>,
-    /// The most retries at a time.
+    /// Maximum number of concurrent retries.
     ///
     /// Unit: requests, > 0. Default: `u32::MAX`. Scope: per cluster, across workers.
     pub retries_max: u32,
-    /// How long a connection may have no active request; none for no limit.
+    /// Idle timeout of a connection without active requests; `None` for no limit.
     pub idle_timeout: Option<Duration>,
-    /// Whether HTTP/1.1 requests go upstream as HTTP/2.
+    /// Upgrade policy: whether HTTP/1.1 requests go upstream as HTTP/2.
     pub upgrade: UpgradePolicy,
-    /// Whether upstream requests use the client's protocol.
+    /// Whether upstream requests use the client's HTTP version.
     pub use_client_protocol: bool,
-    /// The most streams on one HTTP/2 connection; none for what the peer allows.
+    /// Maximum number of streams on one HTTP/2 connection; `None` for the peer's limit.
     pub concurrent_streams_max: Option<u32>,
-    /// Pings on HTTP/2 connections; none for off.
+    /// Keepalive pings on HTTP/2 connections; `None` for off.
     pub http2_keep_alive: Option<Http2KeepAlive>,
 }
 
@@ -107,23 +107,23 @@ impl Default for HttpPool {
     }
 }
 
-/// `h2UpgradePolicy`
+/// Upgrade policy for HTTP/1.1 requests (`h2UpgradePolicy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpgradePolicy {
-    /// As the mesh says, which is not to.
+    /// Default of the mesh, which is no upgrade.
     #[default]
     Default,
-    /// HTTP/1.1 stays what it is.
+    /// HTTP/1.1 requests go upstream as HTTP/1.1.
     DoNotUpgrade,
     /// HTTP/1.1 requests go upstream as HTTP/2.
     Upgrade,
 }
 
-/// `http2KeepAlive`
+/// Keepalive pings of HTTP/2 connections (`http2KeepAlive`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http2KeepAlive {
-    /// Between pings.
+    /// Interval between pings.
     pub interval: Duration,
-    /// How long an answer may take.
+    /// Timeout of the ping's acknowledgment.
     pub timeout: Duration,
 }

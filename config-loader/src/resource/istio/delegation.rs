@@ -1,8 +1,8 @@
-//! Whether the match blocks of a root rule and of its delegate can be put together.
+//! Conflicts between match blocks of a root rule and of its delegate.
 
 use super::{HeaderMatch, HttpMatch, QueryMatch, StringMatch};
 
-/// The first field by which a block of a delegate conflicts with a block of its root; none if both can hold.
+/// Returns the first field in which a delegate's block conflicts with its root's block; `None` if they can be merged.
 pub fn conflict(root: &HttpMatch, inner: &HttpMatch) -> Option<&'static str> {
     // every field is named, so that a new condition is not forgotten
     let HttpMatch {
@@ -84,7 +84,7 @@ fn queries(root: &[QueryMatch], inner: &[QueryMatch]) -> bool {
     })
 }
 
-/// Whether two conditions on one text cannot be put together.
+/// Whether two conditions on one text cannot be merged.
 fn conflicting(root: &StringMatch, inner: &StringMatch) -> bool {
     match (root, inner) {
         (StringMatch::Regex(_), _) | (_, StringMatch::Regex(_)) => true,

@@ -7,41 +7,42 @@ use super::TrafficPolicy;
 use crate::resource::{ExportTo, HealthChecked};
 use crate::span::Line;
 
-/// A checked DestinationRule.
+/// Checked DestinationRule.
 #[derive(Clone, Debug, Default)]
 pub struct DestinationRule {
-    /// The service that it is for, as written; may be a wildcard.
+    /// Host of the service, as written; may be a wildcard.
     pub host: Arc<str>,
-    /// Where `host` was written.
+    /// Source line of `host`.
     pub host_line: Line,
-    /// What holds for all of the service.
+    /// Traffic policy for the whole service.
     pub traffic_policy: TrafficPolicy,
-    /// Named parts of the service. Names are unique.
+    /// Subsets of the service. Names are unique.
     pub subsets: Vec<Subset>,
-    /// Who may use it.
+    /// Namespaces that may use the resource (`exportTo`).
     pub export_to: ExportTo,
-    /// The client workloads of the resource's own namespace that it is for; none for every client.
+    /// Labels of the client workloads, in the resource's own namespace, that the rule applies to; `None` for every
+    /// client.
     pub workload_selector: Option<BTreeMap<String, String>>,
-    /// Whether and how the service's endpoints are health-checked.
+    /// Active health checking of the service's endpoints.
     pub health_check: HealthChecked,
 }
 
 impl DestinationRule {
-    /// The subset of that name.
+    /// Returns the subset with this name.
     pub fn subset(&self, name: &str) -> Option<&Subset> {
         self.subsets.iter().find(|subset| &*subset.name == name)
     }
 }
 
-/// An entry of `subsets`.
+/// Subset of a service: an entry of `subsets`.
 #[derive(Clone, Debug, Default)]
 pub struct Subset {
-    /// Its name.
+    /// Name of the subset.
     pub name: Arc<str>,
-    /// The labels of its endpoints; empty for all.
+    /// Labels of the subset's endpoints; empty for all.
     pub labels: BTreeMap<String, String>,
-    /// What holds for this part in place of the rule's own.
+    /// Traffic policy of the subset, which overrides the rule's policy.
     pub traffic_policy: TrafficPolicy,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }

@@ -6,61 +6,61 @@ use std::sync::Arc;
 use super::{Bind, Protocol, ServerTls};
 use crate::span::Line;
 
-/// A checked Gateway.
+/// Checked Gateway.
 #[derive(Clone, Debug, Default)]
 pub struct Gateway {
-    /// Labels of the gateway workloads that it configures, in any namespace; empty for all.
+    /// Labels of the gateway workloads that the object configures, in any namespace; empty for all.
     pub selector: BTreeMap<String, String>,
-    /// What they serve. Never empty; port names are unique.
+    /// Servers of the gateway. Never empty; port names are unique.
     pub servers: Vec<Server>,
 }
 
-/// An entry of `servers`.
+/// Server of a gateway: an entry of `servers`.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// A label only; empty if it has none.
+    /// Name for display only; may be empty.
     pub name: Arc<str>,
-    /// The port; 0 with a Unix socket.
+    /// Port number; 0 with a Unix socket.
     pub port: u16,
-    /// The name of the port.
+    /// Name of the port.
     pub port_name: Arc<str>,
-    /// What the port speaks.
+    /// Protocol of the port.
     pub protocol: Protocol,
-    /// What it binds to.
+    /// Address that the listener binds to.
     pub bind: Bind,
-    /// The hosts that it serves. Never empty.
+    /// Hosts that the server accepts. Never empty.
     pub hosts: Vec<ServerHost>,
-    /// TLS; none on ports without it.
+    /// TLS settings; `None` on ports without TLS.
     pub tls: Option<Box<ServerTls>>,
-    /// Whether requests that did not come by https are redirected to it. Only on HTTP ports.
+    /// Whether plain HTTP requests are redirected to HTTPS. Only on HTTP ports.
     pub https_redirect: bool,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// A host that a server serves.
+/// Host that a server accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerHost {
-    /// The namespaces whose VirtualServices may bind.
+    /// Namespaces whose VirtualServices may bind to the host.
     pub namespace: NamespaceFilter,
-    /// A name, `*.` and a name, `*` or an address.
+    /// Host name, wildcard (`*.` and a name, or `*`) or IP address.
     pub host: Arc<str>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// Which namespaces are meant.
+/// Filter of namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NamespaceFilter {
-    /// Every one.
+    /// Every namespace.
     #[default]
     Any,
-    /// This one.
+    /// One namespace.
     Only(Arc<str>),
 }
 
 impl NamespaceFilter {
-    /// Whether `namespace` is meant.
+    /// Whether the filter includes `namespace`.
     pub fn includes(&self, namespace: &str) -> bool {
         match self {
             NamespaceFilter::Any => true,

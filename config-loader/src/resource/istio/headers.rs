@@ -4,32 +4,32 @@ use std::sync::Arc;
 
 use crate::span::Line;
 
-/// `headers` of a rule or of a destination.
+/// Header edits of a rule or destination (`headers`).
 #[derive(Clone, Debug, Default)]
 pub struct Headers {
-    /// Edits of the request.
+    /// Edits of the request headers.
     pub request: HeaderOperations,
-    /// Edits of the response.
+    /// Edits of the response headers.
     pub response: HeaderOperations,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// Edits of the headers of one message. Names are in lower case; values are texts that may hold `%OPERATOR%`s.
+/// Edits of the headers of one message. Names are in lower case. Values may contain `%OPERATOR%`s.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderOperations {
-    /// The new authority of the request: a `set` or `add` of `Host` or `:authority`. None for responses.
+    /// New authority of the request, from a `set` or `add` of `Host` or `:authority`. `None` for responses.
     pub authority: Option<Arc<str>>,
-    /// Headers to put in place of those of that name, in the order in which that happens.
+    /// Headers to set, replacing those of the same name, in the order of execution.
     pub set: Vec<(Arc<str>, Arc<str>)>,
-    /// Header lines to append, in the order in which that happens.
+    /// Headers to append, in the order of execution.
     pub add: Vec<(Arc<str>, Arc<str>)>,
-    /// Headers to take away, before anything is set.
+    /// Headers to remove, before any are set.
     pub remove: Vec<Arc<str>>,
 }
 
 impl HeaderOperations {
-    /// Whether nothing is edited.
+    /// Whether there are no edits.
     pub fn is_empty(&self) -> bool {
         self.authority.is_none()
             && self.set.is_empty()

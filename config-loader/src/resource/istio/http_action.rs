@@ -1,4 +1,4 @@
-//! What an HTTP rule does with a request that it takes.
+//! Actions of an HTTP rule.
 
 use std::sync::Arc;
 
@@ -6,81 +6,81 @@ use super::Headers;
 use crate::kind::Name;
 use crate::span::Line;
 
-/// What a rule does.
+/// Action of an HTTP rule.
 #[derive(Clone, Debug)]
 pub enum HttpAction {
-    /// Leaves the request to the rules of another VirtualService.
+    /// Delegates the request to the rules of another VirtualService.
     Delegate(Delegate),
-    /// Answers by itself.
+    /// Responds with a local reply.
     DirectResponse(DirectResponse),
-    /// Sends the client elsewhere.
+    /// Redirects the client.
     Redirect(Redirect),
-    /// Forwards the request to one of these, by weight. Never empty.
+    /// Forwards the request to one of the destinations, by weight. Never empty.
     Route(Vec<HttpDestination>),
 }
 
-/// `delegate`
+/// Delegation to another VirtualService (`delegate`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delegate {
-    /// The VirtualService whose rules are used.
+    /// VirtualService whose rules apply.
     pub name: Name,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// `directResponse`
+/// Local reply (`directResponse`).
 #[derive(Clone, Debug)]
 pub struct DirectResponse {
-    /// 200 to 599.
+    /// HTTP status, 200 to 599.
     pub status: u16,
-    /// At most 1 MiB.
+    /// Body of the response, at most 1 MiB.
     pub body: Arc<[u8]>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// `redirect`
+/// Redirect (`redirect`).
 #[derive(Clone, Debug)]
 pub struct Redirect {
-    /// The new path.
+    /// New path.
     pub path: RedirectPath,
-    /// The new host, which may have a port; none keeps the request's.
+    /// New host, which may include a port; `None` keeps the request's host.
     pub authority: Option<Arc<str>>,
-    /// The new scheme; none keeps the request's.
+    /// New scheme; `None` keeps the request's scheme.
     pub scheme: Option<Scheme>,
-    /// The new port.
+    /// New port.
     pub port: RedirectPort,
-    /// 301, 302, 303, 307 or 308.
+    /// HTTP status: 301, 302, 303, 307 or 308.
     pub status: u16,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// The path that a redirect leads to.
+/// Path of a redirect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RedirectPath {
-    /// The request's.
+    /// Keeps the request's path.
     #[default]
     Keep,
-    /// This, in place of the prefix that the rule matched.
+    /// Replaces the prefix that the rule matched.
     Prefix(Arc<str>),
-    /// This, in place of the whole. If it has no query, the request's is appended.
+    /// Replaces the whole path. If the new path has no query, the request's query is appended.
     Replace(Arc<str>),
 }
 
-/// The port that a redirect leads to.
+/// Port of a redirect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RedirectPort {
-    /// None is added.
+    /// Adds no port.
     #[default]
     Default,
-    /// This one.
+    /// Uses this port.
     Fixed(u16),
-    /// The listener's.
+    /// Uses the listener's port.
     Request,
 }
 
-/// A scheme of HTTP.
+/// HTTP scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// `http`
@@ -90,7 +90,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The scheme as it stands in a URI.
+    /// Returns the scheme as in a URI.
     pub fn as_str(self) -> &'static str {
         match self {
             Scheme::Http => "http",
@@ -99,33 +99,33 @@ impl Scheme {
     }
 }
 
-/// An entry of an HTTP rule's `route`.
+/// Weighted destination: an entry of an HTTP rule's `route`.
 #[derive(Clone, Debug)]
 pub struct HttpDestination {
-    /// Where.
+    /// Service and subset to forward to.
     pub destination: Destination,
-    /// Its share of the requests, relative to the others. With several destinations the sum is above 0; with one it
-    /// does not matter.
+    /// Weight relative to the other destinations. With several destinations the sum is above 0; with one it has no
+    /// effect.
     pub weight: u32,
-    /// Header edits that only hold here.
+    /// Header edits for requests to this destination.
     pub headers: Option<Box<Headers>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// A service, and the part of it that is meant.
+/// Service, or a subset of it, to which requests are sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Destination {
-    /// The service's host, as written.
+    /// Host of the service, as written.
     pub host: Arc<str>,
-    /// The subset; none for all endpoints.
+    /// Name of the subset; `None` for all endpoints.
     pub subset: Option<Arc<str>>,
-    /// The service's port; none for its only one, or the listener's.
+    /// Port of the service; `None` for its only port, or the listener's port.
     pub port: Option<u16>,
-    /// Where its host was written.
+    /// Source line of `host`.
     pub line: Line,
-    /// Where `subset` was written, if it was.
+    /// Source line of `subset`, if it is set.
     pub subset_line: Line,
-    /// Where the number of `port` was written, if it was.
+    /// Source line of the number of `port`, if it is set.
     pub port_line: Line,
 }

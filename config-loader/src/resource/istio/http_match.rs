@@ -1,4 +1,4 @@
-//! What an HTTP rule is for.
+//! Match conditions of HTTP rules.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,70 +6,71 @@ use std::sync::Arc;
 use super::{GatewayRef, StringMatch};
 use crate::span::Line;
 
-/// A match block: all of it must hold. None and empty hold for every request.
+/// Match block. All conditions must match; `None` and empty ones match every request.
 #[derive(Clone, Debug, Default)]
 pub struct HttpMatch {
-    /// Its name, appended to the rule's; empty if it has none.
+    /// Name of the block, appended to the rule's name; may be empty.
     pub name: Arc<str>,
-    /// The path without query, normalised. Never [`StringMatch::Present`].
+    /// Path without query, normalized. Never [`StringMatch::Present`].
     pub uri: Option<StringMatch>,
-    /// Whether letter case does not count in an exact or prefix `uri`.
+    /// Whether an exact or prefix match of `uri` ignores case.
     pub ignore_uri_case: bool,
-    /// The scheme. Never [`StringMatch::Present`].
+    /// Scheme of the request. Never [`StringMatch::Present`].
     pub scheme: Option<StringMatch>,
-    /// The method. Never [`StringMatch::Present`].
+    /// Method of the request. Never [`StringMatch::Present`].
     pub method: Option<StringMatch>,
-    /// The authority, with its port if the client sent one. Never [`StringMatch::Present`].
+    /// Authority, with its port if the client sent one. Never [`StringMatch::Present`].
     pub authority: Option<StringMatch>,
-    /// Headers that must match.
+    /// Headers, all of which must match.
     pub headers: Vec<HeaderMatch>,
-    /// Headers of which none may match. A missing header is an empty text, except for [`StringMatch::Present`].
+    /// Headers, none of which may match. A missing header matches like an empty one, except for
+    /// [`StringMatch::Present`].
     pub without_headers: Vec<HeaderMatch>,
-    /// Query parameters that must match.
+    /// Query parameters, all of which must match.
     pub query_params: Vec<QueryMatch>,
-    /// The listener's port.
+    /// Port of the listener.
     pub port: Option<u16>,
-    /// Labels of the proxy's workload. Not looked at when `gateways` is not empty.
+    /// Labels of the proxy's workload. Ignored if `gateways` is not empty.
     pub source_labels: BTreeMap<String, String>,
-    /// The namespace of the proxy's workload. Not looked at when `gateways` is not empty.
+    /// Namespace of the proxy's workload. Ignored if `gateways` is not empty.
     pub source_namespace: Option<Arc<str>>,
-    /// In place of the VirtualService's own; empty for those.
+    /// Gateways of this match block; empty for those of the VirtualService.
     pub gateways: Vec<GatewayRef>,
-    /// Where each of `gateways` was written.
+    /// Source line of each entry of `gateways`.
     pub gateway_lines: Vec<Line>,
-    /// Names the route in metrics; empty if not written.
+    /// Name of the route in metrics; may be empty.
     pub stat_prefix: Arc<str>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// A header and what it must be.
+/// Match condition of a header.
 #[derive(Clone, Debug)]
 pub struct HeaderMatch {
-    /// Which header.
+    /// Header or JWT claim to match.
     pub key: HeaderKey,
-    /// What it must be.
+    /// Required value.
     pub value: StringMatch,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// What a key of `headers` names.
+/// Key of a header match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HeaderKey {
-    /// A claim of a validated JWT: the path to it.
+    /// Claim of a validated JWT, by its path.
     Claim(Vec<Arc<str>>),
-    /// A header, in lower case, or `:authority`, `:method`, `:path` (with query) or `:scheme`.
+    /// Header name in lower case, or `:authority`, `:method`, `:path` (with query) or `:scheme`.
     Named(Arc<str>),
 }
 
-/// A query parameter and what it must be: its first occurrence, as the client encoded it.
+/// Match condition of a query parameter. Only its first occurrence counts, without decoding.
 #[derive(Clone, Debug)]
 pub struct QueryMatch {
-    /// Its name; letter case counts.
+    /// Name of the parameter, case-sensitive.
     pub name: Arc<str>,
-    /// What it must be.
+    /// Required value.
     pub value: StringMatch,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }

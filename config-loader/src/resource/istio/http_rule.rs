@@ -1,4 +1,4 @@
-//! An HTTP rule: what it is for, what it does, and all that it changes on the way.
+//! HTTP rule: match conditions, action and modifications of requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,106 +7,107 @@ use super::{Destination, Headers, HttpAction, HttpMatch, Pattern, StringMatch};
 use crate::resource::Percent;
 use crate::span::Line;
 
-/// An entry of `http`.
+/// HTTP rule: an entry of `http`.
 ///
-/// What a delegate may take over from its root is an `Option`: none means that the rule does not say.
+/// Fields that a delegate can inherit from its root are `Option`s; `None` means that the rule does not set the field.
 #[derive(Clone, Debug)]
 pub struct HttpRule {
-    /// Its name; empty if it has none.
+    /// Name of the rule; may be empty.
     pub name: Arc<str>,
-    /// What it is for; any one block is enough. Empty for everything.
+    /// Match blocks, of which any must match. Empty to match every request.
     pub matches: Vec<HttpMatch>,
-    /// What it does.
+    /// Action for matching requests.
     pub action: HttpAction,
-    /// Changes of the path and the authority.
+    /// Rewrite of path and authority.
     pub rewrite: Option<Box<Rewrite>>,
-    /// How long the answer may take, all attempts together.
+    /// Timeout of the response, including all attempts.
     ///
     /// Unit: time, at least 1 ms. Default: no limit.
     pub timeout: Option<Duration>,
-    /// When to try again; none for the default of the mesh.
+    /// Retry policy; `None` for the default of the mesh.
     pub retries: Option<Box<RetryPolicy>>,
-    /// Failures to cause on purpose.
+    /// Fault injection.
     pub fault: Option<Box<Fault>>,
-    /// Where `mirror` sends copies.
+    /// Mirror destination, which receives copies of requests.
     pub mirror: Option<Box<Destination>>,
-    /// The share of requests that `mirror` copies; none for all.
+    /// Percentage of requests that `mirror` copies; `None` for all.
     pub mirror_percentage: Option<Percent>,
-    /// Where else copies go. Never together with `mirror`.
+    /// Further mirror destinations. Never together with `mirror`.
     pub mirrors: Vec<Mirror>,
-    /// How cross-origin requests are answered.
+    /// CORS policy.
     pub cors: Option<Box<CorsPolicy>>,
     /// Header edits.
     pub headers: Option<Box<Headers>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
 impl HttpRule {
-    /// Whether the rule takes every request that its matches name. A rule that delegates does not: its delegate may match fewer.
+    /// Whether the rule handles every request that it matches. False for a rule that delegates: its delegate may match
+    /// fewer.
     pub(crate) fn keeps_all(&self) -> bool {
         !matches!(self.action, HttpAction::Delegate(_))
     }
 }
 
-/// `rewrite`
+/// Rewrite of path and authority (`rewrite`).
 #[derive(Clone, Debug)]
 pub struct Rewrite {
-    /// The new authority, taken literally.
+    /// New authority, as a literal text.
     pub authority: Option<Arc<str>>,
-    /// The new path.
+    /// Rewrite of the path.
     pub path: RewritePath,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// How a path is rewritten. The query stays.
+/// Rewrite of a path. The query is kept.
 #[derive(Clone, Debug, Default)]
 pub enum RewritePath {
-    /// It is not.
+    /// Keeps the path.
     #[default]
     Keep,
-    /// Every match of a regular expression is replaced.
+    /// Replaces every match of a regular expression.
     Regex(RegexRewrite),
-    /// What the rule's `uri` matched is replaced: a prefix, or the whole of an exact or regex match.
+    /// Replaces the part that the rule's `uri` matched: a prefix, or the whole path for an exact or regex match.
     Matched(Arc<str>),
 }
 
-/// `uriRegexRewrite`
+/// Path rewrite with a regular expression (`uriRegexRewrite`).
 #[derive(Clone, Debug)]
 pub struct RegexRewrite {
-    /// What is replaced. Not anchored.
+    /// Regular expression to replace. Not anchored.
     pub pattern: Pattern,
-    /// By what; `\1` to `\9` represent groups.
+    /// Replacement; `\1` to `\9` insert groups.
     pub replacement: Arc<str>,
 }
 
-/// `retries`
+/// Retry policy (`retries`).
 #[derive(Clone, Debug)]
 pub struct RetryPolicy {
-    /// Retries; 0 switches retries off.
+    /// Maximum number of retries; 0 turns retries off.
     pub attempts: u32,
-    /// How long one try may take; none for as long as the route's timeout.
+    /// Timeout of one attempt; `None` for the route's timeout.
     pub per_try_timeout: Option<Duration>,
-    /// What is tried again; any one is enough.
+    /// Retry conditions, of which any must be true.
     pub retry_on: Vec<RetryCondition>,
-    /// Whether later attempts avoid the localities of earlier ones.
+    /// Whether retries avoid the localities of earlier attempts.
     pub remote_localities: bool,
-    /// Whether another endpoint is chosen; none for yes, except with a consistent hash.
+    /// Whether retries avoid endpoints of earlier attempts; `None` for yes, except with a consistent hash.
     pub ignore_previous_hosts: Option<bool>,
-    /// The base of the pauses between attempts.
+    /// Base interval of the backoff between attempts.
     ///
     /// Unit: time, at least 1 ms. Default: [`RetryPolicy::BACKOFF_DEFAULT`].
     pub backoff: Duration,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
 impl RetryPolicy {
-    /// The base of the pauses between attempts where none is written.
+    /// Default base interval of the backoff.
     pub const BACKOFF_DEFAULT: Duration = Duration::from_millis(25);
 
-    /// What is tried again where nothing is written.
+    /// Default retry conditions.
     pub const RETRY_ON_DEFAULT: [RetryCondition; 4] = [
         RetryCondition::ConnectFailure,
         RetryCondition::RefusedStream,
@@ -115,7 +116,7 @@ impl RetryPolicy {
     ];
 }
 
-/// What is tried again: a token of `retryOn`.
+/// Retry condition: a token of `retryOn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RetryCondition {
     /// `cancelled`: gRPC status 1 in the response headers.
@@ -138,24 +139,24 @@ pub enum RetryCondition {
     RefusedStream,
     /// `reset`: the upstream closed without a response.
     Reset,
-    /// `reset-before-request`: as `reset`, and nothing of the request was sent.
+    /// `reset-before-request`: as `reset`, but no part of the request was sent.
     ResetBeforeRequest,
     /// `resource-exhausted`: gRPC status 8 in the response headers.
     ResourceExhausted,
     /// `retriable-4xx`: 409.
     Retriable4xx,
-    /// `retriable-headers`: the headers that the client names.
+    /// `retriable-headers`: the response headers that the client lists.
     RetriableHeaders,
-    /// `retriable-status-codes`: the codes that are listed beside it, or that the client names.
+    /// `retriable-status-codes`: statuses that are listed in `retryOn`, or by the client.
     RetriableStatusCodes,
-    /// A bare status such as `503`.
+    /// Bare status such as `503`.
     Status(u16),
     /// `unavailable`: gRPC status 14 in the response headers.
     Unavailable,
 }
 
 impl RetryCondition {
-    /// Every token that is a word.
+    /// Tokens of all conditions except bare statuses.
     pub const WORDS: [(&'static str, RetryCondition); 16] = [
         ("5xx", RetryCondition::FiveXx),
         ("gateway-error", RetryCondition::GatewayError),
@@ -182,52 +183,52 @@ impl RetryCondition {
     ];
 }
 
-/// `fault`. Has a delay, an abort or both.
+/// Fault injection (`fault`). Has a delay, an abort or both.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Hold the request back.
+    /// Delay of the request.
     pub delay: Option<Delay>,
-    /// Answer with an error.
+    /// Abort of the request with an error response.
     pub abort: Option<Abort>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// `fault.delay`
+/// Injected delay (`fault.delay`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// How long.
+    /// Length of the delay.
     ///
     /// Unit: time, at least 1 ms.
     pub fixed: Duration,
-    /// The share of requests.
+    /// Percentage of requests that are delayed.
     pub percentage: Percent,
 }
 
-/// `fault.abort`
+/// Injected error response (`fault.abort`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abort {
-    /// The answer.
+    /// Status of the response.
     pub status: AbortStatus,
-    /// The share of requests.
+    /// Percentage of requests that are aborted.
     pub percentage: Percent,
 }
 
-/// The answer to an aborted request.
+/// Status of the response to an aborted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbortStatus {
-    /// A gRPC status.
+    /// gRPC status.
     Grpc(GrpcStatus),
-    /// An HTTP status, 200 to 599.
+    /// HTTP status, 200 to 599.
     Http(u16),
 }
 
-/// A gRPC status code, 0 to 16.
+/// gRPC status code, 0 to 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GrpcStatus(pub u8);
 
 impl GrpcStatus {
-    /// The names of the codes, by their numbers.
+    /// Names of the codes, indexed by code.
     pub const NAMES: [&'static str; 17] = [
         "OK",
         "CANCELLED",
@@ -248,53 +249,53 @@ impl GrpcStatus {
         "UNAUTHENTICATED",
     ];
 
-    /// The code of that name.
+    /// Returns the code with this name.
     pub fn from_name(name: &str) -> Option<GrpcStatus> {
         let number = GrpcStatus::NAMES.iter().position(|known| *known == name)?;
         u8::try_from(number).ok().map(GrpcStatus)
     }
 }
 
-/// An entry of `mirrors`.
+/// Mirror destination: an entry of `mirrors`.
 #[derive(Clone, Debug)]
 pub struct Mirror {
-    /// Where copies go.
+    /// Service that receives the copies.
     pub destination: Destination,
-    /// The share of requests that is copied.
+    /// Percentage of requests that are copied.
     pub percentage: Percent,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// `corsPolicy`
+/// CORS policy (`corsPolicy`).
 #[derive(Clone, Debug)]
 pub struct CorsPolicy {
-    /// The origins that are allowed; any one is enough. An exact `*` allows all.
+    /// Allowed origins, of which any must match. An exact `*` allows all.
     pub allow_origins: Vec<StringMatch>,
-    /// Methods; `*` for the requested one.
+    /// Allowed methods; `*` for the requested method.
     pub allow_methods: Vec<Arc<str>>,
-    /// Request headers; `*` for the requested ones.
+    /// Allowed request headers; `*` for the requested headers.
     pub allow_headers: Vec<Arc<str>>,
     /// Response headers that scripts may read.
     pub expose_headers: Vec<Arc<str>>,
-    /// How long a preflight may be remembered.
+    /// Time that a client may cache a preflight response (`access-control-max-age`).
     ///
-    /// Unit: time, whole seconds. Default: not said.
+    /// Unit: time, whole seconds. Default: header not sent.
     pub max_age: Option<Duration>,
-    /// Whether credentials may be sent.
+    /// Whether requests may include credentials.
     pub allow_credentials: bool,
-    /// What becomes of a preflight from an origin that is not allowed.
+    /// Handling of preflight requests from origins that are not allowed.
     pub unmatched_preflights: UnmatchedPreflights,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// What becomes of a preflight from an origin that is not allowed.
+/// Handling of preflight requests from origins that are not allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnmatchedPreflights {
-    /// It goes upstream.
+    /// The request is forwarded upstream.
     #[default]
     Forward,
-    /// It is answered without `access-control-allow-origin`.
+    /// The proxy replies without `access-control-allow-origin`.
     Ignore,
 }

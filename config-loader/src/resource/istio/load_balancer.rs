@@ -1,4 +1,4 @@
-//! How requests are spread over endpoints.
+//! Load balancing settings of a service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,119 +6,119 @@ use std::time::Duration;
 use super::{LocalitySetting, ZoneAwareSetting};
 use crate::span::Line;
 
-/// `loadBalancer`
+/// Load balancing settings (`loadBalancer`).
 #[derive(Clone, Debug, Default)]
 pub struct LoadBalancer {
-    /// How one endpoint is chosen.
+    /// Algorithm that chooses an endpoint.
     pub algorithm: Algorithm,
-    /// How localities are chosen; none for the setting of the mesh. Never together with `zone_aware`.
+    /// Locality load balancing; `None` for the setting of the mesh. Never together with `zone_aware`.
     pub locality: Option<Box<LocalitySetting>>,
-    /// How zones are chosen.
+    /// Zone-aware load balancing.
     pub zone_aware: Option<Box<ZoneAwareSetting>>,
-    /// How a new endpoint is warmed up; none for not at all.
+    /// Warm-up (slow start) of new endpoints; `None` for off.
     pub warmup: Option<Warmup>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// How one endpoint is chosen.
+/// Load balancing algorithm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// The same one for the same key.
+    /// Consistent hash: requests with the same key go to the same endpoint.
     ConsistentHash(Box<ConsistentHash>),
-    /// The one with fewer active requests of two.
+    /// Least request: of two random endpoints the one with fewer active requests.
     LeastRequest,
-    /// The address that the client dialled.
+    /// Address that the client dialed.
     Passthrough,
-    /// Any.
+    /// Random endpoint.
     Random,
-    /// One after the other.
+    /// Round robin.
     RoundRobin,
-    /// As the service has it, which is [`Algorithm::LeastRequest`] if that says nothing either.
+    /// Unset: the setting of the service, otherwise [`Algorithm::LeastRequest`].
     #[default]
     Unsaid,
 }
 
-/// `consistentHash`
+/// Consistent hash settings (`consistentHash`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsistentHash {
-    /// What is hashed.
+    /// Part of the request to hash.
     pub key: HashKey,
-    /// How endpoints are found by the hash.
+    /// Hash table algorithm.
     pub algorithm: HashAlgorithm,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// What is hashed.
+/// Part of a request to hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashKey {
-    /// A cookie.
+    /// Cookie.
     Cookie {
-        /// Its name.
+        /// Name of the cookie.
         name: Arc<str>,
-        /// The path for which it is set, if any.
+        /// Path attribute of a generated cookie, if any.
         path: Option<Arc<str>>,
-        /// How long it lives; zero for as long as the browser runs. None if it is never set by us.
+        /// Lifetime of a generated cookie; zero for a session cookie. `None` if the proxy generates no cookie.
         ttl: Option<Duration>,
-        /// Further attributes.
+        /// Further attributes of a generated cookie.
         attributes: Vec<CookieAttribute>,
     },
-    /// A header, in lower case.
+    /// Request header, in lower case.
     Header(Arc<str>),
-    /// A query parameter.
+    /// Query parameter.
     QueryParameter(Arc<str>),
-    /// The client's address.
+    /// IP address of the client.
     SourceIp,
 }
 
-/// An attribute of a cookie, such as `SameSite=Lax`.
+/// Attribute of a cookie, such as `SameSite=Lax`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CookieAttribute {
-    /// Its name.
+    /// Name of the attribute.
     pub name: Arc<str>,
-    /// Its value; empty for a bare name.
+    /// Value of the attribute; empty for a bare name.
     pub value: Arc<str>,
 }
 
-/// How endpoints are found by a hash.
+/// Hash table algorithm of a consistent hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashAlgorithm {
-    /// A table of this many slots, a prime of at least 3.
+    /// Maglev table.
     Maglev {
-        /// Slots of the table.
+        /// Number of slots, a prime of at least 3.
         table_size: u64,
     },
-    /// A ring of at least this many entries.
+    /// Ring hash.
     RingHash {
-        /// Entries of the ring.
+        /// Minimum number of entries of the ring.
         ring_size_min: u64,
     },
 }
 
 impl HashAlgorithm {
-    /// Slots of a maglev table where nothing is written.
+    /// Default number of slots of a Maglev table.
     pub const TABLE_SIZE_DEFAULT: u64 = 65_537;
-    /// Maglev tables are smaller than this.
+    /// Exclusive upper bound of the number of slots of a Maglev table.
     pub const TABLE_SIZE_LIMIT: u64 = 5_000_011;
-    /// Entries of a ring where nothing is written.
+    /// Default minimum number of entries of a ring.
     pub const RING_SIZE_MIN_DEFAULT: u64 = 1024;
 }
 
-/// How a new endpoint is warmed up.
+/// Warm-up (slow start) of a new endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Warmup {
-    /// How long.
+    /// Length of the warm-up.
     ///
     /// Unit: time, at least 1 ms.
     pub duration: Duration,
-    /// The share of its weight with which it starts, 0 to 100.
+    /// Initial percentage of the endpoint's weight, 0 to 100.
     pub percent_min: f64,
-    /// The shape of the growth: 1 is a straight line, more grows faster at first.
+    /// Shape of the growth: 1 is linear, larger values grow faster at first.
     pub aggression: Aggression,
 }
 
-/// The shape of a warm-up's growth, above 0.
+/// Shape parameter of a warm-up's growth, above 0.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Aggression(pub f64);
 
@@ -129,6 +129,6 @@ impl Default for Aggression {
 }
 
 impl Warmup {
-    /// The share of its weight with which an endpoint starts where nothing is written.
+    /// Default initial percentage of the endpoint's weight.
     pub const PERCENT_MIN_DEFAULT: f64 = 10.0;
 }

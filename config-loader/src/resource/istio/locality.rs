@@ -1,4 +1,4 @@
-//! Places in the world, and how traffic is spread over them.
+//! Localities (region, zone, sub-zone), and load distribution between them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use crate::span::Line;
 
-/// `region/zone/subzone`; empty parts are not known.
+/// Locality: `region/zone/subzone`; unknown parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Locality {
-    /// The region.
+    /// Region name.
     pub region: Arc<str>,
-    /// The zone within it.
+    /// Zone within the region.
     pub zone: Arc<str>,
-    /// The part of the zone.
+    /// Sub-zone within the zone.
     pub sub_zone: Arc<str>,
 }
 
 impl Locality {
-    /// Reads `region[/zone[/subzone]]`; more than that belongs to the sub-zone.
+    /// Parses `region[/zone[/subzone]]`; further slashes belong to the sub-zone.
     pub fn parse(text: &str) -> Locality {
         let mut parts = text.splitn(3, '/');
         let mut next = || Arc::from(parts.next().unwrap_or(""));
@@ -29,7 +29,7 @@ impl Locality {
         }
     }
 
-    /// Whether nothing is known.
+    /// Whether all parts are unknown.
     pub fn is_empty(&self) -> bool {
         self.region.is_empty()
     }
@@ -48,15 +48,15 @@ impl fmt::Display for Locality {
     }
 }
 
-/// `region/zone/subzone` where parts missing at the end, or a last `*`, match anything.
+/// Locality pattern `region/zone/subzone`. Missing parts at the end, or a last `*`, match anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LocalityPattern {
-    /// The parts that must be equal, at most three; none for every locality.
+    /// Parts that must be equal, at most three; empty for every locality.
     pub parts: Vec<Arc<str>>,
 }
 
 impl LocalityPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn parse(text: &str) -> LocalityPattern {
         let parts = text.split('/').take_while(|part| *part != "*");
         LocalityPattern {
@@ -64,7 +64,7 @@ impl LocalityPattern {
         }
     }
 
-    /// Whether `locality` is one of those meant.
+    /// Whether the pattern matches `locality`.
     pub fn matches(&self, locality: &Locality) -> bool {
         let known = [&locality.region, &locality.zone, &locality.sub_zone];
         self.parts.len() <= known.len()
@@ -75,77 +75,78 @@ impl LocalityPattern {
                 .all(|(part, known)| part == known)
     }
 
-    /// Whether some locality is meant by both.
+    /// Whether some locality matches both patterns.
     pub fn overlaps(&self, other: &LocalityPattern) -> bool {
         self.parts.iter().zip(&other.parts).all(|(a, b)| a == b)
     }
 }
 
-/// `localityLbSetting`
+/// Locality load balancing settings (`localityLbSetting`).
 #[derive(Clone, Debug, Default)]
 pub struct LocalitySetting {
-    /// Whether localities matter at all.
+    /// Whether locality load balancing is on.
     pub enabled: bool,
-    /// Shares of traffic; never together with `failover`.
+    /// Load distribution between localities; never together with `failover`.
     pub distribute: Vec<Distribute>,
-    /// Which region takes over from which.
+    /// Failover between regions.
     pub failover: Vec<Failover>,
-    /// Labels by whose agreement endpoints are ordered.
+    /// Labels that are compared with the proxy's labels to give endpoints a priority.
     pub failover_priority: Vec<FailoverLabel>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// An entry of `distribute`.
+/// Load distribution for proxies in certain localities: an entry of `distribute`.
 #[derive(Clone, Debug)]
 pub struct Distribute {
-    /// The proxies that it is for.
+    /// Localities of the proxies that the entry applies to.
     pub from: LocalityPattern,
-    /// Where their traffic goes: percentages that sum to 100.
+    /// Percentage of their traffic for each locality; the percentages add up to 100.
     pub to: BTreeMap<LocalityPattern, u32>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// An entry of `failover`.
+/// Failover between two regions: an entry of `failover`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failover {
-    /// The region of the proxies that it is for.
+    /// Region of the proxies that the entry applies to.
     pub from: Arc<str>,
-    /// The region that takes over.
+    /// Region that takes over.
     pub to: Arc<str>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// An entry of `failoverPriority`: `key` or `key=value`.
+/// Priority label: an entry of `failoverPriority`, `key` or `key=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailoverLabel {
-    /// The label.
+    /// Label key.
     pub key: Arc<str>,
-    /// What the endpoint's must be; none for the same as the proxy's.
+    /// Required value at the endpoint; `None` for the proxy's value of the label.
     pub value: Option<Arc<str>>,
 }
 
-/// `zoneAwareLbSetting`
+/// Zone-aware load balancing settings (`zoneAwareLbSetting`).
 #[derive(Clone, Debug)]
 pub struct ZoneAwareSetting {
-    /// Whether zones matter at all.
+    /// Whether zone-aware load balancing is on.
     pub enabled: bool,
-    /// The fewest endpoints in the local region for which zones matter.
+    /// Minimum number of endpoints in the local region for zone-aware load balancing.
     ///
     /// Unit: endpoints. Default: [`ZoneAwareSetting::CLUSTER_SIZE_MIN_DEFAULT`].
     pub cluster_size_min: u32,
-    /// Which region takes over from which.
+    /// Failover between regions.
     pub failover: Vec<Failover>,
-    /// Labels by whose agreement endpoints are ordered; none is about regions, zones or sub-zones.
+    /// Labels that are compared with the proxy's labels to give endpoints a priority. Labels for region, zone or
+    /// sub-zone are not permitted.
     pub failover_priority: Vec<FailoverLabel>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
 impl ZoneAwareSetting {
-    /// The fewest endpoints for which zones matter where nothing is written.
+    /// Default of [`ZoneAwareSetting::cluster_size_min`].
     pub const CLUSTER_SIZE_MIN_DEFAULT: u32 = 6;
 }
 

@@ -1,10 +1,10 @@
-//! Rules and endpoints that stand on other lines than they did, and say the same.
+//! Rules and endpoints that moved to other lines without other changes.
 
 use super::{Destination, Headers, HttpAction, HttpDestination, HttpRule, WorkloadEntry};
 use crate::span::Line;
 
 impl HttpRule {
-    /// The same rule, on lines that are `by` further down.
+    /// Returns the same rule on lines that are `by` further down.
     pub(crate) fn moved(&self, by: i64) -> HttpRule {
         let mut rule = self.clone();
         let Line(first) = rule.line;
@@ -56,7 +56,7 @@ impl HttpRule {
 }
 
 impl WorkloadEntry {
-    /// The same endpoint, on a line that is `by` further down.
+    /// Returns the same endpoint on a line that is `by` further down.
     pub(crate) fn moved(&self, by: i64) -> WorkloadEntry {
         WorkloadEntry {
             line: down(self.line, by),

@@ -1,30 +1,30 @@
-//! Names of other objects, and values that know their line.
+//! References to other objects, and values with their source line.
 
 use std::fmt;
 
 use crate::kind::Name;
 use crate::span::Line;
 
-/// A value, and where it was written.
+/// Value with its source line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lined<T> {
-    /// The value.
+    /// Parsed value.
     pub value: T,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// Which proxies a VirtualService, or one of its match blocks, is for.
+/// Proxies that a VirtualService, or one of its match blocks, applies to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GatewayRef {
     /// All sidecars: `mesh`.
     Mesh,
-    /// The gateways that a Gateway object selects. The namespace is never `.` nor missing.
+    /// Gateways that a Gateway object selects. The namespace is resolved: never `.` or missing.
     Named(Name),
 }
 
 impl GatewayRef {
-    /// Whether it is a gateway, not the mesh.
+    /// Whether the reference is to a Gateway, not the mesh.
     pub fn is_named(&self) -> bool {
         matches!(self, GatewayRef::Named(_))
     }

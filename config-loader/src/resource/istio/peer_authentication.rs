@@ -4,43 +4,43 @@ use std::collections::BTreeMap;
 
 use crate::span::Line;
 
-/// A checked PeerAuthentication.
+/// Checked PeerAuthentication.
 #[derive(Clone, Debug, Default)]
 pub struct PeerAuthentication {
-    /// The labels of the workloads of the resource's own namespace that it is for; empty for all of the namespace, and
-    /// in the root namespace for all of the mesh.
+    /// Labels of the workloads, in the resource's own namespace, that the policy applies to. Empty for the whole
+    /// namespace, or for the whole mesh in the root namespace.
     pub selector: BTreeMap<String, String>,
-    /// What holds for ports without their own mode; none to inherit it from the namespace or the mesh (`UNSET`).
+    /// Mode of ports without a mode of their own; `None` to inherit the mode of the namespace or the mesh (`UNSET`).
     pub mode: Option<MutualTls>,
-    /// What holds for single ports of the workload, by number. Empty without a selector.
+    /// Mode of single ports of the workload, by number. Empty without a selector.
     pub ports: BTreeMap<u16, PortMutualTls>,
-    /// Where `mtls` was written.
+    /// Source line of `mtls`.
     pub line: Line,
 }
 
-/// A value of `portLevelMtls`.
+/// Port-level mode: a value of `portLevelMtls`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortMutualTls {
-    /// What holds for the port; none to inherit it from the workload (`UNSET`).
+    /// Mode of the port; `None` to inherit the mode of the workload (`UNSET`).
     pub mode: Option<MutualTls>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// What a workload accepts from its clients.
+/// Mutual TLS mode of a workload's inbound connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MutualTls {
-    /// Plain text only: the mesh's TLS is not terminated.
+    /// Plain text only. Mutual TLS of the mesh is not terminated.
     Disable,
-    /// The mesh's mutual TLS, and plain text.
+    /// Mutual TLS of the mesh, and plain text.
     #[default]
     Permissive,
-    /// The mesh's mutual TLS only.
+    /// Mutual TLS of the mesh only.
     Strict,
 }
 
 impl MutualTls {
-    /// As it is written in `mode`.
+    /// Returns the name as written in `mode`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Disable => "DISABLE",

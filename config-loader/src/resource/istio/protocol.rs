@@ -1,11 +1,11 @@
-//! What a port of a Gateway, a Sidecar or a ServiceEntry speaks.
+//! Protocol of a port of a Gateway, Sidecar or ServiceEntry.
 
 use std::fmt;
 
-/// What a port speaks. Letter case does not count where it is written.
+/// Protocol of a port. Its name is case-insensitive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
-    /// Nothing was written: the first bytes tell.
+    /// Unset: the protocol is detected from the first bytes of a connection.
     #[default]
     Detect,
     /// `GRPC`
@@ -30,12 +30,12 @@ pub enum Protocol {
     Tcp,
     /// `TLS`
     Tls,
-    /// `UDP`; there is no data path for it.
+    /// `UDP`; accepted but not proxied.
     Udp,
 }
 
 impl Protocol {
-    /// Every protocol that has a name.
+    /// Protocols with a name.
     pub const NAMED: [Protocol; 12] = [
         Protocol::Grpc,
         Protocol::GrpcWeb,
@@ -51,7 +51,7 @@ impl Protocol {
         Protocol::Udp,
     ];
 
-    /// The name, as it is usually written; empty for [`Protocol::Detect`].
+    /// Returns the usual name; empty for [`Protocol::Detect`].
     pub fn as_str(self) -> &'static str {
         match self {
             Protocol::Detect => "",
@@ -70,14 +70,14 @@ impl Protocol {
         }
     }
 
-    /// The protocol of that name.
+    /// Returns the protocol with this name.
     pub fn from_name(name: &str) -> Option<Protocol> {
         Protocol::NAMED
             .into_iter()
             .find(|protocol| protocol.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// Whether it is HTTP in plain text.
+    /// Whether the protocol is HTTP in plain text.
     pub fn is_http(self) -> bool {
         matches!(
             self,
@@ -89,12 +89,12 @@ impl Protocol {
         )
     }
 
-    /// Whether it is HTTP/2 in plain text, so that HTTP/1.1 must not be used.
+    /// Whether the protocol is HTTP/2 in plain text, so that HTTP/1.1 must not be used.
     pub fn is_http2(self) -> bool {
         matches!(self, Protocol::Grpc | Protocol::GrpcWeb | Protocol::Http2)
     }
 
-    /// Whether a TLS handshake opens it.
+    /// Whether connections start with a TLS handshake.
     pub fn is_tls(self) -> bool {
         matches!(self, Protocol::Https | Protocol::Tls)
     }

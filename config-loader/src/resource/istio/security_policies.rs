@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-/// A checked AuthorizationPolicy.
+/// Checked AuthorizationPolicy.
 #[derive(Clone, Debug, Default)]
 pub struct AuthorizationPolicy {
-    /// The workloads that it is for.
+    /// Workloads that the policy applies to.
     pub scope: PolicyScope,
 }
 
-/// A checked RequestAuthentication.
+/// Checked RequestAuthentication.
 #[derive(Clone, Debug, Default)]
 pub struct RequestAuthentication {
-    /// The workloads that it is for.
+    /// Workloads that the policy applies to.
     pub scope: PolicyScope,
 }
 
-/// The workloads that a security policy is for.
+/// Workloads that a security policy applies to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyScope {
-    /// The labels of the workloads of the resource's own namespace that it is for, and in the root namespace of those of the
-    /// mesh; empty for all.
+    /// Labels of the workloads, in the resource's own namespace, or in the whole mesh for the root namespace; empty for
+    /// all.
     pub selector: BTreeMap<String, String>,
-    /// Whether it names what it is for (`targetRefs`), such as a waypoint or a Gateway of the Gateway API: never a sidecar or a
-    /// gateway that is selected by labels.
+    /// Whether the policy names its targets (`targetRefs`), such as a waypoint or a Gateway of the Gateway API. Such a
+    /// policy never applies to a sidecar, or to a gateway that is selected by labels.
     pub has_targets: bool,
 }

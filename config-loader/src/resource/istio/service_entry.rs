@@ -9,82 +9,82 @@ use super::{Lined, Protocol, WorkloadEntry};
 use crate::resource::{ExportTo, HealthChecked};
 use crate::span::Line;
 
-/// A checked ServiceEntry.
+/// Checked ServiceEntry.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceEntry {
-    /// Its names. Never empty.
+    /// Host names of the service. Never empty.
     pub hosts: Vec<Lined<Arc<str>>>,
-    /// The addresses that clients dial.
+    /// Addresses that clients dial.
     pub addresses: Vec<IpNet>,
-    /// Its ports. Names and numbers are unique.
+    /// Ports of the service. Names and numbers are unique.
     pub ports: Vec<ServiceEntryPort>,
-    /// Whether it is part of the mesh.
+    /// Location: whether the service is part of the mesh.
     pub location: Location,
-    /// How its endpoints are found.
+    /// Resolution: discovery of the endpoints.
     pub resolution: Resolution,
-    /// Its endpoints. Empty with `workload_selector`. The next version shares unchanged endpoints.
+    /// Endpoints. Empty with `workload_selector`. Unchanged endpoints are shared with the next version.
     pub endpoints: Vec<Arc<WorkloadEntry>>,
-    /// Labels of the workloads of the resource's own namespace that are its endpoints; none if they are not found by
+    /// Labels of the endpoints' workloads in the resource's own namespace; `None` if endpoints are not selected by
     /// labels.
     pub workload_selector: Option<BTreeMap<String, String>>,
-    /// Who may use it.
+    /// Namespaces that may use the resource (`exportTo`).
     pub export_to: ExportTo,
-    /// Names that its certificates may carry.
+    /// Subject alternative names that the service's certificates may have.
     pub subject_alt_names: Vec<Arc<str>>,
-    /// Whether and how its endpoints are health-checked.
+    /// Active health checking of the endpoints.
     pub health_check: HealthChecked,
 }
 
 impl ServiceEntry {
-    /// The port of that number.
+    /// Returns the port with this number.
     pub fn port(&self, number: u16) -> Option<&ServiceEntryPort> {
         self.ports.iter().find(|port| port.number == number)
     }
 }
 
-/// An entry of `ports`.
+/// Port of a service: an entry of `ports`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceEntryPort {
-    /// The port that clients use.
+    /// Port number that clients use.
     pub number: u16,
-    /// Its name, by which endpoints map it.
+    /// Name of the port, by which endpoints map it.
     pub name: Arc<str>,
-    /// What it speaks.
+    /// Application protocol of the port.
     pub protocol: Protocol,
-    /// The endpoints' port, where they do not say; none for the same number.
+    /// Default port number of the endpoints; `None` for the same number.
     pub target_port: Option<u16>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// Whether a service is part of the mesh.
+/// Location of a service: whether it is part of the mesh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Location {
-    /// It is not: no mesh identity is expected.
+    /// Outside the mesh: no mesh identity is expected.
     #[default]
     MeshExternal,
-    /// It is.
+    /// Part of the mesh.
     MeshInternal,
 }
 
-/// How a service's endpoints are found.
+/// Discovery of a service's endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolution {
-    /// By DNS; all addresses are endpoints.
+    /// DNS; every address is an endpoint.
     Dns,
-    /// By DNS; each new connection goes to the first address.
+    /// DNS; each new connection goes to the first address.
     DnsRoundRobin,
-    /// By DNS, with the host of each request.
+    /// DNS of the host of each request.
     DynamicDns,
-    /// Where the client dialled.
+    /// No discovery: the address that the client dialed.
     #[default]
     None,
-    /// They are written.
+    /// Static list of endpoints.
     Static,
 }
 
 impl Resolution {
-    /// The name, as it is written.
+    /// Returns the name as written in YAML.
     pub fn as_str(self) -> &'static str {
         match self {
             Resolution::Dns => "DNS",

@@ -7,125 +7,125 @@ use std::sync::Arc;
 use super::{Bind, ConnectionPool, Destination, Protocol, ServerTls};
 use crate::span::Line;
 
-/// A checked Sidecar.
+/// Checked Sidecar.
 #[derive(Clone, Debug, Default)]
 pub struct Sidecar {
-    /// The workloads of the resource's own namespace that it is for; none for all, and in the root namespace for all of
-    /// the mesh.
+    /// Labels of the workloads, in the resource's own namespace, that the object applies to. `None` for the whole
+    /// namespace, or for the whole mesh in the root namespace.
     pub workload_selector: Option<BTreeMap<String, String>>,
-    /// Where the selector was written.
+    /// Source line of the selector.
     pub workload_selector_line: Line,
-    /// What the workload accepts; empty for what its services say.
+    /// Inbound listeners; empty for the ports of the workload's services.
     pub ingress: Vec<IngressListener>,
-    /// What the workload can reach by name; none for everything.
+    /// Hosts that the workload can reach; `None` for all.
     pub egress: Option<Vec<EgressListener>>,
-    /// What becomes of traffic to unknown destinations; none for what the mesh says.
+    /// Outbound traffic policy for unknown destinations; `None` for the policy of the mesh.
     pub outbound: Option<OutboundPolicy>,
     /// Limits of connections to the workload, for ports without their own.
     pub inbound_connection_pool: Option<Box<ConnectionPool>>,
 }
 
-/// `port` of a listener of a sidecar.
+/// Port of a Sidecar listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SidecarPort {
-    /// The port; 0 with a Unix socket.
+    /// Port number; 0 with a Unix socket.
     pub number: u16,
-    /// What it speaks.
+    /// Application protocol of the port.
     pub protocol: Protocol,
-    /// Its name; empty if it has none.
+    /// Name of the port; may be empty.
     pub name: Arc<str>,
 }
 
-/// An entry of `ingress`.
+/// Inbound listener: an entry of `ingress`.
 #[derive(Clone, Debug)]
 pub struct IngressListener {
-    /// The port.
+    /// Port of the listener.
     pub port: SidecarPort,
-    /// The address.
+    /// Address that the listener binds to.
     pub bind: Bind,
-    /// How traffic gets there.
+    /// Traffic capture mode.
     pub capture: CaptureMode,
-    /// Where it goes; none for where the client meant it to.
+    /// Address in the workload that receives the traffic; `None` for the original destination.
     pub default_endpoint: Option<LocalEndpoint>,
-    /// TLS, where the mesh does not bring its own.
+    /// TLS settings, for clients without mesh mutual TLS.
     pub tls: Option<Box<ServerTls>>,
     /// Limits of connections to the workload.
     pub connection_pool: Option<Box<ConnectionPool>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// Where in the workload inbound traffic goes.
+/// Address in the workload that receives inbound traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalEndpoint {
-    /// An address and port of the loopback interface.
+    /// Address and port of the loopback interface.
     Loopback(IpAddr, u16),
-    /// A Unix socket.
+    /// Unix socket.
     Unix(Arc<str>),
-    /// A port on the workload's own address.
+    /// Port of the workload's own address.
     Workload(u16),
 }
 
-/// How traffic gets to a listener.
+/// Traffic capture mode of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaptureMode {
-    /// As the mesh says.
+    /// Default of the mesh.
     #[default]
     Default,
-    /// It is redirected.
+    /// Traffic is redirected to the listener with iptables.
     Iptables,
-    /// The application dials the listener.
+    /// No capture: the application dials the listener.
     None,
 }
 
-/// An entry of `egress`.
+/// Outbound listener: an entry of `egress`.
 #[derive(Clone, Debug)]
 pub struct EgressListener {
-    /// The port of the services that are meant; none for all others. At most one entry, the last, has none.
+    /// Port of the services; `None` for all other ports. Only the last entry can have `None`.
     pub port: Option<SidecarPort>,
-    /// The address.
+    /// Address that the listener binds to.
     pub bind: Bind,
-    /// How traffic gets there.
+    /// Traffic capture mode.
     pub capture: CaptureMode,
-    /// What can be reached. Never empty.
+    /// Reachable hosts. Never empty.
     pub hosts: Vec<EgressHost>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// An entry of `egress[].hosts`.
+/// Reachable hosts: an entry of `egress[].hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EgressHost {
-    /// The namespaces that are meant.
+    /// Namespaces of the services.
     pub namespace: EgressNamespace,
-    /// A name, `*.` and a name, or `*`.
+    /// Host name, wildcard (`*.` and a name) or `*`.
     pub host: Arc<str>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// The namespaces of an egress host.
+/// Namespaces of an egress host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EgressNamespace {
-    /// All.
+    /// All namespaces.
     Any,
-    /// None.
+    /// No namespace.
     NoNamespace,
-    /// This one.
+    /// One namespace.
     Only(Arc<str>),
-    /// That of the workload.
+    /// Namespace of the workload.
     Own,
-    /// This one, taken away from what the others name.
+    /// One namespace, excluded from the other entries.
     Without(Arc<str>),
 }
 
-/// `outboundTrafficPolicy`
+/// Outbound traffic policy (`outboundTrafficPolicy`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutboundPolicy {
-    /// Whether traffic to unknown destinations passes.
+    /// Whether traffic to unknown destinations is allowed.
     pub allow_any: bool,
-    /// The service that such traffic goes to, if not to where it was meant to go.
+    /// Service that receives traffic to unknown destinations; `None` for the original destination.
     pub egress_proxy: Option<Destination>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }

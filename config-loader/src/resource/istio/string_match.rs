@@ -1,24 +1,24 @@
-//! How a text is matched.
+//! String matches.
 
 use std::sync::Arc;
 
 use regex::bytes::Regex;
 
-/// How a text is matched. Letter case counts, unless the field that holds this says otherwise.
+/// String match. Case-sensitive, unless the field with the match says otherwise.
 #[derive(Clone, Debug)]
 pub enum StringMatch {
-    /// The same bytes.
+    /// Equal text.
     Exact(Arc<str>),
-    /// It starts with these bytes.
+    /// Text with this prefix.
     Prefix(Arc<str>),
-    /// Any text, as long as there is one.
+    /// Any text, including an empty one.
     Present,
-    /// The whole of it matches.
+    /// Text that the regular expression matches in whole.
     Regex(Pattern),
 }
 
 impl StringMatch {
-    /// Whether a text that is there matches.
+    /// Whether a present text matches.
     pub fn matches(&self, text: &[u8]) -> bool {
         match self {
             StringMatch::Exact(wanted) => text == wanted.as_bytes(),
@@ -28,7 +28,7 @@ impl StringMatch {
         }
     }
 
-    /// Whether both say the same.
+    /// Whether both matches are equal.
     pub fn same(&self, other: &StringMatch) -> bool {
         match (self, other) {
             (StringMatch::Exact(a), StringMatch::Exact(b))
@@ -40,12 +40,12 @@ impl StringMatch {
     }
 }
 
-/// A regular expression of the RE2 dialect, compiled.
+/// Compiled regular expression of the RE2 dialect.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    /// What was written.
+    /// Expression as written.
     pub source: Arc<str>,
-    /// What it compiles to. Where the whole of a text must match, it is anchored at both ends.
+    /// Compiled expression. Anchored at both ends where the whole text must match.
     pub regex: Arc<Regex>,
 }
 

@@ -1,53 +1,53 @@
-//! TLS of servers and towards endpoints.
+//! TLS settings of servers and of connections to endpoints.
 
 use std::sync::Arc;
 
 use super::Lined;
 use crate::span::Line;
 
-/// `tls` of a DestinationRule.
+/// TLS settings of connections to endpoints: `tls` of a DestinationRule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientTls {
-    /// What is done.
+    /// TLS mode.
     pub mode: ClientTlsMode,
-    /// PEM file of the proxy's own certificate.
+    /// PEM file of the client certificate.
     pub client_certificate: Option<Arc<str>>,
-    /// PEM file of the proxy's own key.
+    /// PEM file of the private key of the client certificate.
     pub private_key: Option<Arc<str>>,
-    /// PEM file of the authorities; none, or the word `system`, for those of the operating system.
+    /// PEM file of the CA certificates; `None` or `system` for those of the operating system.
     pub ca_certificates: Option<Arc<str>>,
-    /// PEM file of revoked certificates.
+    /// PEM file of the certificate revocation list.
     pub ca_crl: Option<Arc<str>>,
-    /// The secret that holds all of these.
+    /// Name of the secret with the certificates and the key.
     pub credential_name: Option<Arc<str>>,
-    /// Of these names the peer's certificate must carry one; empty for what the mode says.
+    /// Subject alternative names, of which the peer's certificate must have one; empty for the default of the mode.
     pub subject_alt_names: Vec<Arc<str>>,
-    /// The SNI; none for the request's host.
+    /// Server name (SNI); `None` for the request's host.
     pub sni: Option<Arc<str>>,
-    /// Whether neither chain nor names are verified.
+    /// Whether verification of the peer's certificate is off.
     pub insecure_skip_verify: bool,
-    /// Where the fields that name something were written, by their names.
+    /// Source lines of the fields that name files or secrets, with the field names.
     pub places: Vec<Lined<Arc<str>>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// What is done towards endpoints.
+/// TLS mode of connections to endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientTlsMode {
-    /// Plain text.
+    /// No TLS: plain text.
     #[default]
     Disable,
-    /// Mesh identity on both sides.
+    /// Mutual TLS with mesh identities.
     IstioMutual,
-    /// TLS with the proxy's own certificate.
+    /// Mutual TLS with the proxy's own client certificate.
     Mutual,
-    /// TLS; only the server has a certificate.
+    /// TLS without a client certificate.
     Simple,
 }
 
 impl ClientTlsMode {
-    /// The name, as it is written.
+    /// Returns the name as written in YAML.
     pub fn as_str(self) -> &'static str {
         match self {
             ClientTlsMode::Disable => "DISABLE",
@@ -58,68 +58,69 @@ impl ClientTlsMode {
     }
 }
 
-/// `tls` of a Gateway server or a Sidecar's ingress, without `httpsRedirect`.
+/// TLS settings of a Gateway server or a Sidecar's ingress, without `httpsRedirect`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerTls {
-    /// What is done.
+    /// TLS mode.
     pub mode: ServerTlsMode,
-    /// Where the proxy's own certificates come from.
+    /// Source of the server certificates.
     pub certificates: Certificates,
-    /// PEM file of the authorities of client certificates.
+    /// PEM file of the CA certificates for client certificates.
     pub ca_certificates: Option<Arc<str>>,
-    /// PEM file of revoked client certificates.
+    /// PEM file of the revocation list for client certificates.
     pub ca_crl: Option<Arc<str>>,
-    /// The secret that holds the authorities, apart from that of the certificate.
+    /// Name of the secret with the CA certificates, if it is not in the certificate's secret.
     pub ca_credential_name: Option<Arc<str>>,
-    /// Of these names a client certificate must carry one; empty for any.
+    /// Subject alternative names, of which a client certificate must have one; empty for any.
     pub subject_alt_names: Vec<Arc<str>>,
-    /// SHA-256 of the SubjectPublicKeyInfo that a client certificate may have, base64. With `verify_hash`, either.
+    /// Accepted SHA-256 hashes of a client certificate's SubjectPublicKeyInfo, base64. With `verify_hash`, either may
+    /// match.
     pub verify_spki: Vec<Arc<str>>,
-    /// SHA-256 that a client certificate may have, lower-case hex without colons.
+    /// Accepted SHA-256 hashes of a client certificate, lower-case hex without colons.
     pub verify_hash: Vec<Arc<str>>,
-    /// The oldest version.
+    /// Minimum TLS version.
     pub version_min: TlsVersion,
-    /// The newest version.
+    /// Maximum TLS version.
     pub version_max: TlsVersion,
-    /// The cipher suites up to TLS 1.2 that are known, each once; empty for the TLS library's safe list.
+    /// Known cipher suites up to TLS 1.2, each once; empty for the TLS library's default.
     pub cipher_suites: Vec<CipherSuite>,
-    /// Curves of the key exchange; empty for the TLS library's.
+    /// Key exchange curves; empty for the TLS library's default.
     pub ecdh_curves: Vec<Arc<str>>,
-    /// Whether any client certificate will do.
+    /// Whether verification of client certificates is off.
     pub insecure_skip_verify: bool,
-    /// Where the fields that name something were written, by their paths below this, such as `credentialNames[0]`.
+    /// Source lines of the fields that name files or secrets, with the field paths, such as `credentialNames[0]`.
     pub places: Vec<Lined<Arc<str>>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
 impl ServerTls {
-    /// Whether the field of that path, one of `places`, was written.
+    /// Whether the field with this path, one of `places`, is set.
     pub fn has(&self, path: &str) -> bool {
         self.places.iter().any(|location| *location.value == *path)
     }
 }
 
-/// What a server does with TLS.
+/// TLS mode of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerTlsMode {
-    /// Forwards it by what its SNI says, without any route.
+    /// Forwards TLS by the SNI, which names the upstream cluster, without a route.
     AutoPassthrough,
-    /// Terminates it with the mesh identity.
+    /// Terminates TLS with the mesh identity.
     IstioMutual,
-    /// Terminates it and wants a client certificate.
+    /// Terminates TLS and requires a client certificate.
     Mutual,
-    /// Terminates it and asks for a client certificate.
+    /// Terminates TLS and requests a client certificate.
     OptionalMutual,
-    /// Forwards it by SNI.
+    /// Forwards TLS by SNI routes.
     #[default]
     Passthrough,
-    /// Terminates it.
+    /// Terminates TLS without a client certificate.
     Simple,
 }
 
 impl ServerTlsMode {
-    /// The name, as it is written.
+    /// Returns the name as written in YAML.
     pub fn as_str(self) -> &'static str {
         match self {
             ServerTlsMode::AutoPassthrough => "AUTO_PASSTHROUGH",
@@ -131,7 +132,7 @@ impl ServerTlsMode {
         }
     }
 
-    /// Whether TLS ends here.
+    /// Whether the server terminates TLS.
     pub fn terminates(self) -> bool {
         !matches!(
             self,
@@ -140,38 +141,38 @@ impl ServerTlsMode {
     }
 }
 
-/// Where a server's certificates come from.
+/// Source of a server's certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Certificates {
-    /// PEM files; the clients pick by what they support.
+    /// PEM files; the certificate is chosen by the client's capabilities.
     Files(Vec<FileCertificate>),
-    /// The mode needs none, or brings its own.
+    /// No certificates: the mode needs none, or uses the mesh identity.
     #[default]
     None,
-    /// Secrets of these names in the gateway's namespace.
+    /// Names of secrets in the gateway's namespace.
     Secrets(Vec<Arc<str>>),
 }
 
-/// A certificate in files.
+/// Certificate in PEM files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileCertificate {
     /// PEM file of the certificate chain.
     pub certificate: Arc<str>,
-    /// PEM file of the key.
+    /// PEM file of the private key.
     pub private_key: Arc<str>,
-    /// PEM file of the authorities of client certificates, if the entry names one.
+    /// PEM file of the CA certificates for client certificates, if set.
     pub ca_certificates: Option<Arc<str>>,
 }
 
-/// A version of TLS.
+/// TLS version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
-    /// 1.2 as the oldest, 1.3 as the newest.
+    /// Default: 1.2 as the minimum, 1.3 as the maximum.
     #[default]
     Auto,
-    /// 1.0; not spoken, 1.2 is.
+    /// 1.0; not supported, treated as 1.2.
     V1_0,
-    /// 1.1; not spoken, 1.2 is.
+    /// 1.1; not supported, treated as 1.2.
     V1_1,
     /// 1.2
     V1_2,
@@ -179,12 +180,12 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// A cipher suite up to TLS 1.2, by its OpenSSL name.
+/// Cipher suite up to TLS 1.2, by its OpenSSL name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CipherSuite(&'static str);
 
 impl CipherSuite {
-    /// Every cipher suite that is known; not all of them are offered.
+    /// Known cipher suites; not all of them are offered.
     pub const KNOWN: [CipherSuite; 15] = [
         CipherSuite("ECDHE-ECDSA-AES128-GCM-SHA256"),
         CipherSuite("ECDHE-ECDSA-AES256-GCM-SHA384"),
@@ -203,17 +204,17 @@ impl CipherSuite {
         CipherSuite("DES-CBC3-SHA"),
     ];
 
-    /// The cipher suite of that name.
+    /// Returns the cipher suite with this name.
     pub fn from_name(name: &str) -> Option<CipherSuite> {
         CipherSuite::KNOWN.into_iter().find(|suite| suite.0 == name)
     }
 
-    /// Its OpenSSL name.
+    /// Returns the OpenSSL name.
     pub fn as_str(self) -> &'static str {
         self.0
     }
 
-    /// Whether it has forward secrecy and authenticated encryption; the others are accepted but not offered.
+    /// Whether the suite has forward secrecy and authenticated encryption. Other suites are accepted but not offered.
     pub fn is_modern(self) -> bool {
         self.0.starts_with("ECDHE-") && (self.0.contains("-GCM-") || self.0.ends_with("POLY1305"))
     }

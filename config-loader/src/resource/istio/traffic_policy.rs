@@ -1,4 +1,4 @@
-//! How a service's traffic is treated.
+//! Traffic policy of a service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,29 +6,29 @@ use std::time::Duration;
 use super::{ClientTls, ConnectionPool, LoadBalancer};
 use crate::span::Line;
 
-/// `trafficPolicy` of a rule or a subset. Blocks are inherited or replaced whole, so each may be missing.
+/// Traffic policy of a rule or a subset (`trafficPolicy`). Each block is inherited or replaced as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct TrafficPolicy {
-    /// Limits of connections.
+    /// Connection pool settings.
     pub connection_pool: Option<Box<ConnectionPool>>,
-    /// How requests are spread.
+    /// Load balancing settings.
     pub load_balancer: Option<Box<LoadBalancer>>,
-    /// When an endpoint is taken out.
+    /// Outlier detection settings.
     pub outlier_detection: Option<Box<OutlierDetection>>,
-    /// TLS to the endpoints.
+    /// TLS settings of connections to the endpoints.
     pub tls: Option<Box<ClientTls>>,
-    /// Going through another proxy.
+    /// Tunnel through another proxy.
     pub tunnel: Option<Box<Tunnel>>,
-    /// Telling the endpoint who the client is.
+    /// Version of the PROXY protocol header that is sent to the endpoint; `None` for no header.
     pub proxy_protocol: Option<ProxyProtocolVersion>,
-    /// How many retries there may be, in place of a fixed number.
+    /// Retry budget, which replaces the fixed limit of retries.
     pub retry_budget: Option<RetryBudget>,
-    /// What holds for one port of the service. Ports are unique.
+    /// Policies of single ports of the service. Ports are unique.
     pub ports: Vec<PortPolicy>,
 }
 
 impl TrafficPolicy {
-    /// Whether it says anything.
+    /// Whether any block is set.
     pub fn is_written(&self) -> bool {
         self.connection_pool.is_some()
             || self.load_balancer.is_some()
@@ -40,51 +40,52 @@ impl TrafficPolicy {
             || !self.ports.is_empty()
     }
 
-    /// The policy for one port of the service, if it has its own.
+    /// Returns the policy for a port of the service, if it has its own.
     pub fn port(&self, port: u16) -> Option<&PortPolicy> {
         self.ports.iter().find(|policy| policy.port == port)
     }
 }
 
-/// An entry of `portLevelSettings`. What is missing has its default; nothing is inherited.
+/// Traffic policy of a port: an entry of `portLevelSettings`. Unset blocks have defaults; nothing is inherited.
 #[derive(Clone, Debug, Default)]
 pub struct PortPolicy {
-    /// The service's port.
+    /// Port of the service.
     pub port: u16,
-    /// Limits of connections.
+    /// Connection pool settings.
     pub connection_pool: Option<Box<ConnectionPool>>,
-    /// How requests are spread.
+    /// Load balancing settings.
     pub load_balancer: Option<Box<LoadBalancer>>,
-    /// When an endpoint is taken out.
+    /// Outlier detection settings.
     pub outlier_detection: Option<Box<OutlierDetection>>,
-    /// TLS to the endpoints.
+    /// TLS settings of connections to the endpoints.
     pub tls: Option<Box<ClientTls>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// `outlierDetection`
+/// Outlier detection settings (`outlierDetection`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutlierDetection {
-    /// How many 5xx in a row; 0 for off.
+    /// Number of consecutive 5xx responses that ejects an endpoint; 0 for off.
     pub consecutive_5xx_errors: u32,
-    /// How many 502, 503 or 504 in a row; 0 for off.
+    /// Number of consecutive 502, 503 or 504 responses that ejects an endpoint; 0 for off.
     pub consecutive_gateway_errors: u32,
-    /// How many failures to connect in a row; 0 for off. Only with `split_external_local_origin_errors`.
+    /// Number of consecutive connect failures that ejects an endpoint; 0 for off. Only with
+    /// `split_external_local_origin_errors`.
     pub consecutive_local_origin_failures: u32,
-    /// Whether failures to connect are counted apart.
+    /// Whether connect failures are counted separately.
     pub split_external_local_origin_errors: bool,
-    /// How often ejected endpoints are looked at.
+    /// Interval between ejection sweeps.
     pub interval: Duration,
-    /// How long an endpoint stays out: this, times the ejections it has had.
+    /// Base ejection time. An endpoint is ejected for this time multiplied by the number of its ejections.
     pub base_ejection_time: Duration,
-    /// The most of a cluster's endpoints that may be out, 0 to 100.
+    /// Maximum percentage of a cluster's endpoints that may be ejected, 0 to 100.
     pub ejection_percent_max: u8,
-    /// The panic threshold, 0 to 100: with fewer endpoints in, ejections are ignored. 0 for never.
+    /// Panic threshold: minimum percentage of healthy endpoints, below which ejections are ignored. 0 for off.
     pub health_percent_min: u8,
-    /// The statuses that count in place of all 5xx, sorted; empty for all 5xx.
+    /// HTTP statuses that count as errors, sorted; empty for all 5xx.
     pub http_error_codes: Vec<u16>,
-    /// Where `ejection_percent_max` was written, or else the whole.
+    /// Source line of `ejection_percent_max`, otherwise of the whole block.
     pub line: Line,
 }
 
@@ -105,47 +106,47 @@ impl Default for OutlierDetection {
     }
 }
 
-/// `tunnel`
+/// Tunnel through another proxy (`tunnel`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunnel {
-    /// How it is opened.
+    /// HTTP method that opens the tunnel.
     pub method: TunnelMethod,
-    /// The host that it leads to: a name or an address.
+    /// Host at the end of the tunnel: a name or an address.
     pub target_host: Arc<str>,
-    /// The port that it leads to.
+    /// Port at the end of the tunnel.
     pub target_port: u16,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// How a tunnel is opened.
+/// HTTP method that opens a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TunnelMethod {
     /// `CONNECT`
     #[default]
     Connect,
-    /// `POST`, the stream as its body.
+    /// `POST`, with the stream as the body.
     Post,
 }
 
-/// The version of the PROXY protocol.
+/// Version of the PROXY protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProxyProtocolVersion {
-    /// A line of text.
+    /// Version 1: a line of text.
     #[default]
     V1,
-    /// Binary.
+    /// Version 2: binary.
     V2,
 }
 
-/// `retryBudget`
+/// Retry budget (`retryBudget`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryBudget {
-    /// The share of requests that may be retries, 0 to 100.
+    /// Maximum percentage of requests that may be retries, 0 to 100.
     pub percent: f64,
-    /// So many retries are always allowed.
+    /// Number of concurrent retries that is always permitted.
     pub retry_concurrency_min: u32,
-    /// The time in which a request must have begun to count; none to count the requests in flight.
+    /// Time window in which requests count; `None` to count the requests in flight.
     pub interval: Option<Duration>,
 }
 

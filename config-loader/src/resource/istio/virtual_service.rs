@@ -1,4 +1,4 @@
-//! VirtualService, checked: its head, and its rules for connections.
+//! VirtualService, checked: its hosts and gateways, and its rules for TLS and TCP connections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::{Destination, GatewayRef, HttpRule, Lined};
 use crate::resource::{Age, ExportTo, Object};
 use crate::span::Line;
 
-/// A checked VirtualService.
+/// Checked VirtualService.
 #[derive(Clone, Debug, Default)]
 pub struct VirtualService {
-    /// The hosts that it is for, as written. No two overlap. Empty if it is a delegate.
+    /// Hosts as written. No two overlap. Empty in a delegate.
     pub hosts: Vec<Lined<Arc<str>>>,
-    /// The proxies that it is for. Never empty, except in a delegate.
+    /// Gateways that the object applies to. Never empty, except in a delegate.
     pub gateways: Vec<Lined<GatewayRef>>,
-    /// Who may use it.
+    /// Namespaces that may use the resource (`exportTo`).
     pub export_to: ExportTo,
     /// Rules for HTTP requests, in order. Unchanged rules are shared with the previous version.
     pub http: Vec<Arc<HttpRule>>,
@@ -27,12 +27,12 @@ pub struct VirtualService {
 }
 
 impl VirtualService {
-    /// Whether it only lends its rules to others.
+    /// Whether the object is a delegate, which only provides rules for other VirtualServices.
     pub fn is_delegate(&self) -> bool {
         self.hosts.is_empty()
     }
 
-    /// Whether sidecars use it.
+    /// Whether the object applies to sidecars.
     pub fn is_for_mesh(&self) -> bool {
         self.gateways
             .iter()
@@ -41,8 +41,8 @@ impl VirtualService {
 }
 
 impl Object<VirtualService> {
-    /// Order among the VirtualServices that a namespace sees: private ones first, then objects exported to certain namespaces,
-    /// then public ones; the oldest first.
+    /// Returns the sort key of VirtualServices in a namespace: private ones first, then ones exported to certain
+    /// namespaces, then public ones; oldest first.
     pub fn precedence(&self) -> (u8, Age<'_>) {
         let own = &self.id.namespace;
         let rank = match &self.spec.export_to {
@@ -54,77 +54,77 @@ impl Object<VirtualService> {
     }
 }
 
-/// An entry of `tls`.
+/// TLS rule: an entry of `tls`.
 #[derive(Clone, Debug)]
 pub struct TlsRule {
-    /// What it is for; any one block is enough. Never empty.
+    /// Match blocks, of which any must match. Never empty.
     pub matches: Vec<TlsMatch>,
-    /// Where the connection goes. Never empty.
+    /// Weighted destinations of the connection. Never empty.
     pub route: Vec<L4Destination>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// A match block of `tls`: all of it must hold.
+/// Match block of `tls`. All conditions must match.
 #[derive(Clone, Debug, Default)]
 pub struct TlsMatch {
-    /// The SNI, exact or a wildcard; any one is enough. Never empty.
+    /// SNI hosts, exact or wildcard, of which any must match. Never empty.
     pub sni_hosts: Vec<Arc<str>>,
-    /// The address that the client dialled; empty for any.
+    /// Subnets of the address that the client dialed; empty for any.
     pub destination_subnets: Vec<IpNet>,
-    /// The listener's port.
+    /// Port of the listener.
     pub port: Option<u16>,
-    /// Labels of the proxy's workload.
+    /// Labels that the proxy's workload must have.
     pub source_labels: BTreeMap<String, String>,
-    /// The namespace of the proxy's workload.
+    /// Namespace of the proxy's workload; `None` for any.
     pub source_namespace: Option<Arc<str>>,
-    /// In place of the VirtualService's own; empty for those.
+    /// Gateways of this match block; empty for those of the VirtualService.
     pub gateways: Vec<GatewayRef>,
-    /// Where each of `gateways` was written.
+    /// Source line of each entry of `gateways`.
     pub gateway_lines: Vec<Line>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// An entry of `tcp`.
+/// TCP rule: an entry of `tcp`.
 #[derive(Clone, Debug)]
 pub struct TcpRule {
-    /// What it is for; any one block is enough. Empty for everything.
+    /// Match blocks, of which any must match. Empty to match every connection.
     pub matches: Vec<TcpMatch>,
-    /// Where the connection goes. Never empty.
+    /// Weighted destinations of the connection. Never empty.
     pub route: Vec<L4Destination>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// A match block of `tcp`: all of it must hold.
+/// Match block of `tcp`. All conditions must match.
 #[derive(Clone, Debug, Default)]
 pub struct TcpMatch {
-    /// The address that the client dialled; empty for any.
+    /// Subnets of the address that the client dialed; empty for any.
     pub destination_subnets: Vec<IpNet>,
-    /// The client's address; none unless the reader was asked to let it count, since Istio does not look at it.
+    /// Subnet of the client; `None` unless [`ReadOptions::enforce_source_subnet`](crate::ReadOptions) is on.
     pub source_subnet: Option<IpNet>,
-    /// The listener's port.
+    /// Port of the listener.
     pub port: Option<u16>,
-    /// Labels of the proxy's workload.
+    /// Labels that the proxy's workload must have.
     pub source_labels: BTreeMap<String, String>,
-    /// The namespace of the proxy's workload.
+    /// Namespace of the proxy's workload; `None` for any.
     pub source_namespace: Option<Arc<str>>,
-    /// In place of the VirtualService's own; empty for those.
+    /// Gateways of this match block; empty for those of the VirtualService.
     pub gateways: Vec<GatewayRef>,
-    /// Where each of `gateways` was written.
+    /// Source line of each entry of `gateways`.
     pub gateway_lines: Vec<Line>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// Where a connection may go.
+/// Weighted destination of connections.
 #[derive(Clone, Debug)]
 pub struct L4Destination {
-    /// Where.
+    /// Service and subset of the destination.
     pub destination: Destination,
-    /// Its share of the connections, relative to the others. With several destinations the sum is above 0.
+    /// Weight relative to the other destinations. With several destinations the sum is above 0.
     pub weight: u32,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }

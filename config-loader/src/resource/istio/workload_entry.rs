@@ -1,4 +1,4 @@
-//! WorkloadEntry, checked: on its own, or as an endpoint of a ServiceEntry.
+//! WorkloadEntry, checked: as a resource, or as an endpoint of a ServiceEntry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,26 +6,26 @@ use std::sync::Arc;
 use super::{EndpointAddress, Locality};
 use crate::span::Line;
 
-/// A checked WorkloadEntry.
+/// Checked WorkloadEntry.
 #[derive(Clone, Debug)]
 pub struct WorkloadEntry {
-    /// Where it is.
+    /// Address of the workload.
     pub address: EndpointAddress,
-    /// Its ports, by the names of the service's; a name that is missing keeps the service's.
+    /// Port numbers by name of the service's port. A missing name keeps the service's number.
     pub ports: BTreeMap<Arc<str>, u16>,
-    /// Its labels; endpoints of a ServiceEntry with the same labels share them.
+    /// Labels of the workload. Endpoints of a ServiceEntry with equal labels share them.
     pub labels: Arc<BTreeMap<String, String>>,
-    /// Its network; empty for the proxy's own.
+    /// Network of the workload; empty for the proxy's own network.
     pub network: Arc<str>,
-    /// Where in the world it is. Empty if that was not written: then the label `istio-locality` may tell.
+    /// Locality of the workload. If empty, the label `istio-locality` is used.
     pub locality: Locality,
-    /// Its share of the traffic, relative to other endpoints.
+    /// Load balancing weight, relative to other endpoints.
     ///
     /// Unit: none, > 0. Default: 1, also for 0.
     pub weight: u32,
-    /// The account by which it proves its identity; empty if unknown.
+    /// Service account that identifies the workload; empty if unknown.
     pub service_account: Arc<str>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 

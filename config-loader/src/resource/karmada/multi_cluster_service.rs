@@ -5,49 +5,49 @@ use std::sync::Arc;
 use crate::resource::core::{Condition, Ingress};
 use crate::span::Line;
 
-/// A checked MultiClusterService: which clusters may serve and use the service with the same namespace and name.
-/// It says nothing about how they share the traffic.
+/// Checked MultiClusterService: the clusters that may serve and use the service with the same namespace and name. It
+/// does not configure load distribution.
 #[derive(Clone, Debug, Default)]
 pub struct MultiClusterService {
-    /// The clusters that the service is exposed to.
+    /// Scope in which the service is exposed.
     pub exposure: Exposure,
-    /// Where that was written.
+    /// Source line of the exposure type.
     pub exposure_line: Line,
-    /// The exposed ports; empty for all.
+    /// Exposed ports; empty for all.
     pub ports: Vec<ExposurePort>,
-    /// The names of the clusters whose endpoints may serve; empty for all.
+    /// Clusters whose endpoints may serve; empty for all.
     pub providers: Vec<NamedCluster>,
-    /// The names of the clusters whose proxies may use endpoints of others; empty for all.
+    /// Clusters whose proxies may use endpoints of other clusters; empty for all.
     pub consumers: Vec<NamedCluster>,
-    /// `status.conditions`
+    /// Conditions (`status.conditions`).
     pub conditions: Vec<Condition>,
-    /// `status.loadBalancer.ingress`: entry points from outside.
+    /// Load balancer addresses for external clients (`status.loadBalancer.ingress`).
     pub ingress: Vec<Ingress>,
 }
 
-/// A cluster by its bare name.
+/// Cluster name without the other parts of its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedCluster {
-    /// The name.
+    /// Name of the cluster.
     pub name: Arc<str>,
-    /// The field that it was written in, such as `spec.providerClusters[0].name`.
+    /// Path of the field with the name, such as `spec.providerClusters[0].name`.
     pub field: Arc<str>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }
 
-/// The clusters that a service is exposed to.
+/// Scope in which a service is exposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exposure {
-    /// To the clusters.
+    /// Exposed to the member clusters.
     #[default]
     CrossCluster,
-    /// To clients outside them, by gateways at the edge.
+    /// Exposed to external clients through gateways at the edge.
     LoadBalancer,
 }
 
 impl Exposure {
-    /// As `types` names it.
+    /// Returns the name as written in `types`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Exposure::CrossCluster => "CrossCluster",
@@ -56,13 +56,13 @@ impl Exposure {
     }
 }
 
-/// A port that is exposed.
+/// Exposed port of a service.
 #[derive(Clone, Debug)]
 pub struct ExposurePort {
-    /// The number of the service's port.
+    /// Port number of the service.
     pub port: u16,
-    /// Its name, when that must be equal too.
+    /// Port name, if it must also match.
     pub name: Option<Arc<str>>,
-    /// Where it was written.
+    /// Source line within the document.
     pub line: Line,
 }

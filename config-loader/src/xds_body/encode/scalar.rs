@@ -1,4 +1,4 @@
-//! Single values of JSON, as Istio takes them from YAML.
+//! Conversion of single JSON values, with the leniency of Istio's YAML reader.
 
 use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
@@ -16,7 +16,7 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const ANY_PADDING: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-/// The payload of a value that is no message. The error says what is wrong.
+/// Encodes a value that is not a message. The error message describes the problem.
 pub(super) fn encode(kind: &Kind, value: &Value) -> Result<(WireType, Vec<u8>), String> {
     Ok(match kind {
         Kind::Bool => (WireType::Varint, varint(u64::from(boolean(value)?))),
@@ -46,7 +46,7 @@ pub(super) fn encode(kind: &Kind, value: &Value) -> Result<(WireType, Vec<u8>), 
     })
 }
 
-/// The payload of a `google.protobuf.Duration` that is written in Go's syntax.
+/// Encodes a `google.protobuf.Duration` from Go's syntax.
 pub(super) fn duration(value: &Value) -> Result<Vec<u8>, String> {
     let expected = |written: &str| {
         format!("{written} is no duration: expected numbers with units, such as 1h, 1m30s or 100ms")
@@ -62,7 +62,7 @@ pub(super) fn duration(value: &Value) -> Result<Vec<u8>, String> {
     Ok(duration.encode_to_vec())
 }
 
-/// The double that is the number, where there is one.
+/// Returns the double that equals the number, if there is one.
 pub(super) fn exact_double(number: &Number) -> Result<f64, String> {
     let inexact = || format!("{number} has more digits than a number in a protobuf Struct holds");
     let double = number.as_f64().ok_or_else(inexact)?;
@@ -97,7 +97,7 @@ fn text(value: &Value) -> Result<&str, String> {
         .ok_or_else(|| format!("{value} is no text: put it in quotes"))
 }
 
-/// A whole number, also written as `80.0` or `"80"`.
+/// Returns an integer, which may be written as `80.0` or `"80"`.
 fn whole(value: &Value, min: i128, max: i128) -> Result<i128, String> {
     let number = match value {
         Value::String(written) => written.parse().ok(),
@@ -133,7 +133,7 @@ fn base64(written: &str) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("not base64: {error}"))
 }
 
-/// The number of an enum's value, which is written by its name or its number.
+/// Returns the number of an enum value, given by name or number.
 fn enum_number(descriptor: &EnumDescriptor, value: &Value) -> Result<i32, String> {
     let number = match value {
         Value::String(name) => descriptor

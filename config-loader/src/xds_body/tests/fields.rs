@@ -1,4 +1,4 @@
-//! Fields whose form in JSON is not their form in protobuf.
+//! Tests of fields whose JSON form differs from their protobuf form.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn unchanged(kind: Kind, spec: Value) {
     check(kind, spec.clone(), spec);
 }
 
-/// A rule of a VirtualService.
+/// Writes a rule of a VirtualService.
 fn rule(rule: Value) -> Value {
     json!({"http": [rule]})
 }
@@ -250,7 +250,7 @@ fn what_cannot_be_written_is_an_error_with_a_path() {
     ));
 }
 
-/// What protobuf cannot tell from unset must mean the same to the checks.
+/// Tests that a field that protobuf omits as unset means the same to the checks as its default.
 #[test]
 fn fields_that_are_left_out_mean_their_default() {
     let destination = json!([{"destination": {"host": "web"}}]);

@@ -1,4 +1,4 @@
-//! Bytes that are no bodies, or are of a newer version of Istio.
+//! Tests of malformed bodies, and of bodies from a newer version of Istio.
 
 use std::error::Error;
 
@@ -15,7 +15,7 @@ const VIRTUAL_SERVICE: &str = "type.googleapis.com/istio.networking.v1alpha3.Vir
 const SERVICE_ENTRY: &str = "type.googleapis.com/istio.networking.v1alpha3.ServiceEntry";
 const STRUCT: &str = "type.googleapis.com/google.protobuf.Struct";
 
-/// A body of every kind that has a message, and a `Struct`.
+/// Returns a body of every kind with a message, and a `Struct`.
 fn bodies() -> Vec<(String, Vec<u8>)> {
     let table = [
         (

@@ -1,5 +1,5 @@
-//! Objects in the protobuf of Kubernetes. The samples in `proto/testdata` are those of its module `k8s.io/api` 0.36: each
-//! object with every field set, as its clients write it in protobuf and in JSON.
+//! Tests of objects in Kubernetes protobuf. The samples in `proto/testdata` are those of the module `k8s.io/api` 0.36:
+//! each object with every field set, as Kubernetes clients write it in protobuf and in JSON.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn sample(name: &str, end: &str) -> Vec<u8> {
     std::fs::read(folder.join(format!("{name}.{end}"))).unwrap()
 }
 
-/// A field of a message that is a text, bytes or a message itself.
+/// Encodes a field that is a text, bytes or a message.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let length = u8::try_from(content.len()).unwrap();
     assert!(length < 0x80, "one byte is enough for it");

@@ -1,4 +1,4 @@
-//! Whole objects that others wrote load to the same after the way through a body.
+//! Tests that objects of other projects load to the same result after conversion to a body and back.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ fn yaml_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The row's kind of a document, if it is read.
+/// Returns the kind of a document, if it is supported.
 fn kind_of(document: &Value) -> Option<Kind> {
     let text = |key| document[key].as_str();
     let (kind, version) = (text("kind")?, text("apiVersion")?);

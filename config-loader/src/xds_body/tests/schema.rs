@@ -1,4 +1,4 @@
-//! The committed schema is what the files in `proto/` say.
+//! Tests that the committed schema matches the files in `proto/`.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn committed_schema_is_compiled_from_the_proto_files() {
     );
 }
 
-/// The field of a message at a path of a raw type: `http[].match[].uri.exact`, where `*` is any key.
+/// Returns the field of a message at a path of a raw type: `http[].match[].uri.exact`, where `*` is any key.
 fn lookup(message: &MessageDescriptor, path: &str) -> Option<FieldDescriptor> {
     let mut message = message.clone();
     let mut found: Option<FieldDescriptor> = None;

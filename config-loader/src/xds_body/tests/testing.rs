@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers that the tests share.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::span::Lines;
 use crate::xds_body::{Decoded, from_json, to_json};
 use crate::{Diagnostics, load_bytes};
 
-/// A body there and back. Whatever is written again says the same.
+/// Converts a body to protobuf and back. Checks that the result converts to the same bytes.
 pub(super) fn round_trip(kind: Kind, spec: &Value) -> Value {
     let (type_url, bytes) = from_json(kind, spec).unwrap_or_else(|error| panic!("{error}: {spec}"));
     let Decoded { spec, unknown } = to_json(&type_url, &bytes).unwrap();
@@ -23,7 +23,7 @@ pub(super) fn round_trip(kind: Kind, spec: &Value) -> Value {
     spec
 }
 
-/// The documents of a file, as JSON.
+/// Returns the documents of a file, as JSON.
 pub(super) fn documents(text: &str) -> Vec<Value> {
     let file: Arc<str> = "test.yaml".into();
     let mut documents = Vec::new();
@@ -59,7 +59,7 @@ fn json_of(node: &Node) -> Value {
     }
 }
 
-/// An object with that spec, in the form of the first apiVersion of its kind.
+/// Creates an object with this spec and the first apiVersion of its kind.
 pub(super) fn object(kind: Kind, spec: Value) -> Value {
     let row = rows().find(|row| row.kind == kind).unwrap();
     json!({
@@ -70,7 +70,7 @@ pub(super) fn object(kind: Kind, spec: Value) -> Value {
     })
 }
 
-/// What a document loads to, without the lines on which it stands, and what is wrong with it.
+/// Loads a document. Returns the object without its lines, and the errors.
 pub(super) fn loaded(document: &Value) -> (String, Vec<String>) {
     let text = serde_json::to_string_pretty(&sorted(document)).unwrap();
     let mut diagnostics = Diagnostics::default();
@@ -89,7 +89,7 @@ pub(super) fn loaded(document: &Value) -> (String, Vec<String>) {
     )
 }
 
-/// The same with the keys of all mappings in order.
+/// Returns the value with the keys of all mappings sorted.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(sorted).collect(),
@@ -105,7 +105,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// The lines in which two texts differ.
+/// Returns the lines in which two texts differ.
 pub(super) fn differences(one: &str, other: &str) -> Vec<String> {
     let lines = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
     let (one, other) = (lines(one), lines(other));

@@ -1,4 +1,4 @@
-//! The endpoints of a long ServiceEntry.
+//! Tests of partial reading of a long ServiceEntry.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn endpoint(number: usize) -> String {
     format!("  - {{address: 10.0.0.{number}, locality: r/a, labels: {{app: x}}}}\n")
 }
 
-/// The numbers of the endpoints that are not those of the version before.
+/// Returns the indexes of the endpoints that are not shared with the previous version.
 fn read_again(old: &Reading, new: &Reading) -> Vec<usize> {
     let (old, new) = (object::<ServiceEntry>(old), object::<ServiceEntry>(new));
     let numbered = new.spec.endpoints.iter().enumerate();

@@ -1,5 +1,5 @@
-//! A relay between a client and a server over TCP, which drops what comes over established connections, as a firewall that lost
-//! their state does: neither end notices.
+//! TCP relay between a client and a server. It can drop all data of established connections without closing them, like
+//! a firewall that lost its connection state.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::Api;
 
-/// A running relay; it ends with the test's runtime.
+/// Running relay; it ends with the test's runtime.
 pub(super) struct Relay {
     address: SocketAddr,
-    /// Connections of an earlier one are dropped.
+    /// Number of the current generation. Data of connections of an older generation is dropped.
     generation: Arc<AtomicU64>,
 }
 
 impl Relay {
-    /// Before a server that speaks HTTP/1.1 without TLS.
+    /// Starts a relay before a server that speaks HTTP/1.1 without TLS.
     pub(super) async fn start(api: &Api) -> Relay {
         let server = serve(api.clone()).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -42,7 +42,7 @@ impl Relay {
         relay
     }
 
-    /// Drops everything that comes over the connections that there are. New ones work.
+    /// Drops all further data of the existing connections. New connections work.
     pub(super) fn drop_established(&self) {
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
@@ -78,7 +78,7 @@ async fn forward(
     }
 }
 
-/// Serves `api`; returns its address.
+/// Serves `api` and returns its address.
 async fn serve(api: Api) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -90,7 +90,7 @@ async fn serve(api: Api) -> SocketAddr {
     address
 }
 
-/// Answers the requests of a connection, none of which has a body.
+/// Answers the requests of a connection. Requests must not have a body.
 async fn answer_all(mut stream: TcpStream, api: Api) -> Option<()> {
     let mut received = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! An API server in memory, which answers slowly, fails at random, and repeats and cuts off what it says.
+//! In-memory API server that responds slowly, fails at random, and repeats or cuts off responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ use crate::source::KubernetesClient;
 
 pub(in crate::loader::tests) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// What is served: plural, kind and apiVersion.
+/// Served resources: plural, kind and apiVersion.
 pub(in crate::loader::tests) const RESOURCES: [(&str, &str, &str); 4] = [
     ("services", "Service", "v1"),
     ("endpointslices", "EndpointSlice", "discovery.k8s.io/v1"),
@@ -31,60 +31,61 @@ pub(in crate::loader::tests) const RESOURCES: [(&str, &str, &str); 4] = [
     ("serviceentries", "ServiceEntry", "networking.istio.io/v1"),
 ];
 
-/// Every resource that can be served: those of `RESOURCES` are served from the start.
+/// All resources that can be served. The resources of `RESOURCES` are served from the start.
 const KINDS: [(&str, &str, &str); 5] = {
     let [first, second, third, fourth] = RESOURCES;
     [first, second, third, fourth, ("pods", "Pod", "v1")]
 };
 
-/// Objects of a page of a list, although more are asked for.
+/// Number of objects per list page, although clients request more.
 const PAGE: usize = 3;
 
-/// How many versions a list may be behind.
+/// Maximum number of versions by which a list may be stale.
 const BEHIND_MAX: u64 = 6;
 
-/// One server.
+/// One simulated server.
 #[derive(Clone)]
 pub(in crate::loader::tests) struct Api(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    /// Wakes watches.
+    /// Newest version; a change wakes watches.
     version: watch::Sender<u64>,
 }
 
 struct State {
     rng: SmallRng,
-    /// Everything that ever happened.
+    /// Log of all changes.
     log: Vec<Entry>,
     version: u64,
-    /// Versions before this one are not known any more.
+    /// Oldest version that is still known.
     compacted: u64,
     is_out: bool,
-    /// Watches of an older one are cut off.
+    /// Epoch of the watches. A watch of an older epoch is cut off.
     epoch: u64,
-    /// The share of requests that fail.
+    /// Share of requests that fail, 0 to 1.
     trouble: f64,
-    /// Connections of an older one are dead: nothing comes over them any more, nor do they end.
+    /// Generation of the connections. Connections of an older generation are dead: they transfer no data and do not
+    /// close.
     connections: u64,
-    /// How many requests, and how many watches, get no answer.
+    /// Number of requests, and of watches, that get no response.
     unanswered: [usize; 2],
     /// Whether only the first API group is served.
     is_partial: bool,
-    /// The status of `/readyz`.
+    /// HTTP status of `/readyz`.
     readiness: u16,
-    /// What the credentials do not allow.
+    /// Resources that the credentials do not permit.
     forbidden: BTreeSet<&'static str>,
-    /// Resources that the server does not have.
+    /// Resources that the server does not serve.
     unserved: BTreeSet<&'static str>,
-    /// Resources whose lists get no answer.
+    /// Resources whose lists get no response.
     unlisted: BTreeSet<&'static str>,
 }
 
 struct Entry {
     version: u64,
     plural: &'static str,
-    /// Namespace and name.
+    /// Namespace and name of the object.
     key: String,
     event: &'static str,
     object: Value,
@@ -134,7 +135,7 @@ impl Api {
         self.0.version.send_replace(state.version);
     }
 
-    /// Writes an object; none deletes it.
+    /// Writes an object; `None` deletes it.
     pub(in crate::loader::tests) fn write(
         &self,
         plural: &'static str,
@@ -164,17 +165,17 @@ impl Api {
         });
     }
 
-    /// Cuts all watches off.
+    /// Cuts off all watches.
     pub(in crate::loader::tests) fn interrupt(&self) {
         self.change(|state| state.epoch += 1);
     }
 
-    /// Forgets what happened; watches that are behind cannot go on.
+    /// Compacts the log; watches that are behind get status 410.
     pub(in crate::loader::tests) fn compact(&self) {
         self.change(|state| state.compacted = state.version);
     }
 
-    /// Answers no request from now on, or every request again.
+    /// Starts or ends an outage, in which no request gets a response.
     pub(in crate::loader::tests) fn set_out(&self, is_out: bool) {
         self.change(|state| {
             state.is_out = is_out;
@@ -182,7 +183,7 @@ impl Api {
         });
     }
 
-    /// Fails no more.
+    /// Ends all failures.
     pub(in crate::loader::tests) fn calm(&self) {
         self.set_out(false);
         self.set_young(false, 200);
@@ -193,7 +194,7 @@ impl Api {
         });
     }
 
-    /// Loses all connections silently. So many further requests, and watches, are lost, too.
+    /// Makes all connections dead. The next `unanswered` requests and watches get no response either.
     pub(in crate::loader::tests) fn lose(&self, unanswered: [usize; 2]) {
         self.change(|state| {
             state.connections += 1;
@@ -201,7 +202,7 @@ impl Api {
         });
     }
 
-    /// Serves a part of its API groups, or all of them, and answers `/readyz` with this status.
+    /// Sets whether only the first API group is served, and the status of `/readyz`.
     pub(in crate::loader::tests) fn set_young(&self, is_partial: bool, readiness: u16) {
         self.change(|state| {
             state.is_partial = is_partial;
@@ -209,7 +210,7 @@ impl Api {
         });
     }
 
-    /// Allows a resource to be read, or does not; watches of it end.
+    /// Grants or revokes permission to read a resource; watches of it end.
     pub(in crate::loader::tests) fn allow(&self, plural: &'static str, is_allowed: bool) {
         self.change(|state| {
             state.epoch += 1;
@@ -220,7 +221,7 @@ impl Api {
         });
     }
 
-    /// Has a resource from now on, or does not.
+    /// Starts or stops serving a resource.
     pub(in crate::loader::tests) fn serve(&self, plural: &'static str, is_served: bool) {
         self.change(|state| {
             match is_served {
@@ -230,12 +231,12 @@ impl Api {
         });
     }
 
-    /// Answers no list of a resource from now on.
+    /// Stops answering lists of a resource.
     pub(in crate::loader::tests) fn stop_listing(&self, plural: &'static str) {
         self.change(|state| _ = state.unlisted.insert(plural));
     }
 
-    /// What it has, as plural and key.
+    /// Returns the objects of a resource by key.
     pub(in crate::loader::tests) fn truth(&self, plural: &'static str) -> BTreeMap<String, Value> {
         let state = self.state();
         state.objects(plural, state.version)
@@ -332,11 +333,11 @@ impl Api {
     }
 }
 
-/// What a request asks for.
+/// Parsed query of a request.
 pub(in crate::loader::tests) struct Query {
     pub(in crate::loader::tests) is_watch: bool,
     version: u64,
-    /// The version of a list, and how many objects of it are known.
+    /// Continue token: the version of a list, and the number of objects already sent.
     token: Option<(u64, usize)>,
 }
 
@@ -363,7 +364,7 @@ impl Query {
     }
 }
 
-/// Where a watch goes on.
+/// Position at which a watch resumes.
 struct From {
     plural: &'static str,
     version: u64,
@@ -372,7 +373,7 @@ struct From {
 }
 
 impl State {
-    /// Whether a request that came over one of these connections gets no answer.
+    /// Whether a request over a connection of this generation gets no response.
     fn is_lost(&mut self, connections: u64, is_watch: bool) -> bool {
         let unanswered = &mut self.unanswered[usize::from(is_watch)];
         let is_unanswered = *unanswered > 0;
@@ -380,13 +381,13 @@ impl State {
         is_unanswered || self.connections != connections
     }
 
-    /// The resources that it has.
+    /// Iterates over the served resources.
     fn served(&self) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
         let kinds = KINDS.into_iter();
         kinds.filter(|(plural, _, _)| !self.unserved.contains(plural))
     }
 
-    /// The resources of an API version that it has.
+    /// Returns the served resources of an API version.
     fn resources(&self, api_version: &str) -> Value {
         resource_list(api_version, self.served())
     }
@@ -395,12 +396,12 @@ impl State {
         Duration::from_millis(self.rng.random_range(0..longest_ms))
     }
 
-    /// Whether something happens that does so in one of `often` cases while there is trouble.
+    /// Whether a random fault happens: on average in one of `often` calls while there is trouble.
     fn happens(&mut self, often: f64) -> bool {
         self.trouble > 0.0 && self.rng.random_bool(1.0 / often)
     }
 
-    /// The objects at a version.
+    /// Returns the objects at a version.
     fn objects(&self, plural: &str, version: u64) -> BTreeMap<String, Value> {
         let mut objects = BTreeMap::new();
         let until = self.log.iter().filter(|entry| entry.plural == plural);
@@ -413,7 +414,7 @@ impl State {
         objects
     }
 
-    /// A page of a list, now and then of a version that is not the newest.
+    /// Returns a page of a list, sometimes of an older version.
     fn list(&mut self, plural: &str, token: Option<(u64, usize)>) -> Response<Body> {
         let (version, skipped) = match token {
             Some((version, _)) if version < self.compacted => return failed(410),
@@ -440,7 +441,7 @@ impl State {
         }))
     }
 
-    /// What happened since, as lines, and whether the watch ends.
+    /// Returns the events since `from` as lines, and whether the watch ends.
     fn events(&mut self, from: &mut From) -> (String, bool) {
         if from.version < self.compacted {
             let expired = status(410);
@@ -524,7 +525,7 @@ fn status(code: u16) -> Value {
     })
 }
 
-/// An answer with a status.
+/// Creates an error response with this status.
 pub(in crate::loader::tests) fn failed(code: u16) -> Response<Body> {
     let mut response = document(&status(code));
     *response.status_mut() = StatusCode::from_u16(code).unwrap();

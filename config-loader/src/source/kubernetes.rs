@@ -1,8 +1,8 @@
 //! Objects of Kubernetes API servers, listed and watched. Uses only `stream`, `state`, `diagnostic`, `kind` and `kinds`.
 //!
-//! - `server` connects to one, asks what it serves (`discovery`), and starts a `watch` of each resource;
-//! - `document` makes of an object what a file would hold, with the marks of its cluster;
-//! - `cluster_state` reads pods, nodes and namespaces without most of their fields, and `pod_gate` brings slices and pods in order.
+//! - `server` connects to one server, discovers the resources that it serves (`discovery`), and starts a `watch` of each;
+//! - `document` turns an object into the text that a file would contain, and labels it with its cluster;
+//! - `cluster_state` reads Pods, Nodes and Namespaces without most of their fields; `pod_gate` orders EndpointSlices and Pods.
 
 mod bounded;
 mod client;

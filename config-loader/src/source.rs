@@ -1,5 +1,5 @@
-//! Where bytes come from: files and directories, read and watched, and Kubernetes API servers. Uses `diagnostic`, and of the
-//! kinds their names.
+//! Sources of resources: files and directories (read and watched), Kubernetes API servers and xDS servers. Uses
+//! `diagnostic`, and the kind names of `kinds`.
 
 mod ages;
 pub mod content;

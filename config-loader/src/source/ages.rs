@@ -1,4 +1,4 @@
-//! Age of the last word of each source.
+//! Age of the last message from each source (time since the source was last heard).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use super::stream::signs::Signs;
 
-/// Ages of the last words of sources. There are as many sources as `--control` names.
+/// Time since the last message, by source. One entry per `--control` server.
 #[derive(Clone, Debug, Default)]
 pub struct SourceAges(Arc<Mutex<BTreeMap<Arc<str>, Signs>>>);
 
 impl SourceAges {
-    /// Takes the signs of life of a source from `signs` from now on.
+    /// Tracks the liveness signals `signs` of `source` from now on.
     pub(super) fn follow(&self, source: String, signs: &Signs) {
         let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sources.insert(source.into(), signs.clone());
     }
 
-    /// The ages of now: of an API server that of the watch that is silent for longest.
+    /// Returns the current age per source. For an API server it is the age of its most silent watch.
     pub fn now(&self) -> Vec<(Arc<str>, Duration)> {
         let sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let sources = sources.iter();

@@ -1,5 +1,5 @@
-//! What of an object has an effect: all but most conditions, and what the server notes about its versions. For a writer of
-//! conditions, nothing that it writes itself.
+//! Parts of an object that have an effect: everything except most conditions and the server's version bookkeeping. For
+//! a component that writes conditions, its own writes have no effect either.
 
 use std::hash::Hasher as _;
 use std::io;
@@ -9,25 +9,25 @@ use twox_hash::XxHash64;
 
 use crate::kind::Kind;
 
-/// What the metadata says about versions.
+/// Metadata fields that only record versions.
 const OF_VERSIONS: &[&str] = &["resourceVersion", "managedFields"];
 
-/// Who reads an object.
+/// Consumer of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// A proxy.
     Proxy,
-    /// A writer of conditions: a status that it writes is no reason to check the object again.
+    /// A writer of status conditions. Status that it writes itself does not cause the object to be checked again.
     StatusWriter,
 }
 
-/// What nothing reads of a field at the top of an object.
+/// Parts of a top-level field that no consumer reads.
 enum Unread {
     All,
     Fields(&'static [&'static str]),
 }
 
-/// Removes what has no effect on that reader.
+/// Removes the fields that have no effect on `reader`.
 pub fn strip(kind: Kind, reader: Reader, object: &mut Value) {
     let Value::Object(fields) = object else {
         return;
@@ -43,7 +43,7 @@ pub fn strip(kind: Kind, reader: Reader, object: &mut Value) {
     });
 }
 
-/// A hash of what has an effect on a proxy. Objects of one name with the same hash are taken for the same.
+/// Returns a hash of the content that has an effect on a proxy. Objects of one name with equal hashes count as equal.
 pub fn of(kind: Kind, object: &Value) -> u64 {
     let mut hash = Hash(XxHash64::with_seed(0));
     let mut add = |path: [&str; 2], part: &Value| {

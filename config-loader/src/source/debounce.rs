@@ -1,77 +1,77 @@
-//! When to look at files after something happened to them.
+//! Debouncing of file events: decides when changed files are read.
 //!
-//! A single change is looked at when nothing more happened for a short while, a shorter one where a whole file was
-//! moved into its place. A burst waits for a longer silence, so that it becomes one update; but not for ever. A file
-//! that is being written is given time until its writer closes it.
+//! A single change is read after a short quiet period, or a shorter one if the file was replaced by a rename. A burst
+//! of changes waits for a longer quiet period, with an upper limit, so that it becomes one update. A file that is being
+//! written is read once its writer closes it, with an upper limit.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// From so many files on, changes are a burst.
+/// Number of changed files from which changes count as a burst.
 const BURST_FILES: usize = 4;
 
-/// A file that was moved into its place, which its writer has done with, waits for this part of the usual silence.
+/// Divisor of the quiet period for a file that was moved into place, and is therefore complete.
 const WHOLE_PART: u32 = 5;
 
-/// The silence that ends a burst.
+/// Quiet period that ends a burst.
 const BURST_QUIET: Duration = Duration::from_millis(60);
 
-/// How long a burst can put off an update.
+/// Longest time that a burst delays an update.
 const DELAY_MAX: Duration = Duration::from_millis(750);
 
-/// How long after its last write a file that is still open counts as being written.
+/// Time after its last write during which a file that is still open counts as being written.
 const WRITER_GRACE: Duration = Duration::from_millis(500);
 
-/// How long a writer that goes on writing can put off an update: some write what they get over a network.
+/// Longest time that a continuing write delays an update. Some writers copy from a network.
 const WRITER_MAX: Duration = Duration::from_secs(5);
 
-/// How long a file that was taken away may come back before it counts as gone: some write again what they have removed.
+/// Time during which a removed file may reappear before it counts as removed. Some writers remove and rewrite a file.
 const REMOVAL_GRACE: Duration = Duration::from_millis(100);
 
-/// What happened and was not looked at.
+/// Events that were not handled yet.
 #[derive(Debug)]
 pub(super) struct Debounce {
     quiet: Duration,
     first: Option<Instant>,
     last: Option<Instant>,
-    /// Known files to which something happened.
+    /// Known files that have events.
     paths: BTreeSet<PathBuf>,
-    /// How many things happened that call for a look at everything.
+    /// Number of events that require a full scan.
     others: usize,
     writing: BTreeSet<PathBuf>,
     removed: BTreeSet<PathBuf>,
-    /// Whether something happened that may go on.
+    /// Whether more events are likely to follow.
     may_go_on: bool,
-    /// When to look at everything although nothing happened.
+    /// Time of a full scan that no event asked for.
     again: Option<Instant>,
-    /// Files to look at although nothing happened, and when.
+    /// Files to read without an event, and the time to read them.
     unsettled: Option<(Instant, BTreeSet<PathBuf>)>,
 }
 
-/// What happened to a file.
+/// Kind of file event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Happened {
-    /// Its writer has closed it.
+    /// The writer closed the file.
     Closed,
-    /// Nothing that tells whether more is to come.
+    /// Any other event; it does not tell whether more follow.
     Other,
-    /// It was removed, or moved away.
+    /// The file was removed or moved away.
     Removed,
-    /// Another file was moved into its place.
+    /// Another file was moved to this path.
     Replaced,
-    /// It was written to.
+    /// The file was written to.
     Written,
 }
 
-/// What is to be looked at.
+/// Scan that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
     All,
     Files(BTreeSet<PathBuf>),
-    /// Files that changed a moment before they were looked at.
+    /// Files that were read immediately after a change, and are read again.
     Again(BTreeSet<PathBuf>),
-    /// Everything, although there was no file event.
+    /// A full scan without a file event.
     Unprompted,
 }
 
@@ -92,7 +92,7 @@ impl Debounce {
         }
     }
 
-    /// Something happened to a known file.
+    /// Records an event of a known file.
     pub(super) fn file(&mut self, path: &Path, what: Happened, now: Instant) {
         self.writer(path, what);
         match what {
@@ -104,19 +104,19 @@ impl Debounce {
         self.touch(now);
     }
 
-    /// Something happened to a file that is not known yet.
+    /// Records an event of a new file.
     pub(super) fn new_file(&mut self, path: &Path, what: Happened, now: Instant) {
         self.writer(path, what);
         self.other(now);
     }
 
-    /// A file that is not known yet is gone again. Returns whether it had come since the last look.
+    /// Removes a new file that is gone again. Returns whether it appeared since the last scan.
     pub(super) fn forget(&mut self, path: &Path) -> bool {
         self.writing.remove(path);
         self.paths.remove(path)
     }
 
-    /// Notes whether a file is being written.
+    /// Records whether a file is being written.
     fn writer(&mut self, path: &Path, what: Happened) {
         match what {
             Happened::Written => _ = self.writing.insert(path.to_owned()),
@@ -125,19 +125,19 @@ impl Debounce {
         }
     }
 
-    /// Something happened that may have brought or taken files.
+    /// Records an event that may have added or removed files.
     pub(super) fn other(&mut self, now: Instant) {
         self.others += 1;
         self.may_go_on = true;
         self.touch(now);
     }
 
-    /// Asks for a look at everything at `when`, whatever happens.
+    /// Schedules a full scan at `when`.
     pub(super) fn again(&mut self, when: Instant) {
         self.again = Some(self.again.map_or(when, |known| known.min(when)));
     }
 
-    /// Asks for a look at some files at `when`, or a little later if there are others.
+    /// Schedules a read of `paths` at `when`, or slightly later if other files are already scheduled.
     pub(super) fn files_again(&mut self, paths: BTreeSet<PathBuf>, when: Instant) {
         let (known, mut all) = self.unsettled.take().unwrap_or((when, BTreeSet::new()));
         all.extend(paths);
@@ -149,12 +149,12 @@ impl Debounce {
         self.last = Some(now);
     }
 
-    /// Whether something happened that was not looked at.
+    /// Whether there are unhandled events.
     pub(super) fn is_waiting(&self) -> bool {
         self.first.is_some()
     }
 
-    /// When the next look is due, if it is known.
+    /// Returns the time of the next scan, if one is scheduled.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let happened = self.first.zip(self.last).map(|(first, last)| {
             let burst = self.paths.len() + self.others >= BURST_FILES;
@@ -178,7 +178,7 @@ impl Debounce {
         happened.or([self.again, unsettled].into_iter().flatten().min())
     }
 
-    /// What is to be looked at, if it is time.
+    /// Returns the scan that is due at `now`, if any.
     pub(super) fn take(&mut self, now: Instant) -> Option<Due> {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return None;

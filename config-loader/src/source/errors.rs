@@ -1,39 +1,39 @@
-//! How often sources failed, and why.
+//! Error counts by source and reason.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Why a list, a watch or a stream of a server failed.
+/// Reason for the failure of a list, a watch or a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourceError {
-    /// The server forgot the revision from which a watch goes on.
+    /// The server no longer has the revision at which the watch resumes (410 Gone).
     Expired,
-    /// The credentials do not allow it.
+    /// The credentials lack permission (403).
     Forbidden,
-    /// What the server sent cannot be read.
+    /// The response cannot be parsed.
     Malformed,
-    /// The server does not serve it.
+    /// The server does not serve the resource (404, 405).
     NotServed,
-    /// The connection, or the stream, ended with any other error.
+    /// Any other error of the connection or stream.
     Other,
-    /// The server answered with an error of its own.
+    /// The server returned an error (5xx).
     ServerError,
-    /// Nothing more came in the middle of a message.
+    /// The server stopped in the middle of a message.
     Stalled,
-    /// The server asked for fewer requests.
+    /// The server rate-limits requests (429).
     Throttled,
-    /// The server did not answer in time.
+    /// The server did not respond in time.
     Timeout,
-    /// What the server sent is larger than what is read.
+    /// The response exceeds the size limit.
     TooLarge,
-    /// The server does not accept the credentials.
+    /// The server rejects the credentials (401).
     Unauthorized,
-    /// The server cannot be connected to.
+    /// No connection to the server can be made.
     Unreachable,
 }
 
 impl SourceError {
-    /// Its name in metrics.
+    /// Returns the value of the `reason` label in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             SourceError::Expired => "expired",
@@ -51,7 +51,7 @@ impl SourceError {
         }
     }
 
-    /// What a status code of HTTP means.
+    /// Maps an HTTP status code to a reason.
     pub(super) fn of_status(code: u16) -> SourceError {
         match code {
             401 => SourceError::Unauthorized,
@@ -66,7 +66,7 @@ impl SourceError {
     }
 }
 
-/// How often sources failed, by source and reason. There are as many sources as `--control` names.
+/// Error counts by source and reason. One source per `--control` server.
 #[derive(Clone, Debug, Default)]
 pub struct SourceErrors(Arc<Mutex<Counts>>);
 
@@ -79,7 +79,7 @@ impl SourceErrors {
         *counts.entry((Arc::clone(source), error)).or_default() += 1;
     }
 
-    /// All counts, by source and reason.
+    /// Returns all counts, by source and reason.
     pub fn counts(&self) -> Vec<(Arc<str>, SourceError, u64)> {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = counts.iter();

@@ -1,4 +1,4 @@
-//! Files and directories: what changed in them since the last look.
+//! Files and directories: changes since the last scan.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -14,52 +14,52 @@ use super::scan::{FILES_MAX, NO_FILE, Name, Stamp, describe, name_of, scan};
 use crate::diagnostic::codes::common::SRC002;
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// A file that was modified less than this before it was read may change again without a new time stamp: clocks of
-/// file systems tick in steps of some milliseconds.
+/// Age below which a file's time stamp is not trusted. File system clocks tick every few milliseconds, so a second
+/// change may leave the time stamp as it was.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A file that became empty counts as being rewritten for this long.
+/// Time during which a file that became empty counts as being rewritten.
 const EMPTY_GRACE: Duration = Duration::from_millis(250);
 
-/// The files under some paths.
+/// Files below a set of root paths.
 #[derive(Debug)]
 pub(crate) struct FileSource {
     roots: Vec<PathBuf>,
     bytes_max: u64,
     known: BTreeMap<PathBuf, KnownFile>,
     names: HashMap<PathBuf, Name>,
-    /// How files are named that come to stand in a directory, by its path without links.
+    /// Name prefix of new files in a directory, by the directory's path without symbolic links.
     walked: HashMap<PathBuf, PathBuf>,
     directories: BTreeMap<PathBuf, (u64, u64)>,
-    /// Links that lead to directories, by their own paths.
+    /// Symbolic links to directories, by their own paths.
     directory_links: HashSet<PathBuf>,
     problems: Vec<Diagnostic>,
-    /// Whether files that changed a moment ago are left for later.
+    /// Whether files that changed a moment ago are left for a later scan.
     patient: bool,
 }
 
 #[derive(Debug)]
 struct KnownFile {
-    /// None if the file could not be read at last.
+    /// `None` if the last read of the file failed.
     stamp: Option<Stamp>,
-    /// The stamp proves nothing: the file was read too soon after its last change, or is to be read again anyway.
+    /// Whether the stamp is not trusted: the file was read too soon after its last change, or must be read again.
     is_uncertain: bool,
-    /// Other paths may lead to the same file.
+    /// Whether other paths may lead to the same file.
     is_linked: bool,
 }
 
-/// State of one path, without a walk.
+/// State of one path, found without walking directories.
 enum Seen {
-    /// A file that may have changed; without a stamp, one that cannot be looked at.
+    /// A file that may have changed. Without a stamp, its metadata cannot be read.
     File(Option<Stamp>),
-    /// A path without a file, now as before.
+    /// No file at this path, now or before.
     Nothing,
-    /// Something that only a walk tells.
+    /// A state that only a full walk can determine.
     Unclear,
 }
 
 impl FileSource {
-    /// The files under `roots`. Files with more than `bytes_max` bytes are not read.
+    /// Creates a source for the files below `roots`. Files larger than `bytes_max` bytes are not read.
     pub(crate) fn new(roots: &[PathBuf], bytes_max: u64) -> FileSource {
         FileSource {
             roots: roots.to_vec(),
@@ -74,38 +74,38 @@ impl FileSource {
         }
     }
 
-    /// The directories in which a change can matter, by device and inode. Their paths are absolute and without links.
+    /// Returns the directories to watch, by device and inode. Their paths are absolute and without symbolic links.
     pub(crate) fn directories(&self) -> &BTreeMap<PathBuf, (u64, u64)> {
         &self.directories
     }
 
-    /// The file that was seen before and that an event at `event`, within one of the directories, is about.
+    /// Returns the known file that an event at the path `event` is about.
     pub(super) fn named(&self, event: &Path) -> Option<&Name> {
         self.names.get(event)
     }
 
-    /// Whether an event at `event` is about a directory: one that was walked or linked to, or one that stands there now.
+    /// Whether the path `event` is a directory now, or was one that was walked or linked to.
     pub(super) fn is_directory(&self, event: &Path) -> bool {
         self.directories.contains_key(event)
             || self.directory_links.contains(event)
             || event.is_dir()
     }
 
-    /// Has every file read by the next walk, whatever its stamp.
+    /// Makes the next walk read every file, whatever its stamp.
     pub(super) fn distrust_stamps(&mut self) {
         for known in self.known.values_mut() {
             known.is_uncertain = true;
         }
     }
 
-    /// The name of a file that was not seen before, from the path of an event in a directory that was walked.
+    /// Returns the name of a new file from the path of an event in a walked directory.
     pub(super) fn new_name(&self, event: &Path) -> Option<PathBuf> {
         let directory = self.walked.get(event.parent()?)?;
         Some(directory.join(event.file_name()?))
     }
 
-    /// Walks everything, but leaves files for later that changed a moment ago: their events may still be on the
-    /// way, and tell whether they are still being written.
+    /// Walks all roots without an event, but leaves recently changed files for a later scan: events that tell whether
+    /// they are still being written may be on their way.
     pub(crate) fn look_unprompted(&mut self) -> Look {
         self.patient = true;
         let look = self.look();
@@ -113,7 +113,7 @@ impl FileSource {
         look
     }
 
-    /// Walks everything.
+    /// Walks all roots.
     pub(crate) fn look(&mut self) -> Look {
         let scan = scan(&self.roots);
         let mut look = Look::default();
@@ -147,7 +147,7 @@ impl FileSource {
         look
     }
 
-    /// Looks at some files only, and leaves those for later that changed a moment ago.
+    /// Reads some files, and leaves those that changed a moment ago for a later scan.
     pub(crate) fn look_again_at(&mut self, paths: &BTreeSet<PathBuf>) -> Look {
         self.patient = true;
         let look = self.look_at(paths);
@@ -155,8 +155,8 @@ impl FileSource {
         look
     }
 
-    /// Looks at some files only: known ones, and new ones in directories that were walked. Walks everything where that is
-    /// not enough to tell what changed.
+    /// Reads some files: known ones, and new ones in walked directories. Falls back to a full walk if that cannot
+    /// determine the changes.
     pub(crate) fn look_at(&mut self, paths: &BTreeSet<PathBuf>) -> Look {
         // A walk replaces this look: no stamp may be noted before it is clear that none is needed.
         let mut stamps = Vec::with_capacity(paths.len());
@@ -199,8 +199,8 @@ impl FileSource {
         }
     }
 
-    /// Whether a known path leads to another file than before, and one of the two has, or had, more than one path: then a
-    /// file may have to be known by another of its paths.
+    /// Whether a known path now leads to another file, and either file has or had more than one path. The name of a
+    /// file may then change to another of its paths.
     fn may_move_names(&self, path: &Path, stamp: &Stamp) -> bool {
         let Some(known) = self.known.get(path) else {
             return false;
@@ -209,8 +209,8 @@ impl FileSource {
         !is_same && (known.is_linked || is_linked(path, stamp))
     }
 
-    /// Whether a path that was not seen before is a file now, which is then known by its events. `None` if only a walk can
-    /// tell what it is: a link, a directory, a file with several names, one file too many, or the first one of a directory.
+    /// Whether a new path is a regular file, which is then known by its events. Returns `None` if only a walk can tell:
+    /// for a link, a directory, a file with several names, a file beyond the limit, or the first file of a directory.
     fn is_new_file(&mut self, path: &Path) -> Option<bool> {
         let metadata = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
@@ -230,7 +230,7 @@ impl FileSource {
         Some(true)
     }
 
-    /// Reads a file if it may have changed.
+    /// Reads a file if its stamp changed.
     fn check(&mut self, path: &Path, stamp: Option<Stamp>, look: &mut Look) {
         let now_ns = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -300,8 +300,8 @@ impl FileSource {
         self.note(path, Some(known), event, look);
     }
 
-    /// Notes the state of a file together with its event. This is the only place that does: a stamp that is noted without its
-    /// event hides the change for good.
+    /// Stores the state of a file together with its event. No other function stores a stamp: a stamp without its event
+    /// hides the change for good.
     fn note(&mut self, path: &Path, known: Option<KnownFile>, event: FileEvent, look: &mut Look) {
         match known {
             Some(known) => _ = self.known.insert(path.to_owned(), known),
@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    /// The names of the files that a look found changed.
+    /// Returns the names of the files that changed in a scan.
     fn changed(look: &Look) -> Vec<String> {
         let names = look.events.iter().map(|(name, _)| name.rsplit('/').next());
         names

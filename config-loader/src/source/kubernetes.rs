@@ -35,8 +35,8 @@ use super::ages::SourceAges;
 use super::state::StateFile;
 use super::stream::report::{Message, States};
 
-/// Starts a task for each server. `files` has the file of each server's saved state, or none at all.
-/// Servers that take reports are told the `states` of the proxy; `ages` tells when servers were heard last.
+/// Starts a task for each server. `files` has the file of each server's saved state, or is empty without `--state`.
+/// Config servers receive reports of `states`; `ages` records when each server was last heard.
 pub(super) fn spawn(
     (settings, clients): (KubernetesSettings, Clients),
     files: &[StateFile],

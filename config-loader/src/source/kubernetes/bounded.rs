@@ -1,5 +1,5 @@
-//! Bounds what a server may send, and how long it may take: the client library reads a line of a watch, and the body of a list,
-//! however long it is, and waits for the rest of it, or for a first answer, for ever.
+//! Size and time limits of responses. Without them, the client library reads a line of a watch or the body of a list of
+//! any size, and waits forever for a response to begin or to continue.
 
 use std::fmt;
 use std::pin::Pin;
@@ -19,15 +19,16 @@ use super::throttle::Throttle;
 use crate::source::stream::signs::{Cut, Signs};
 use crate::source::stream::stall::StallTimer;
 
-/// The longest line of a watch, which is one event. An API server stores objects of at most 1.5 MiB (etcd) or a few times that.
+/// Largest line of a watch, which is one event. An API server stores objects of at most 1.5 MiB (etcd) or a few times
+/// that.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
-/// The largest body of any other response: a page of a list has at most 500 objects.
+/// Largest body of any other response. A page of a list has at most 500 objects.
 const BODY_BYTES_MAX: usize = 512 << 20;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// A response, or an event of a watch, is larger than what is read.
+/// Error: a response, or an event of a watch, exceeds the size limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooLarge {
     what: &'static str,
@@ -43,8 +44,8 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Ends responses that are larger than anything that an API server sends, that do not begin, or that stop in the middle, and notes
-/// how long the server asks to be left alone, and when its watches were heard.
+/// Tower layer that fails responses that are too large, do not begin in time, or stop in the middle. It also records
+/// `Retry-After` and when each watch was last heard.
 #[derive(Clone, Debug)]
 pub(super) struct BoundedLayer {
     times: ApiServerTimes,
@@ -53,7 +54,7 @@ pub(super) struct BoundedLayer {
 }
 
 impl BoundedLayer {
-    /// With what is noted.
+    /// Creates a layer that records into `throttle` and `signs`.
     pub(super) fn new(times: ApiServerTimes, throttle: Throttle, signs: Signs) -> BoundedLayer {
         BoundedLayer {
             times,
@@ -74,7 +75,7 @@ impl<S> Layer<S> for BoundedLayer {
     }
 }
 
-/// A client with bounded responses.
+/// Client with limits on its responses.
 #[derive(Clone, Debug)]
 pub(super) struct Bounded<S> {
     inner: S,
@@ -127,7 +128,7 @@ fn is_watch(query: &str) -> bool {
         .any(|pair| matches!(pair, "watch=true" | "watch=1"))
 }
 
-/// Signs of life of a watch, and what ends it.
+/// Liveness of a watch, and the handle that ends it.
 #[derive(Debug)]
 struct Watched {
     cut: Cut,
@@ -135,13 +136,13 @@ struct Watched {
     path: String,
 }
 
-/// A body that fails when it, or a line of it, is too long, or stops in the middle, or when it is cut.
+/// Response body that fails when it, or a line of it, is too long, when it stops in the middle, or when it is cut.
 #[derive(Debug)]
 pub(super) struct BoundedBody<B> {
     inner: B,
-    /// The state of a watch; none for other responses.
+    /// State of the watch; `None` for other responses.
     watched: Option<Watched>,
-    /// The bytes of the line so far, or of the body.
+    /// Bytes of the current line, or of the body, so far.
     length: usize,
     timer: StallTimer,
 }
@@ -156,12 +157,12 @@ impl<B> BoundedBody<B> {
         }
     }
 
-    /// Whether more has to come: a watch is silent between its lines.
+    /// Whether a message is incomplete. A watch may be silent between its lines.
     fn is_in_message(&self) -> bool {
         self.watched.is_none() || self.length > 0
     }
 
-    /// Counts bytes.
+    /// Adds `data` to the length and fails if it exceeds the limit.
     fn take(&mut self, data: &[u8]) -> Result<(), TooLarge> {
         let is_watch = self.watched.is_some();
         let (max, what) = match is_watch {

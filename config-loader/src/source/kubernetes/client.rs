@@ -1,4 +1,4 @@
-//! Connects to API servers.
+//! Connections to API servers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,22 +19,22 @@ use super::throttle::Throttle;
 use crate::source::stream::causes;
 use crate::source::stream::signs::Signs;
 
-/// How long a connection may take to be made.
+/// Longest time to establish a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// Silence after which a connection is checked, interval of the checks, and how many of them may get no answer. A connection
-/// that was lost on its way is noticed after 45 s, as by client-go.
+/// TCP keepalive: idle time before the first probe, interval between probes, and number of unanswered probes. A lost
+/// connection is noticed after 45 s, as in client-go.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_RETRIES: u32 = 3;
 
-/// Longest time until what was sent is acknowledged.
+/// Longest time that sent data may stay unacknowledged (`TCP_USER_TIMEOUT`).
 const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(45);
 
-/// Largest read buffer of a connection. Watches last for hours, and a buffer that grew with a list stays as large.
+/// Largest read buffer of a connection. Watches last for hours, and a buffer that grew for a list does not shrink.
 const READ_BUFFER_BYTES_MAX: usize = 64 * 1024;
 
-/// A client of a server, how long the server asked to be left alone, and when its watches were heard.
+/// Client of a server, its rate limit (`Retry-After`), and the liveness of its watches.
 #[derive(Clone)]
 pub(crate) struct Connected {
     pub(super) client: Client,
@@ -44,7 +44,7 @@ pub(crate) struct Connected {
 
 #[cfg(test)]
 impl Connected {
-    /// A client of a mock server, with the bounds of a real client.
+    /// Creates a client of a mock server, with the limits of a real client.
     pub(crate) fn to<S, B>(service: S) -> Connected
     where
         S: tower_service::Service<
@@ -69,18 +69,18 @@ impl Connected {
     }
 }
 
-/// Where the clients of servers come from.
+/// Origin of the clients.
 #[derive(Clone)]
 pub(crate) enum Clients {
-    /// The kubeconfig, or the service account of the pod.
+    /// Clients are made from the kubeconfig, or from the service account of the pod.
     Configured,
-    /// A test, which has one for each server.
+    /// Clients are given by a test, one per server.
     #[cfg(test)]
     Given(std::sync::Arc<[Connected]>),
 }
 
 impl Clients {
-    /// The client of the server with this number.
+    /// Returns the client of the server `number`.
     pub(super) async fn connect(
         &self,
         settings: &KubernetesSettings,
@@ -98,8 +98,8 @@ impl Clients {
     }
 }
 
-/// A client of `server`. The kubeconfig is read anew each time, so that new credentials count; `Err` says in words what is
-/// missing.
+/// Connects to `server`. Reads the kubeconfig each time, so that new credentials take effect. `Err` says in words what
+/// is missing.
 pub(in crate::source) async fn connect(
     server: &ApiServer,
     kubeconfig: Option<&Path>,
@@ -112,7 +112,7 @@ pub(in crate::source) async fn connect(
     Ok(open(config, ApiServerTimes::default())?.client)
 }
 
-/// The address of `server`, as the kubeconfig has it.
+/// Returns the address of `server` from the kubeconfig.
 pub(in crate::source) async fn address(
     server: &ApiServer,
     kubeconfig: Option<&Path>,
@@ -121,7 +121,7 @@ pub(in crate::source) async fn address(
     Ok(config.cluster_url.to_string())
 }
 
-/// A client with bounds, whose connections are checked while nothing comes.
+/// Opens a client with response limits and TCP keepalive.
 fn open(config: Config, times: ApiServerTimes) -> Result<Connected, String> {
     let wrong = |error: kube::Error| error.to_string();
     if CryptoProvider::get_default().is_none() {

@@ -1,5 +1,5 @@
-//! Pods, Nodes and Namespaces as a server sends them, without the fields that nothing reads: those are skipped while an object is
-//! read, so that a pod of 20 KiB costs little and becomes some hundred bytes.
+//! Pods, Nodes and Namespaces without the fields that are not read. Those are skipped during deserialization, so that a
+//! pod of 20 KiB costs little and becomes a few hundred bytes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(super) struct ClusterState {
     content: Content,
 }
 
-/// The fields that are read. They stand here one by one: with `flatten`, serde would keep all others until the object ends.
+/// Fields that are read. They are listed one by one, because `flatten` makes serde buffer all other fields.
 #[derive(Deserialize)]
 struct Fields {
     #[serde(default)]
@@ -40,7 +40,7 @@ struct Metadata {
     deletion_timestamp: Option<Time>,
 }
 
-/// The fields beside the metadata.
+/// Fields other than the metadata.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Content {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ impl From<Fields> for ClusterState {
 }
 
 impl ClusterState {
-    /// The object, with what is read of its kind.
+    /// Returns the object with the fields that are read for its kind.
     pub(super) fn into_object(mut self, kind: Kind) -> DynamicObject {
         if kind == Kind::Node
             && let Some(labels) = &mut self.metadata.labels

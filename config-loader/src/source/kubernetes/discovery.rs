@@ -1,4 +1,4 @@
-//! Which resources a server has of those that are read, and at which version.
+//! API discovery: resources of a server that are read, and the version of each.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::kind::Kind;
 use crate::kinds::{self, Row};
 use crate::proxy_state::REPORT_GROUP;
 
-/// A resource that is served and read.
+/// Resource that is served and read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Resource {
-    /// Its kind.
+    /// Kind of the resource.
     pub(super) kind: Kind,
-    /// How the server calls it.
+    /// Group, version and plural name on the server.
     pub(super) api: ApiResource,
-    /// Whether its objects are in namespaces.
+    /// Whether the resource is namespaced.
     pub(super) is_namespaced: bool,
 }
 
 impl Resource {
-    /// What it is called in messages, as `kubectl` has it.
+    /// Returns the name in messages, as `kubectl` writes it: `PLURAL` or `PLURAL.GROUP`.
     pub(super) fn name(&self) -> String {
         match self.api.group.is_empty() {
             true => self.api.plural.clone(),
@@ -34,14 +34,14 @@ impl Resource {
     }
 }
 
-/// Which resources are asked for.
+/// Resources to discover.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Selection<'a> {
-    /// All that are read.
+    /// All resources that are read.
     All,
-    /// Those of these kinds.
+    /// Resources of these kinds.
     Kinds(&'a [Kind]),
-    /// Those of these kinds in these API groups.
+    /// Resources of these kinds in these API groups.
     Resources(&'a [(Kind, &'static str)]),
 }
 
@@ -54,7 +54,7 @@ impl Selection<'_> {
         }
     }
 
-    /// The rows of kinds with the versions of each that are asked for.
+    /// Returns the selected kinds with each version that is read.
     fn versions(self) -> impl Iterator<Item = (&'static Row, &'static str)> {
         kinds::rows()
             .flat_map(|row| row.api_versions.iter().map(move |version| (row, *version)))
@@ -62,48 +62,48 @@ impl Selection<'_> {
     }
 }
 
-/// What a server has at one version of a group, by `apiVersion`.
+/// Resources that a server serves, by `apiVersion`.
 pub(super) type Served = BTreeMap<String, Vec<APIResource>>;
 
-/// What a server serves.
+/// Result of discovery.
 #[derive(Debug)]
 pub(super) struct Discovered {
-    /// The resources that are read.
+    /// Resources that are read.
     pub(super) resources: Vec<Resource>,
-    /// Whether it takes reports of proxies.
+    /// Whether the server accepts reports of proxies (a config server).
     pub(super) takes_reports: bool,
-    /// Whether it has been started; none if that was not asked.
+    /// Readiness of the server; `None` if it was not asked.
     pub(super) readiness: Option<Readiness>,
-    /// Groups with kinds that are read, none of whose versions is, such as `discovery.k8s.io` at `v1beta1` only.
+    /// API groups with known kinds of which no served version is read, such as `discovery.k8s.io` at `v1beta1` only.
     pub(super) unread: Vec<UnreadGroup>,
 }
 
-/// Whether a server has been started. One that starts serves a part of its groups, and says nothing of it.
+/// Readiness of a server. A server that is starting serves part of its API groups without saying so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Readiness {
-    /// It serves everything that it has, or has no page that says so.
+    /// The server serves all of its API groups, or has no readiness endpoint.
     Ready,
-    /// It starts, or ends.
+    /// The server is starting or shutting down.
     NotReady,
-    /// The credentials do not allow to ask.
+    /// The credentials do not allow the request.
     Unknown,
 }
 
-/// A group, none of whose versions is read.
+/// API group of which no served version is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnreadGroup {
-    /// Its name.
+    /// Name of the group.
     pub(super) name: String,
-    /// The versions that are served.
+    /// Versions that are served.
     pub(super) served: Vec<String>,
-    /// The versions that are read.
+    /// Versions that are read.
     pub(super) read: Vec<String>,
 }
 
-/// Asks `client` for what it serves of `only`, and before that, if `asks_readiness`, whether it is ready.
+/// Discovers which resources of `only` the server serves. Asks for readiness first if `asks_readiness` is set.
 ///
 /// # Errors
-/// If the server cannot be asked, or not about one of the groups, or does not answer within `answer_max`.
+/// If a request fails, also for a single group, or does not complete within `answer_max`.
 pub(super) async fn discover(
     client: &Client,
     (only, asks_readiness): (Selection<'_>, bool),
@@ -139,7 +139,7 @@ async fn readiness(client: &Client) -> Readiness {
     }
 }
 
-/// Asks for resources, and for the groups that there are.
+/// Requests the resources and the API groups of the server.
 async fn ask(client: &Client, only: Selection<'_>) -> Result<(Served, Vec<APIGroup>), kube::Error> {
     let mut served = Served::new();
     let groups = client.list_api_groups().await?;
@@ -166,7 +166,7 @@ async fn ask(client: &Client, only: Selection<'_>) -> Result<(Served, Vec<APIGro
     Ok((served, groups.groups))
 }
 
-/// The groups with kinds that are read, but at other versions.
+/// Returns the API groups with known kinds that are served at other versions only.
 fn unread(groups: &[APIGroup], only: Selection<'_>) -> Vec<UnreadGroup> {
     let mut read: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (_, full) in only.versions() {
@@ -190,7 +190,7 @@ fn unread(groups: &[APIGroup], only: Selection<'_>) -> Vec<UnreadGroup> {
     unread.collect()
 }
 
-/// Of each kind and group the version that is read and served, the preferred one first.
+/// Chooses one version for each kind and group: the preferred one of those that are both read and served.
 fn choose(served: &Served, only: Selection<'_>) -> Vec<Resource> {
     let mut chosen: Vec<Resource> = Vec::new();
     for (row, version) in only.versions() {
@@ -210,7 +210,7 @@ fn choose(served: &Served, only: Selection<'_>) -> Vec<Resource> {
     chosen
 }
 
-/// Whether it is the resource of a kind, not a part of one such as its status, and can be followed.
+/// Whether `found` is the main resource of `kind`, not a subresource such as its status, and supports watching.
 fn is_watchable(found: &APIResource, kind: Kind) -> bool {
     let can = |verb: &str| found.verbs.iter().any(|known| known == verb);
     found.kind == kind.as_str() && !found.name.contains('/') && can("list") && can("watch")

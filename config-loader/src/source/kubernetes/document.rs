@@ -1,6 +1,6 @@
-//! What a file would hold: the text of an object, and what it is called.
+//! Documents of objects: their text, as a file would contain it, and their name.
 //!
-//! Objects of another cluster get the marks of that cluster.
+//! Objects of a remote cluster are labeled with that cluster.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::kind::Kind;
 use crate::resource::flomesh::ClusterKey;
 use crate::source::stream::text;
 
-/// The mark of EndpointSlices of another cluster (KEP-1645).
+/// Label of EndpointSlices of a remote cluster (KEP-1645).
 const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
 
-/// Marks of EndpointSlices that their cluster has from another one itself.
+/// Labels of EndpointSlices that their cluster itself imported from another one.
 const IMPORTED: [&str; 3] = [
     SOURCE_CLUSTER,
     "multicluster.flomesh.io/source-cluster",
     "endpointslice.karmada.io/provision-cluster",
 ];
 
-/// What a Service of another cluster says of that cluster only.
+/// Service fields that are meaningful only in the Service's own cluster.
 const OF_ITS_CLUSTER: [&str; 6] = [
     "clusterIPs",
     "externalIPs",
@@ -34,7 +34,7 @@ const OF_ITS_CLUSTER: [&str; 6] = [
     "selector",
 ];
 
-/// What a document is called: as `kubernetes://east/prod/virtualservices.networking.istio.io/web`.
+/// Returns the name of a document, such as `kubernetes://east/prod/virtualservices.networking.istio.io/web`.
 pub(super) fn name(server: &ApiServer, resource: &Resource, object: &DynamicObject) -> Arc<str> {
     let mut name = server.name();
     for part in [
@@ -51,7 +51,7 @@ pub(super) fn name(server: &ApiServer, resource: &Resource, object: &DynamicObje
     name.into()
 }
 
-/// Namespace and name of the object of a document, as `prod/web`.
+/// Returns the namespace and name of the object of a document, such as `prod/web`.
 pub(super) fn namespaced_name(document: &str) -> String {
     let mut parts = document.rsplit('/');
     let (name, namespace) = (parts.next(), parts.nth(1));
@@ -59,8 +59,8 @@ pub(super) fn namespaced_name(document: &str) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Whether an object counts: one that is being deleted does not, unless it is the state of a cluster (a pod that ends may
-/// still serve), nor does one that its cluster has from another.
+/// Whether an object is used. Not used are objects that are being deleted, except cluster state (a terminating pod may
+/// still serve), and objects that their cluster imported from another one.
 pub(super) fn counts(server: &ApiServer, resource: &Resource, object: &DynamicObject) -> bool {
     let is_imported = || {
         let marks = [object.labels(), object.annotations()];
@@ -71,10 +71,10 @@ pub(super) fn counts(server: &ApiServer, resource: &Resource, object: &DynamicOb
     is_there && (server.cluster.is_none() || !is_imported())
 }
 
-/// The text of an object.
+/// Returns the text of an object.
 ///
 /// # Errors
-/// If it cannot be written as JSON, in words.
+/// If the object cannot be written as JSON, in words.
 pub(super) fn text(
     server: &ApiServer,
     resource: &Resource,
@@ -98,8 +98,8 @@ pub(super) fn text(
     text::of_object(value)
 }
 
-/// Marks an object of another cluster: EndpointSlices and the state of the cluster with that cluster, and Services lose what
-/// holds only there.
+/// Labels an object of a remote cluster: EndpointSlices and cluster state get the name of that cluster. Services lose
+/// the fields that are meaningful only there.
 fn mark(object: &mut DynamicObject, kind: Kind, cluster: &ClusterKey) {
     match kind {
         Kind::EndpointSlice | Kind::Namespace | Kind::Node | Kind::Pod => {

@@ -1,4 +1,4 @@
-//! The bounds of a list: how many objects it may have, and how long it may take.
+//! Limits of a list: number of objects and duration.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 use tokio::time::Instant;
 
-/// Objects that a resource may have. A list that is longer is taken for one without an end.
+/// Largest number of objects of a resource. A longer list is treated as endless.
 const OBJECTS_MAX: usize = if cfg!(test) { 2_000 } else { 200_000 };
 
-/// Longest time of a list.
+/// Longest duration of a list.
 const LIST_TIME_MAX: Duration = Duration::from_secs(300);
 
-/// A list that comes in.
+/// List that is being received.
 pub(super) struct Listing {
     pub(super) is_begun: bool,
     pub(super) deadline: Instant,
@@ -30,7 +30,7 @@ impl Default for Listing {
 }
 
 impl Listing {
-    /// Notes an event. Returns whether the list has more objects than are read.
+    /// Records an event. Returns whether the list exceeds the maximum number of objects.
     pub(super) fn is_too_long(&mut self, event: &Event<DynamicObject>) -> bool {
         match event {
             Event::Init => {

@@ -1,8 +1,8 @@
-//! The order in which EndpointSlices and Pods take effect, though two watches report them.
+//! Ordering of EndpointSlices and Pods, which two independent watches report.
 //!
-//! An endpoint waits for its pod: without the pod it has no labels and no identity, so that a subset would miss it and a server
-//! that demands mutual TLS would get plain text. After a while it is used as it is: an endpoint without labels is better than none.
-//! A pod that is gone stays as long as a slice names it. The clock is passed in.
+//! An endpoint is held back until its pod is known: without the pod it has no labels and no identity, so that a subset
+//! would miss it and a server that requires mutual TLS would get plain text. After a timeout the endpoint is used
+//! without them. A deleted pod is kept as long as a slice names it. The clock is passed in.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use tokio::time::Instant;
 
 use super::discovery::Resource;
 
-/// The name of a document: that of a pod is `SERVER/NAMESPACE/pods/NAME`.
+/// Name of a document. For a pod it is `SERVER/NAMESPACE/pods/NAME`.
 type Document = Arc<str>;
 
-/// Pods that are known, and slices that name them. The most that it holds is a pointer for each endpoint and for each pod,
-/// names of pods that are not known, and the slices whose endpoints wait.
+/// Known pods, and slices that name pods. Memory is bounded by a pointer per endpoint and pod, the names of unknown
+/// pods, and the slices whose endpoints are held back.
 #[derive(Debug)]
 pub(super) struct PodGate {
-    /// The server, with which the names of its documents begin.
+    /// Server name: the prefix of its documents' names.
     server: String,
-    /// Time that an endpoint waits for its pod.
+    /// Time that an endpoint is held back for its pod.
     wait: Duration,
-    /// The namespaces whose pods are listed, none for all of them: without a list, no endpoint waits.
+    /// Namespaces whose pods are listed; `None` for all namespaces. Endpoints are held back only in these.
     lists: HashSet<Option<String>>,
-    /// The pods that are known.
+    /// Known pods.
     known: HashSet<Document>,
-    /// The pods that slices name, with how many do.
+    /// Pods that slices name, each with the number of slices.
     named: HashMap<Document, usize>,
-    /// The pods that are gone and still named.
+    /// Deleted pods that a slice still names.
     gone: HashSet<Document>,
-    /// The pods that are named and not known: until when their endpoints wait; none once they do not any more.
+    /// Named pods that are not known: deadline of their endpoints, or `None` once it has passed.
     awaited: HashMap<Document, Option<Instant>>,
     slices: HashMap<Document, Slice>,
 }
@@ -41,23 +41,23 @@ pub(super) struct PodGate {
 #[derive(Debug, Default)]
 struct Slice {
     pods: Vec<Document>,
-    /// The slice, while some of its endpoints wait.
+    /// The slice, while some of its endpoints are held back.
     held: Option<(DynamicObject, Resource)>,
 }
 
-/// What may take effect now.
+/// Changes that take effect now.
 #[derive(Debug, Default)]
 pub(super) struct Released {
-    /// Slices, without the endpoints that wait.
+    /// Slices without the endpoints that are held back.
     pub(super) slices: Vec<(Document, DynamicObject, Resource)>,
-    /// Documents of pods that no slice names any more.
+    /// Documents of deleted pods that no slice names any more.
     pub(super) gone: Vec<Document>,
-    /// Pods that were waited for in vain.
+    /// Pods that were not reported before the deadline.
     pub(super) missing: Vec<Document>,
 }
 
 impl PodGate {
-    /// A gate for a server's pods, at which endpoints wait for so long.
+    /// Creates a gate for the pods of `server` that holds endpoints back for at most `wait`.
     pub(super) fn new(server: String, wait: Duration) -> PodGate {
         PodGate {
             server,
@@ -71,23 +71,24 @@ impl PodGate {
         }
     }
 
-    /// There is a list of the pods of a namespace, or of all if none is given.
+    /// Records that the pods of a namespace, or of all namespaces if `None`, are listed.
     pub(super) fn listed(&mut self, namespace: Option<&str>) {
         self.lists.insert(namespace.map(str::to_owned));
     }
 
-    /// The pods of a namespace, or all if none is given, cannot be read any more. The endpoints that wait go on to their deadline.
+    /// Records that the pods of a namespace, or of all if `None`, can no longer be read. Held endpoints keep their
+    /// deadline.
     pub(super) fn unreadable(&mut self, namespace: Option<&str>) {
         self.lists.remove(&namespace.map(str::to_owned));
     }
 
-    /// Whether the pods of the namespace of a pod are listed.
+    /// Whether the pods in the namespace of `pod` are listed.
     fn has_list_of(&self, pod: &str) -> bool {
         let namespace = pod.rsplit('/').nth(2).unwrap_or_default();
         self.lists.contains(&None) || self.lists.contains(&Some(namespace.to_owned()))
     }
 
-    /// A pod is known, which has been reported.
+    /// Records a pod. Returns the slices that it releases.
     pub(super) fn pod(&mut self, document: &Document) -> Released {
         self.gone.remove(document);
         let was_awaited = self.awaited.remove(document).is_some();
@@ -98,7 +99,7 @@ impl PodGate {
         }
     }
 
-    /// A pod is gone. Returns whether that may take effect.
+    /// Records the deletion of a pod. Returns whether the deletion takes effect now.
     pub(super) fn pod_gone(&mut self, document: &Document) -> bool {
         self.known.remove(document);
         let is_named = self.named.contains_key(document);
@@ -108,7 +109,7 @@ impl PodGate {
         !is_named
     }
 
-    /// A slice is new, or other than before.
+    /// Records a new or changed slice.
     pub(super) fn slice(
         &mut self,
         document: &Document,
@@ -141,13 +142,13 @@ impl PodGate {
         released
     }
 
-    /// A slice is gone.
+    /// Records the deletion of a slice.
     pub(super) fn slice_gone(&mut self, document: &Document) -> Released {
         let before = self.slices.remove(document);
         self.forget(before)
     }
 
-    /// A slice does not name its pods any more. Those that are gone and named by no other take effect as gone.
+    /// Removes the pod references of a slice. Deleted pods that no other slice names are released.
     fn forget(&mut self, slice: Option<Slice>) -> Released {
         let mut released = Released::default();
         for pod in slice.into_iter().flat_map(|slice| slice.pods) {
@@ -164,12 +165,12 @@ impl PodGate {
         released
     }
 
-    /// When endpoints stop waiting next.
+    /// Returns the earliest deadline of a held endpoint.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.awaited.values().flatten().min().copied()
     }
 
-    /// Lets endpoints pass that have waited long enough.
+    /// Releases the endpoints whose deadline has passed.
     pub(super) fn expire(&mut self, now: Instant) -> Released {
         let mut missing = Vec::new();
         for (pod, until) in &mut self.awaited {
@@ -187,14 +188,14 @@ impl PodGate {
         released
     }
 
-    /// The name of a pod as it is known already.
+    /// Returns the shared name of a pod, to store it only once.
     fn share(&self, key: &str) -> Document {
         let known = self.known.get(key);
         let named = || self.named.get_key_value(key).map(|(key, _)| key);
         known.or_else(named).map_or_else(|| key.into(), Arc::clone)
     }
 
-    /// The slices of which endpoints may take effect now.
+    /// Returns the slices selected by `is_meant`, with the endpoints that may take effect now.
     fn release(&mut self, is_meant: impl Fn(&Slice) -> bool) -> Released {
         let meant = self.slices.iter().filter(|(_, slice)| is_meant(slice));
         let mut meant: Vec<Document> = meant.map(|(document, _)| Arc::clone(document)).collect();
@@ -208,7 +209,7 @@ impl PodGate {
         }
     }
 
-    /// A slice without the endpoints that wait. It is kept as long as there are any.
+    /// Returns a slice without its held endpoints. The slice is stored as long as there are any.
     fn release_one(&mut self, document: &Document) -> Option<(Document, DynamicObject, Resource)> {
         let waits = |pod: &str| self.awaited.get(pod).is_some_and(Option::is_some);
         let slice = self.slices.get_mut(document)?;
@@ -228,7 +229,7 @@ impl PodGate {
         Some((Arc::clone(document), object, resource))
     }
 
-    /// The pod behind an endpoint.
+    /// Returns the pod of an endpoint.
     fn pod_of(&self, endpoint: &Value, namespace: &str) -> Option<String> {
         let reference = endpoint.get("targetRef")?;
         let text = |name: &str| reference.get(name).and_then(Value::as_str);

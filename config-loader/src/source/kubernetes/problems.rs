@@ -1,4 +1,4 @@
-//! What can go wrong with an API server, in words.
+//! Diagnostics about API servers.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ use crate::source::errors::SourceError;
 use crate::source::stream::causes::{certificate_help, plain, with_causes};
 use crate::source::stream::stall::{Stalled, is_caused_by};
 
-/// Reason of a server that cannot be asked for want of credentials, and the fix.
+/// Reason and fix for a server that cannot be reached because credentials are missing.
 pub(super) const NO_ACCESS: &str =
     "no kubeconfig can be used, and there is no service account token";
 pub(super) const MOUNT_ACCESS: &str = "in a pod, mount the token of its service account (automountServiceAccountToken: true), or mount \
      a kubeconfig and name it by --kubeconfig or KUBECONFIG";
 
-/// What an answer of a server means for what asked.
+/// Refusal of a request by the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Its list has no end.
+    /// The list is endless or too long.
     Endless,
-    /// The credentials do not count any more, or never did.
+    /// The credentials are invalid or expired (401).
     Unauthorized,
-    /// They do not allow this.
+    /// The credentials lack permission (403).
     Forbidden,
-    /// It does not serve this resource.
+    /// The server does not serve this resource (404).
     NotServed,
 }
 
-/// The server's refusal, if it is one: everything else passes by itself.
+/// Returns the refusal that an error means. `None` for all other errors, which are transient.
 pub(super) fn refusal(error: &kube::Error) -> Option<Refusal> {
     let kube::Error::Api(status) = error else {
         return None;
@@ -46,7 +46,7 @@ pub(super) fn refusal(error: &kube::Error) -> Option<Refusal> {
     }
 }
 
-/// What an error is counted as.
+/// Returns the reason under which an error is counted.
 pub(super) fn reason(error: &kube::Error) -> SourceError {
     match error {
         kube::Error::Api(status) => SourceError::of_status(status.code),
@@ -61,7 +61,7 @@ pub(super) fn reason(error: &kube::Error) -> SourceError {
     }
 }
 
-/// What an error of a watch is counted as.
+/// Returns the reason under which an error of a watch is counted.
 pub(super) fn watch_reason(error: &watcher::Error) -> SourceError {
     match error {
         watcher::Error::InitialListFailed(error)
@@ -72,7 +72,7 @@ pub(super) fn watch_reason(error: &watcher::Error) -> SourceError {
     }
 }
 
-/// The refusal of a watch.
+/// Returns the refusal that an error of a watch means.
 pub(super) fn watch_refusal(error: &watcher::Error) -> Option<Refusal> {
     match error {
         watcher::Error::InitialListFailed(error)
@@ -87,7 +87,7 @@ pub(super) fn watch_refusal(error: &watcher::Error) -> Option<Refusal> {
     }
 }
 
-/// That a server cannot be asked.
+/// Diagnostic: the API server cannot be reached.
 pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) -> Diagnostic {
     let message = format!("the API server cannot be asked: {}", plain(reason));
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
@@ -102,7 +102,7 @@ pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) ->
     found
 }
 
-/// That a server answers again, but not to these watches.
+/// Diagnostic: the server is reachable again, but does not answer these watches.
 pub(super) fn silent(server: &ApiServer, watches: &[String]) -> Diagnostic {
     let first = watches.first().map_or("", String::as_str);
     let more = match watches.len() {
@@ -115,7 +115,7 @@ pub(super) fn silent(server: &ApiServer, watches: &[String]) -> Diagnostic {
     found
 }
 
-/// That a resource cannot be listed or watched, after several attempts.
+/// Diagnostic: a resource cannot be listed or watched after several attempts.
 pub(super) fn interrupted(
     server: &ApiServer,
     resource: &str,
@@ -130,7 +130,7 @@ pub(super) fn interrupted(
     found
 }
 
-/// That a server does not accept the credentials.
+/// Diagnostic: the server does not accept the credentials.
 pub(super) fn unauthorized(server: &ApiServer) -> Diagnostic {
     let message = "the API server does not accept the credentials (401)".to_owned();
     let mut found = Diagnostic::about_file(Severity::Error, SRC008, name(server), message);
@@ -141,7 +141,7 @@ pub(super) fn unauthorized(server: &ApiServer) -> Diagnostic {
     found
 }
 
-/// That a server does not let Secrets be read, which differ by namespace for a proxy.
+/// Diagnostic: the credentials do not allow reading Secrets. A proxy reads only those of its own namespace.
 pub(super) fn refused_secrets(
     server: &ApiServer,
     namespace: &str,
@@ -164,7 +164,7 @@ pub(super) fn refused_secrets(
     found
 }
 
-/// That a server does not let the state of its cluster be read, without which requests are routed nevertheless.
+/// Diagnostic: the credentials do not allow reading the cluster state. Requests are routed without it.
 pub(super) fn refused_state(server: &ApiServer, resource: &str, kind: Kind) -> Diagnostic {
     let effect = match kind {
         Kind::Pod => {
@@ -186,7 +186,7 @@ pub(super) fn refused_state(server: &ApiServer, resource: &str, kind: Kind) -> D
     found
 }
 
-/// Warning for a server that does not let security policies be read, which are not enforced.
+/// Warning: the credentials do not allow reading security policies, so they are not enforced.
 pub(super) fn refused_policies(server: &ApiServer, resource: &str) -> Diagnostic {
     let message = format!(
         "{resource} cannot be read: the credentials do not allow it (403): whether there are policies that this proxy does not \
@@ -199,7 +199,7 @@ pub(super) fn refused_policies(server: &ApiServer, resource: &str) -> Diagnostic
     found
 }
 
-/// That a server does not let a resource be read.
+/// Diagnostic: the server refuses to let a resource be read.
 pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> Diagnostic {
     let (code, message, help) = match refusal {
         Refusal::Unauthorized => return unauthorized(server),
@@ -225,7 +225,7 @@ pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> D
     found
 }
 
-/// That no version of a group is read. `versions` has the served and the read versions.
+/// Diagnostic: no served version of an API group is read. `versions` has the served and the supported versions.
 pub(super) fn unread(server: &ApiServer, group: &str, versions: [&[String]; 2]) -> Diagnostic {
     let [served, read] = versions.map(|versions| versions.join(", "));
     let message = format!(
@@ -236,7 +236,7 @@ pub(super) fn unread(server: &ApiServer, group: &str, versions: [&[String]; 2]) 
     found
 }
 
-/// That an endpoint's time is over.
+/// Diagnostic: the endpoint TTL of an unreachable remote cluster has expired.
 pub(super) fn expired(server: &ApiServer, count: usize) -> Diagnostic {
     let message = format!(
         "the API server cannot be reached for longer than --endpoint-ttl: its {count} EndpointSlices are not used"

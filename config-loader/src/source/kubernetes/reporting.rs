@@ -1,4 +1,4 @@
-//! Reports what is in effect to a server that takes reports: a config server.
+//! Reports of the configuration in effect, to a config server.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use crate::proxy_state::ProxyState;
 use crate::source::stream::causes::with_causes;
 use crate::source::stream::report::States;
 
-/// How often the proxy reports although nothing changed, so that the server knows that it is there.
+/// Interval between reports without a change, which tell the server that the proxy is alive.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
-/// The least time between two reports.
+/// Shortest time between two reports.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the server may take to take a report.
+/// Longest time until the server responds to a report.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// Reports to one server until it is dropped, or the proxy's state changes no more.
+/// Sends reports to one server until the proxy's state stops changing or this future is dropped.
 pub(super) async fn report(client: Client, server: String, mut states: States) {
     let mut has_failed = false;
     loop {

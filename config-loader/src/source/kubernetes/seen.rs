@@ -1,9 +1,9 @@
-//! The newest revision of the server that one watch has told.
+//! Newest server revision that one watch has delivered.
 
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 
-/// The newest revision of one watch.
+/// Newest revision of one watch.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     revision: Option<u64>,
@@ -11,13 +11,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// A list begins, which contains the server's revision `floor`.
+    /// Begins a list, which contains at least the server's revision `floor`.
     pub(super) fn restart(&mut self, floor: Option<u64>) {
         self.revision = floor;
         self.is_listing = true;
     }
 
-    /// Notes an event.
+    /// Records an event.
     pub(super) fn note(&mut self, event: &Event<DynamicObject>) {
         match event {
             Event::Init => {}
@@ -30,7 +30,8 @@ impl Seen {
         }
     }
 
-    /// The revision up to which everything has been told; none in the middle of a list, or if revisions are no numbers.
+    /// Returns the revision up to which all changes were delivered. `None` during a list, or if revisions are not
+    /// numbers.
     pub(super) fn told(&self) -> Option<u64> {
         self.revision.filter(|_| !self.is_listing)
     }

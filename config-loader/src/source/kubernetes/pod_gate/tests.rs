@@ -1,4 +1,4 @@
-//! Endpoints and pods in every order.
+//! Endpoints and pods in every order of events.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ fn slice(pods: &[u8]) -> DynamicObject {
     object("s", json!({"endpoints": endpoints}))
 }
 
-/// The pods that a slice has endpoints of.
+/// Returns the pods whose endpoints are in the slice.
 fn pods_in(slice: &DynamicObject) -> Vec<u8> {
     let gate = gate();
     let named = endpoints(&slice.data).filter_map(|endpoint| gate.pod_of(endpoint, "prod"));
@@ -85,7 +85,7 @@ fn endpoint_is_used_without_its_pod_after_the_wait() {
     gate.listed(None);
     gate.slice(&"s".into(), slice(&[1]), &slices(), now);
     assert!(gate.expire(now + WAIT / 2).slices.is_empty());
-    // the wait does not begin anew with another version
+    // the wait does not start again with another version
     let later = gate.slice(&"s".into(), slice(&[1, 2]), &slices(), now + WAIT / 2);
     assert_eq!(released(&later), vec![Vec::<u8>::new()]);
     let expired = gate.expire(now + WAIT);
@@ -176,8 +176,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever comes first: an endpoint is in effect with its pod, or after the wait; a pod that a slice names is never gone; and
-    /// in the end everything is in effect.
+    /// In every order of events, an endpoint takes effect with its pod or after the timeout, and a pod that a slice
+    /// names is never removed. At the end, everything is in effect.
     #[test]
     fn every_order_ends_in_the_same(steps in steps()) {
         let (mut gate, mut now) = (gate(), Instant::now());

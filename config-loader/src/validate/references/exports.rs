@@ -34,7 +34,7 @@ fn check_exact(export: &Export, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Only a Service has endpoints that a gateway may serve to others, on its own ports.
+/// Warns of an export without a Service. Only a Service has endpoints that a gateway can serve, on its own ports.
 fn check_service(export: &Export, service: Option<&Object<Service>>, found: &mut Vec<Diagnostic>) {
     let name = &export.id.name;
     let Some(service) = service else {
@@ -74,7 +74,7 @@ fn check_service(export: &Export, service: Option<&Object<Service>>, found: &mut
     }
 }
 
-/// A path that an older export has spoils the whole of a younger one.
+/// Warns of a path that an older export has. The newer export as a whole has no effect.
 fn check_paths(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     let mut exports: Vec<&Export> = set.service_exports.values().map(|one| &**one).collect();
     exports.sort_by(|a, b| a.age().cmp(&b.age()));

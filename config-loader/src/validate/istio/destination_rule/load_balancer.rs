@@ -240,7 +240,7 @@ fn table_size(field: &Field<i64>, check: &mut Check<'_>) -> u64 {
     size
 }
 
-/// Returns the next larger supported table size, or the largest one.
+/// Returns the smallest prime that is not below `size` and within the limit, else the largest prime below `size`.
 fn near_prime(size: u64) -> u64 {
     let larger = (size.max(3)..HashAlgorithm::TABLE_SIZE_LIMIT).find(|one| is_prime(*one));
     let mut smaller = (3..size).rev();

@@ -60,7 +60,7 @@ impl Stamp {
 pub(super) struct Scan {
     /// Files, with their state.
     pub(super) files: BTreeMap<PathBuf, Stamp>,
-    /// Directories to watch: those that were walked, and those of a file that was given or linked to. Keyed by device
+    /// Directories to watch: walked directories, and directories of a file that was given or linked to. Keyed by device
     /// and inode, because another directory may replace one at the same path. Paths are absolute and without symbolic
     /// links, as in watch events, so that no directory is watched twice.
     pub(super) directories: BTreeMap<PathBuf, (u64, u64)>,
@@ -286,7 +286,7 @@ fn real_path(path: &Path) -> PathBuf {
     real.unwrap_or_else(|_| path.to_owned())
 }
 
-/// Diagnostic: a directory without resource files.
+/// Returns a diagnostic: a directory without resource files.
 fn empty(root: &Path) -> Diagnostic {
     let message = "no file in this directory ends in .yaml, .yml or .json";
     let mut found = Diagnostic::about_file(Severity::Warning, SRC006, name_of(root), message);

@@ -1,7 +1,8 @@
-//! Resources of xDS servers, over aggregated discovery. Uses only `stream`, `state`, `diagnostic`, `grpc`, `kind` and `xds`.
+//! Resources of xDS servers, over aggregated discovery. Uses only `stream`, `state`, `diagnostic`, `grpc`, `kind` and
+//! `xds`.
 //!
 //! - `server` connects, follows one stream after another, and reports;
-//! - `protocol` has the two forms of the stream: incremental, and state of the world;
+//! - `protocol` has the two variants of aggregated discovery: incremental, and state of the world;
 //! - `reporting` decides when the proxy reports the configuration in effect;
 //! - `types` tracks the resources of each type, without I/O: it turns a response into changes and an ACK or a NACK.
 

@@ -46,7 +46,7 @@ fn checks_health(kind: Kind) -> bool {
     matches!(kind, Kind::DestinationRule | Kind::ServiceEntry)
 }
 
-/// Reports annotations without effect, and checks those that no other validator reads.
+/// Reports annotations without effect, and checks the ones that no other validator reads.
 pub fn report_strange(check: &mut Check<'_>) {
     let kind = check.kind();
     for (key, span, _) in check.annotations().iter() {

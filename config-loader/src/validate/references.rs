@@ -61,8 +61,8 @@ pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diag
 pub struct References(Option<Known>);
 
 impl References {
-    /// Returns the diagnostics across objects, for a proxy in this fleet. Keeps those that no change since the last
-    /// call affects.
+    /// Returns the diagnostics across objects, for a proxy in this fleet. Keeps diagnostics that no change since the
+    /// last call affects.
     pub fn check(
         &mut self,
         set: &ResourceSet,

@@ -331,7 +331,7 @@ http:
     ),
 ];
 
-/// Returns a VirtualService with these HTTP rules, one per line; `OK` stands for a forwarding action.
+/// Returns a VirtualService with these HTTP rules, one per line; `OK` is replaced by a forwarding action.
 fn ordered(rules: &str) -> String {
     let rules = rules.replace("OK", "route: [{destination: {host: a}}]");
     service(&format!(

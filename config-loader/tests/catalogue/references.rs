@@ -64,7 +64,7 @@ fn carrying(fields: &str) -> String {
     in_world(&service(&format!("hosts: [b.com]\ntcp:\n-\n{fields}")))
 }
 
-/// Returns a VirtualService with these fields next to a rule that forwards to `reviews`; `OK` stands for the same
+/// Returns a VirtualService with these fields next to a rule that forwards to `reviews`; `OK` is replaced by the same
 /// action.
 fn at_gateways(spec: &str) -> String {
     let forward = "route: [{destination: {host: reviews}}]";

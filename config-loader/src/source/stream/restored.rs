@@ -6,7 +6,7 @@ use super::report::Origin;
 use crate::diagnostic::codes::common::SRC007;
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// Diagnostic: a saved state is in effect.
+/// Returns a diagnostic: a saved state is in effect.
 pub(super) fn finding(server: &Origin, at: SystemTime) -> Diagnostic {
     let age = SystemTime::now().duration_since(at).unwrap_or_default();
     let message = format!(

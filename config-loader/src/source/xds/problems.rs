@@ -9,7 +9,7 @@ use crate::source::stream::causes::{certificate_help, plain, with_causes};
 use crate::source::stream::report::Key;
 use crate::source::stream::stall::{Stalled, is_caused_by};
 
-/// Diagnostic: the stream ended, or could not be opened.
+/// Returns a diagnostic: the stream ended, or could not be opened.
 pub(super) fn ended(server: &str, status: &Status, is_settled: bool) -> Diagnostic {
     match status.code() {
         Code::Unauthenticated | Code::PermissionDenied => match is_closed_generator(status) {
@@ -46,7 +46,7 @@ fn in_words(status: &Status) -> String {
     }
 }
 
-/// Diagnostic: the server cannot be reached.
+/// Returns a diagnostic: the server cannot be reached.
 pub(super) fn unreachable(server: &str, reason: &str, is_settled: bool) -> Diagnostic {
     let is_tls = server.starts_with("xds+plaintext:")
         && (reason.contains("frame with invalid size") || reason.contains("broken pipe"));
@@ -103,7 +103,7 @@ fn closed_generator(server: &str, status: &Status) -> Diagnostic {
     found
 }
 
-/// Diagnostic: resources of a response cannot be read.
+/// Returns a diagnostic: resources of a response cannot be read.
 pub(super) fn unreadable(server: &str, resources: &[String]) -> Diagnostic {
     let message = format!(
         "resources of the xDS server cannot be read: {}",
@@ -114,7 +114,7 @@ pub(super) fn unreadable(server: &str, resources: &[String]) -> Diagnostic {
     found
 }
 
-/// Diagnostic: resources have unknown fields.
+/// Returns a diagnostic: resources have unknown fields.
 pub(super) fn unknown_fields(server: &str, fields: &[String]) -> Diagnostic {
     let message = format!("fields of resources are not known: {}", fields.join("; "));
     let mut found = Diagnostic::about_file(Severity::Warning, SRC011, server.into(), message);
@@ -122,7 +122,7 @@ pub(super) fn unknown_fields(server: &str, fields: &[String]) -> Diagnostic {
     found
 }
 
-/// Diagnostic: the server sends no response for these types.
+/// Returns a diagnostic: the server sends no response for these types.
 pub(super) fn silent(server: &str, types: &[Key]) -> Diagnostic {
     let message = format!("the xDS server sends no answer for {}", types.join(", "));
     let mut found = Diagnostic::about_file(Severity::Warning, SRC007, server.into(), message);

@@ -20,7 +20,8 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     check_paths(set, found);
 }
 
-/// An import puts its prefix before a path that begins with a slash: the whole is never equal to the prefix.
+/// Warns of an exact path, which no import can reach: an import adds its prefix before the path of a request, which
+/// begins with a slash, so that the result never equals the exported path.
 fn check_exact(export: &Export, found: &mut Vec<Diagnostic>) {
     for (index, rule) in export.spec.rules.iter().enumerate() {
         if rule.path_type != PathType::Exact {

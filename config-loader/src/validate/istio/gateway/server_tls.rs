@@ -1,4 +1,4 @@
-//! `tls` of a server: settings that its mode requires, and those that the mode ignores.
+//! `tls` of a server: settings that its mode requires, and settings that it does not use.
 
 use std::sync::Arc;
 

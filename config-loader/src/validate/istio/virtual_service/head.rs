@@ -13,6 +13,6 @@ pub(super) struct Head<'a> {
     pub(super) at_gateway: bool,
     /// Hosts, in lower case.
     pub(super) hosts: &'a [String],
-    /// Index of the hosts, to find those that cover an SNI.
+    /// Index of the hosts, to find the ones that cover an SNI.
     pub(super) covering: &'a Covering<'a>,
 }

@@ -160,7 +160,7 @@ pub(super) fn sni_is_valid(text: &str) -> bool {
     scalar::is_wildcard_domain(text) || is_outbound(text)
 }
 
-/// Hosts of a VirtualService, indexed to find those that cover an SNI.
+/// Hosts of a VirtualService, indexed to find the ones that cover an SNI.
 #[derive(Debug, Default)]
 pub(super) struct Covering<'a> {
     /// All hosts.

@@ -55,7 +55,8 @@ impl Default for WatchSettings {
     }
 }
 
-/// Divisor of the share of time that polling may take: at most one part in this many.
+/// Shortest pause before the next poll, as a multiple of the duration of the last one. Polling takes at most 1 % of the
+/// time.
 const POLL_PARTS: u32 = 100;
 
 /// Longest time that events delay deferred work.

@@ -225,7 +225,8 @@ pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> D
     found
 }
 
-/// Returns a diagnostic: no served version of an API group is read. `versions` has the served and the supported versions.
+/// Returns a diagnostic: no served version of an API group is read. `versions` has the served and the supported
+/// versions.
 pub(super) fn unread(server: &ApiServer, group: &str, versions: [&[String]; 2]) -> Diagnostic {
     let [served, read] = versions.map(|versions| versions.join(", "));
     let message = format!(

@@ -14,7 +14,7 @@ use crate::source::state::{Changes, StateFile};
 /// Shortest time between two writes. Changes in between are saved together.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Factor of the duration of a write that the next write waits, which limits the share of time spent writing.
+/// Pause after a write, as a multiple of its duration. It limits the share of time spent writing.
 const REST: u32 = 20;
 
 /// Pause after a failed write.

@@ -170,8 +170,8 @@ fn text(net: IpNet) -> String {
     }
 }
 
-/// Warns of hosts that several services claim. ServiceEntries of one namespace describe the same service; ServiceEntries
-/// of different namespaces and Destinations do not.
+/// Warns of hosts that several services claim. ServiceEntries of one namespace describe the same service;
+/// ServiceEntries of different namespaces and Destinations do not.
 fn check_hosts(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     let mut by_host: HashMap<String, Vec<Claim<'_, ()>>> = HashMap::new();
     for object in set.service_entries.values() {

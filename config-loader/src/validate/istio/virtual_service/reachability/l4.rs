@@ -94,7 +94,7 @@ pub(in super::super) fn tls(
     report(&rules.collect::<Vec<_>>(), check);
 }
 
-/// Returns the non-empty entries of a list, each with its index and its span.
+/// Returns the entries of a list that are valid and not null, each with its index and its span.
 fn set<T>(field: &Field<Vec<Field<T>>>) -> impl Iterator<Item = (usize, Span, &T)> {
     let entries = field.get().into_iter().flatten().enumerate();
     entries.filter_map(|(index, entry)| Some((index, entry.span(), entry.get()?)))

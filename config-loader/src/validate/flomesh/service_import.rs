@@ -186,7 +186,7 @@ fn host(text: &str, field: &Field<String>, check: &mut Check<'_>) -> Option<Host
     None
 }
 
-/// Returns the path prefix without one trailing slash, which the request's path begins with.
+/// Returns the path prefix without its trailing slash, because the path of a request begins with one.
 fn path_prefix(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
     let path = field.get().map_or("", String::as_str);
     if !path.is_empty() && !path.starts_with('/') {

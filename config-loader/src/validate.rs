@@ -1,7 +1,9 @@
-//! Raw types to checked resources, with every finding as a diagnostic. Uses `raw`, `resource` and `diagnostic`.
+//! Validation: turns raw types into checked resources, and reports every diagnostic. Uses `raw`, `resource` and
+//! `diagnostic`.
 //!
-//! One function per kind takes the raw type and a [`Check`], and returns the checked one as best it can; the object
-//! is refused if the check failed. Validators name places by [`crate::span::Span`]s; the field path is found from the document.
+//! One function per kind takes the raw type and a [`Check`], and returns the resource as far as it is valid. An object
+//! with an error is rejected. Validators give locations as [`crate::span::Span`]s; the field path is derived from the
+//! document.
 
 pub mod annotations;
 pub(crate) mod api;

@@ -1,4 +1,4 @@
-//! Reference pages that are made from the code, and must agree with it.
+//! Generated reference pages, which must agree with the code.
 //!
 //! With `UPDATE_DOCS=1` in the environment the pages are written instead of compared.
 
@@ -56,10 +56,10 @@ fn every_code_is_in_the_reference() {
     check("docs/diagnostics.md", &page);
 }
 
-/// What the reference says of a field that a data plane has nothing to do with.
+/// Effect column of fields without a meaning for a data plane.
 const FOR_OTHERS: &str = "for others";
 
-/// Whether `path` is `whole` or a part of it; everything is a part of the empty path.
+/// Whether `path` equals `whole` or is a part of it. Every path is a part of the empty path.
 fn is_part(path: &str, whole: &str) -> bool {
     let rest = path.strip_prefix(whole);
     rest.is_some_and(|rest| whole.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
@@ -69,7 +69,7 @@ fn is_unsupported(kind: Kind) -> bool {
     config_loader::kinds::unsupported::of_read(kind).is_some()
 }
 
-/// What of a field has no effect yet.
+/// Returns the entry of the effect column: the values of a field that have no effect yet.
 fn effect(kind: Kind, path: &str) -> String {
     let mut others = unsupported::FOR_OTHERS.iter();
     if others.any(|(of, paths)| *of == kind && paths.iter().any(|whole| is_part(path, whole))) {
@@ -116,10 +116,10 @@ fn effect(kind: Kind, path: &str) -> String {
     }
 }
 
-/// What [`effects::EFFECTS`] says of fields that no test shows.
+/// Markers in [`effects::EFFECTS`] for fields without a test of their effect.
 const NOT_SHOWN: [&str; 2] = ["accepted", "untested"];
 
-/// The lines of [`effects::EFFECTS`]: kind, group, field, and the test that shows its effect.
+/// Returns the lines of [`effects::EFFECTS`]: kind, group, field, and the test that shows its effect.
 fn effect_lines() -> Vec<[&'static str; 4]> {
     let mut lines = Vec::new();
     let mut of = ("", "");
@@ -140,7 +140,7 @@ fn group(row: &kinds::Row) -> &'static str {
         .map_or("core", |(group, _)| group)
 }
 
-/// The test that shows the effect of a field, or a word of [`NOT_SHOWN`].
+/// Returns the test that shows the effect of a field, or a marker of [`NOT_SHOWN`].
 fn shown_by(row: &kinds::Row, path: &str) -> &'static str {
     let mut path = path.replace("spec.subsets[].trafficPolicy", "spec.trafficPolicy");
     let ports = "spec.trafficPolicy.portLevelSettings[]";
@@ -156,7 +156,7 @@ fn shown_by(row: &kinds::Row, path: &str) -> &'static str {
     test
 }
 
-/// The fields of a kind that hold a value, with their effect.
+/// Returns the fields of a kind that have a value, with their effect.
 fn fields(row: &kinds::Row) -> Vec<(String, &'static str, String)> {
     let prefix = if row.body == Body::Spec { "spec." } else { "" };
     let all = (row.fields)();
@@ -183,12 +183,12 @@ fn fields(row: &kinds::Row) -> Vec<(String, &'static str, String)> {
         .collect()
 }
 
-/// Whether a field does something, by what [`effect`] says of it.
+/// Whether a field has an effect, by its entry from [`effect`].
 fn has_effect(effect: &str) -> bool {
     effect != FOR_OTHERS && effect != "not yet"
 }
 
-/// Whether a test shows what a field does, by what [`fields`] says of it.
+/// Whether a test shows the effect of a field, by its entry from [`fields`].
 fn is_shown(effect: &str) -> bool {
     has_effect(effect) && !NOT_SHOWN.iter().any(|word| effect.starts_with(word))
 }
@@ -261,7 +261,7 @@ fn every_field_is_in_the_reference() {
     check("docs/fields.md", &page);
 }
 
-/// The fields of a kind without effect, for people: what holds for a traffic policy is not repeated for its parts.
+/// Returns the fields of a kind without an effect, as text. Fields of a traffic policy are not repeated for its parts.
 fn missing(of: &kinds::Row) -> String {
     if is_unsupported(of.kind) {
         return "everything".to_owned();

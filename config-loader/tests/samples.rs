@@ -1,4 +1,4 @@
-//! Configurations that others wrote load without errors.
+//! Third-party configurations load without errors.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples")
 }
 
-/// Each file alone: several of them define one object in different ways.
+/// Each file is loaded alone, because several files define the same object in different ways.
 #[test]
 fn every_sample_loads_without_errors() {
     let mut files = 0;

@@ -147,7 +147,7 @@ impl FileSource {
         look
     }
 
-    /// Reads some files, and leaves those that changed a moment ago for a later scan.
+    /// Reads some files. Files that changed a moment ago are left for a later scan.
     pub(crate) fn look_again_at(&mut self, paths: &BTreeSet<PathBuf>) -> Look {
         self.patient = true;
         let look = self.look_at(paths);

@@ -1,8 +1,10 @@
-//! Objects of Kubernetes API servers, listed and watched. Uses only `stream`, `state`, `diagnostic`, `kind` and `kinds`.
+//! Objects of Kubernetes API servers, listed and watched. Uses only `stream`, `state`, `diagnostic`, `kind` and
+//! `kinds`.
 //!
-//! - `server` connects to one, asks what it serves (`discovery`), and starts a `watch` of each resource;
-//! - `document` makes of an object what a file would hold, with the marks of its cluster;
+//! - `server` connects to one server, discovers its resources (`discovery`), and starts a `watch` of each;
 //! - `document` turns an object into the text that a file would contain, and labels it with its cluster;
+//! - `cluster_state` reads Pods, Nodes and Namespaces without most of their fields; `pod_gate` orders EndpointSlices
+//!   and Pods.
 
 mod bounded;
 mod client;

@@ -1,4 +1,4 @@
-//! What a source found when it was looked at.
+//! Result of a scan of a source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,17 +8,17 @@ use super::revision::SourceRevision;
 use crate::diagnostic::Diagnostic;
 use crate::load::FileReading;
 
-/// Where what is read comes from.
+/// Source of the text that is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// Files and directories.
     #[default]
     Files,
-    /// The servers of `--control`.
+    /// Servers of `--control`.
     Servers,
 }
 
-/// Text of an object of a server, with its reading where the object was read to answer the server.
+/// Text of an object from a server. Includes its reading if the object was already read to acknowledge it.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectText {
     pub(crate) text: String,
@@ -34,45 +34,45 @@ impl From<String> for ObjectText {
     }
 }
 
-/// The reading of an object follows from its text.
+/// Two texts are equal if their bytes are; the reading follows from the text.
 impl PartialEq for ObjectText {
     fn eq(&self, other: &ObjectText) -> bool {
         self.text == other.text
     }
 }
 
-/// What became of one file.
+/// Change of one file.
 #[derive(Clone, Debug)]
 pub(crate) enum FileEvent {
-    /// It is gone.
+    /// The file was removed.
     Gone,
-    /// It has these bytes.
+    /// Content of the file.
     Bytes(Vec<u8>),
-    /// It is an object of a server, which was read.
+    /// Object of a server, already read.
     Object(ObjectText),
-    /// It has so many bytes, which is more than is read.
+    /// The file has this many bytes, which exceeds the limit.
     TooLarge(u64),
-    /// It is there, or may be, and cannot be read.
+    /// The file exists, or may exist, and cannot be read.
     Unreadable(Box<Diagnostic>),
 }
 
-/// What a look at the files found.
+/// Result of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct Look {
-    /// What was looked at.
+    /// Source that was scanned.
     pub(crate) source: Source,
-    /// What changed, by file.
+    /// Changes, by file.
     pub(crate) events: Vec<(Arc<str>, FileEvent)>,
-    /// Last good texts of files that changed, as an earlier process had them: they are used where the new ones are rejected.
+    /// Last good text of changed files, saved by an earlier process. It is used if the new text is rejected.
     pub(crate) last_good: BTreeMap<Arc<str>, String>,
-    /// What is wrong with the source itself, such as with paths.
+    /// Diagnostics about the source itself, such as missing paths.
     pub(crate) problems: Vec<Diagnostic>,
-    /// What has to come before what was found is complete.
+    /// Description of the resources that are still missing; `None` once the configuration is complete.
     pub(crate) waits_for: Option<String>,
     /// Whether every resource of every server has been listed once.
     pub(crate) is_listed: bool,
-    /// How far the source, or each of its servers, is with this.
+    /// Revisions of the source, or of each of its servers, that this scan includes.
     pub(crate) revisions: Vec<SourceRevision>,
-    /// Files that should be looked at again soon.
+    /// Files to scan again soon.
     pub(crate) unsettled: BTreeSet<PathBuf>,
 }

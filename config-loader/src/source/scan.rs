@@ -1,8 +1,8 @@
-//! Which files there are under the paths that were given.
+//! Discovery of the files below the given paths.
 //!
-//! Directories are walked in the order of names. Entries whose names start with `..` are left out: a mounted ConfigMap
-//! keeps its versions in such directories and links to the current one. Links are followed; a directory that is its
-//! own ancestor is not entered again, and a file that two paths lead to is read once.
+//! Directories are walked in the order of names. Entries whose names start with `..` are skipped: a mounted ConfigMap
+//! keeps its versions in such directories and links to the current one. Symbolic links are followed. A directory that
+//! is its own ancestor is not entered again, and a file that two paths lead to is read once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, Metadata};
@@ -14,22 +14,22 @@ use std::sync::Arc;
 use crate::diagnostic::codes::common::{SRC001, SRC002, SRC003, SRC005, SRC006};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 
-/// How many directories may be nested.
+/// Largest depth of nested directories.
 const DEPTH_MAX: usize = 32;
 
-/// How many files are read at most.
+/// Largest number of files.
 pub(super) const FILES_MAX: usize = 100_000;
 
-/// What is wrong with a pipe, a socket or a device.
+/// Message about a pipe, a socket or a device.
 pub(super) const NO_FILE: &str = "this is neither a file nor a directory";
 
-/// What tells one state of a file from another without reading it.
+/// Metadata that identifies one state of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) modified_ns: i128,
     pub(super) changed_ns: i128,
     pub(super) size: u64,
-    /// Number of hard links to it.
+    /// Number of hard links to the file.
     pub(super) links: u64,
     device: u64,
     inode: u64,
@@ -49,46 +49,46 @@ impl Stamp {
         }
     }
 
-    /// Whether both are of one file.
+    /// Whether both stamps are of the same file.
     pub(super) fn is_same_file(&self, other: &Stamp) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 }
 
-/// What a walk found.
+/// Result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// The files, with their state.
+    /// Files, with their state.
     pub(super) files: BTreeMap<PathBuf, Stamp>,
-    /// The directories in which a change can matter: directories that were read, and directories of a file that was given
-    /// or linked to. By device and inode, since another directory may come to stand at a path. Their paths are absolute
-    /// and without links, as those of watch events, so that none is watched by two names.
+    /// Directories to watch: walked directories, and directories of a file that was given or linked to. Keyed by device
+    /// and inode, because another directory may replace one at the same path. Paths are absolute and without symbolic
+    /// links, as in watch events, so that no directory is watched twice.
     pub(super) directories: BTreeMap<PathBuf, (u64, u64)>,
-    /// Links that lead to directories, by their own paths, of which only the last part is a link.
+    /// Symbolic links to directories, by their own paths. Only the last component of such a path is a link.
     pub(super) directory_links: HashSet<PathBuf>,
-    /// The directories that were walked, by their paths without links.
+    /// Walked directories, by their paths without symbolic links.
     pub(super) walked: HashMap<PathBuf, PathBuf>,
-    /// The path of `files` for each path at which an event can be about it: that of its directory without links, and
-    /// that of the file that a link leads to.
+    /// Path in `files` for each path that an event may carry: the path with its directory resolved, and the target of a
+    /// link.
     pub(super) names: HashMap<PathBuf, Name>,
-    /// Paths that could not be walked, and why. What was known below them may still be there.
+    /// Paths that could not be walked, with the reason. Known files below them may still exist.
     pub(super) failed: BTreeMap<PathBuf, Diagnostic>,
-    /// Entries that cannot be read as a file: links to nothing, pipes, sockets, devices. They matter only where a file
-    /// was known, whose last good version stays; others may be locks of an editor.
+    /// Entries that are not readable as files: broken links, pipes, sockets and devices. They matter only in place of a
+    /// known file, whose last good version stays in effect. Others may be editor locks.
     pub(super) odd: BTreeMap<PathBuf, Diagnostic>,
-    /// Directories that were given and hold no file of resources.
+    /// Diagnostics about given directories without resource files.
     pub(super) empty: Vec<Diagnostic>,
-    /// How many files were found, each as often as a path leads to it.
+    /// Number of files found, counted once per path.
     found: usize,
     seen: HashSet<(u64, u64)>,
 }
 
-/// A file that an event is about.
+/// File that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
-    /// Its path as the files are named.
+    /// Path of the file in `files`.
     pub(super) path: PathBuf,
-    /// Whether the event is about what a link leads to, not about the file itself.
+    /// Whether the event is about the target of a link rather than the file itself.
     pub(super) is_target: bool,
 }
 
@@ -131,7 +131,7 @@ impl Scan {
         }
     }
 
-    /// Walks a directory; `ancestors` are the directories that it is in, by device and inode.
+    /// Walks a directory. `ancestors` has the device and inode of each directory above it.
     fn directory(&mut self, path: &Path, metadata: &Metadata, ancestors: &mut Vec<(u64, u64)>) {
         let identity = (metadata.dev(), metadata.ino());
         if ancestors.contains(&identity) {
@@ -177,7 +177,7 @@ impl Scan {
         ancestors.pop();
     }
 
-    /// A link can change where it stands and where it leads to.
+    /// Watches both directories of a link: its own, and that of its target. A link can change in either.
     fn watch_link(&mut self, path: &Path) {
         if !path.is_symlink() {
             return;
@@ -219,7 +219,7 @@ impl Scan {
         }
     }
 
-    /// Takes in a file; `real` is its path with a directory without links.
+    /// Adds a file. `real` is its path with the directory resolved.
     fn file(&mut self, path: PathBuf, real: PathBuf, metadata: &Metadata) {
         self.found += 1;
         if self.files.len() >= FILES_MAX {
@@ -268,25 +268,25 @@ impl Scan {
     }
 }
 
-/// The directory of a path.
+/// Returns the directory of a path.
 fn parent_of(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }
 
-/// The absolute path of a file or of a link itself, without links in its directory.
+/// Returns the absolute path of a file or link, with only its directory resolved.
 fn own_path(path: &Path) -> PathBuf {
     real_path(parent_of(path)).join(path.file_name().unwrap_or_default())
 }
 
-/// The absolute path without links; without the second if it cannot be followed.
+/// Returns the absolute path without links, or the path as far as it can be resolved.
 fn real_path(path: &Path) -> PathBuf {
     let real = path.canonicalize().or_else(|_| std::path::absolute(path));
     real.unwrap_or_else(|_| path.to_owned())
 }
 
-/// What is found at a directory without resources.
+/// Returns a diagnostic: a directory without resource files.
 fn empty(root: &Path) -> Diagnostic {
     let message = "no file in this directory ends in .yaml, .yml or .json";
     let mut found = Diagnostic::about_file(Severity::Warning, SRC006, name_of(root), message);
@@ -294,12 +294,12 @@ fn empty(root: &Path) -> Diagnostic {
     found
 }
 
-/// The name by which a file is shown.
+/// Returns the name of a file in messages.
 pub(super) fn name_of(path: &Path) -> Arc<str> {
     Arc::from(&*path.to_string_lossy())
 }
 
-/// Why an operation failed, without the number.
+/// Returns the reason of an I/O error, without its number.
 pub(super) fn describe(error: &io::Error) -> String {
     let text = error.to_string().to_lowercase();
     text.split(" (os error")
@@ -308,7 +308,7 @@ pub(super) fn describe(error: &io::Error) -> String {
         .to_owned()
 }
 
-/// Whether a file in a directory is read: by its name.
+/// Whether a file in a directory is read, by its extension.
 pub(super) fn is_resource_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| {
         ["yaml", "yml", "json"]

@@ -1,4 +1,4 @@
-//! Follows the servers of `--control`: one thread runs the tasks of all of them, and one collector takes in what they report.
+//! Follows the servers of `--control`. One thread runs the tasks of all servers, and a collector merges their reports.
 
 mod objects;
 
@@ -24,24 +24,24 @@ use super::stream::saving::Saving;
 use super::watch::Follow;
 use super::xds::{self, ReadObject, XdsServer, XdsSettings};
 
-/// Which servers are followed (`--control`).
+/// Settings of the servers that are followed (`--control`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControlSettings {
     /// Kubernetes API servers.
     pub kubernetes: KubernetesSettings,
     /// xDS servers.
     pub xds: XdsSettings,
-    /// Directory in which the last state of each server is saved, for starts without it (`--state`).
+    /// Directory of the saved state of each server, for starts while the server is unreachable (`--state`).
     pub state: Option<PathBuf>,
-    /// Longest wait of the first configuration for the servers of remote clusters (`--control-wait`); none for 10 s.
+    /// Longest wait of the first configuration for servers of remote clusters (`--control-wait`). Default: 10 s.
     pub wait: Option<Duration>,
 }
 
-/// Longest wait for the servers of remote clusters, if there is no other.
+/// Default of the longest wait for servers of remote clusters.
 const WAIT: Duration = Duration::from_secs(10);
 
 impl ControlSettings {
-    /// What messages call the servers, in the order of their numbers.
+    /// Returns the servers' names in messages, by number.
     fn origins(&self) -> Vec<Origin> {
         self.kubernetes
             .origins()
@@ -49,7 +49,7 @@ impl ControlSettings {
             .collect()
     }
 
-    /// The files of the saved states, in the same order; empty without `--state`.
+    /// Returns the files of the saved states, by server number; empty without `--state`.
     fn state_files(&self) -> Vec<StateFile> {
         let Some(directory) = &self.state else {
             return Vec::new();
@@ -59,7 +59,7 @@ impl ControlSettings {
     }
 }
 
-/// A server of `--control`.
+/// Server of `--control`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlServer {
     /// `kubernetes://[CONTEXT][=REGION/ZONE/GROUP/NAME]`.
@@ -79,7 +79,7 @@ impl FromStr for ControlServer {
     }
 }
 
-/// Follows servers until it is dropped.
+/// Handle of the thread that follows the servers. Dropping it stops the thread.
 #[derive(Debug)]
 pub(crate) struct Following {
     stop: Option<oneshot::Sender<()>>,
@@ -96,23 +96,23 @@ impl Drop for Following {
     }
 }
 
-/// What servers are followed with, beside their settings.
+/// Shared inputs and outputs of the servers' tasks.
 #[derive(Clone)]
 pub(crate) struct ServerContext {
-    /// Reads an object.
+    /// Parser of a single object.
     pub(crate) read: ReadObject,
-    /// The states of the proxy, for servers that take reports.
+    /// States of the proxy, for config servers.
     pub(crate) states: Option<States>,
-    /// Counts what fails.
+    /// Counters of errors.
     pub(crate) errors: SourceErrors,
-    /// When servers were heard last.
+    /// Time since each server was last heard.
     pub(crate) ages: SourceAges,
 }
 
-/// Follows the servers; `follower` gets every change.
+/// Follows the servers and passes every change to `follower`.
 ///
 /// # Errors
-/// If no thread or no runtime can be started, or the directory of the state cannot be made.
+/// If no thread or runtime can be started, or the state directory cannot be created.
 pub(crate) fn spawn(
     settings: ControlSettings,
     context: ServerContext,
@@ -138,7 +138,7 @@ pub(crate) fn spawn(
     })
 }
 
-/// Runs the tasks of all servers, and takes in what they report, until it is stopped. What waits to be saved is saved then.
+/// Runs the tasks of all servers and collects their reports until it is stopped. Then saves pending state.
 pub(crate) async fn follow(
     settings: ControlSettings,
     (clients, context): (Clients, ServerContext),

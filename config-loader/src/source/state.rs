@@ -1,8 +1,8 @@
-//! What a server said last, in a file (`--state`): a proxy that starts while the server cannot be reached starts from it.
+//! Saved state of a server, in a file (`--state`). A proxy that starts while the server is unreachable uses it.
 //!
-//! A file has a line of JSON for its format, one for each object, and one with the hash of all of that. It is written beside the old
-//! one, flushed to the disk, and renamed, so that a crash leaves the old one or the new one, and two processes, of which one takes
-//! over from the other, do not write into each other's. A file that is cut or changed is not used.
+//! A file has one line of JSON for its format, one for each object, and one with the hash of all of these. A new file
+//! is written next to the old one, flushed to disk, and renamed. A crash leaves one of the two intact, and two
+//! processes during a takeover do not write to the same file. A truncated or modified file is not used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -16,35 +16,35 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
-/// The version of the format.
+/// Version of the file format.
 const FORMAT: &str = "strait-state/1";
 
-/// The longest file that is read or written.
+/// Largest file that is read or written.
 const STATE_BYTES_MAX: u64 = 1 << 30;
 
-/// The extension of a file that is being written.
+/// Extension of a file that is being written.
 const PART: &str = "part";
 
-/// The age at which such a file is that of a process that ended: writing takes seconds.
+/// Age from which a partial file counts as left behind by a process that ended. Writing takes seconds.
 const PART_AGE_MAX: Duration = Duration::from_secs(600);
 
-/// The newest text of each object, by name; none if it is gone.
+/// Newest text of each object, by name; `None` if it was deleted.
 pub(super) type Changes = BTreeMap<Arc<str>, Option<String>>;
 
-/// The file of one server.
+/// State file of one server.
 #[derive(Clone, Debug)]
 pub(super) struct StateFile {
     path: PathBuf,
-    /// What its objects are of; a file of something else is not used.
+    /// Identity of the server and its settings. A file with another origin is not used.
     origin: String,
 }
 
-/// What a file has.
+/// Content of a state file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Saved {
-    /// When it was written.
+    /// Time when the file was written.
     pub(super) at: SystemTime,
-    /// The objects: name and text.
+    /// Objects, as name and text.
     pub(super) objects: Vec<(String, String)>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Saved {
 struct Head {
     format: String,
     origin: String,
-    /// Seconds since 1970.
+    /// Time when the file was written, in seconds since 1970.
     saved: u64,
 }
 
@@ -67,10 +67,10 @@ struct End {
     hash: String,
 }
 
-/// Makes the directory, readable by its user only, if it is not there.
+/// Creates the directory with permissions for its user only, if it does not exist.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If it cannot be created.
 pub(super) fn prepare(directory: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -86,7 +86,7 @@ pub(super) fn prepare(directory: &Path) -> io::Result<()> {
 }
 
 impl StateFile {
-    /// The file of a server in `directory`.
+    /// Returns the file of `server` in `directory`.
     pub(super) fn new(directory: &Path, server: &str, origin: String) -> StateFile {
         StateFile {
             path: directory.join(file_name(server)),
@@ -94,15 +94,15 @@ impl StateFile {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it has; none if it is not there.
+    /// Reads the file; `None` if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be read, or is not what was written.
+    /// If the file cannot be read or is corrupt.
     pub(super) fn read(&self) -> io::Result<Option<Saved>> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
@@ -139,16 +139,16 @@ impl StateFile {
     /// Writes all objects of a server, none of which is rejected.
     ///
     /// # Errors
-    /// If it cannot be written; the old file is still there then.
+    /// If the file cannot be written. The old file is kept.
     #[cfg(test)]
     pub(super) fn write(&self, all: &Changes, now: SystemTime) -> io::Result<()> {
         self.write_objects(present(all), now)
     }
 
-    /// Writes all objects of a server. A rejected object keeps the text that an earlier process wrote: its last good one.
+    /// Writes all objects of a server. A rejected object keeps the last good text that an earlier process wrote.
     ///
     /// # Errors
-    /// If it cannot be written; the old file is still there then.
+    /// If the file cannot be written. The old file is kept.
     pub(super) fn begin(
         &self,
         all: &Changes,
@@ -168,10 +168,10 @@ impl StateFile {
         self.write_objects(kept.chain(present(all)), now)
     }
 
-    /// Writes what it has with `changes`.
+    /// Applies `changes` to the content of the file.
     ///
     /// # Errors
-    /// As `begin`, and if what it has cannot be read.
+    /// As `begin`, and if the old file cannot be read.
     pub(super) fn update(&self, changes: &Changes, now: SystemTime) -> io::Result<()> {
         let old = self.read()?.map(|saved| saved.objects).unwrap_or_default();
         let kept = old.iter().map(|(name, text)| (&**name, &**text));
@@ -217,11 +217,11 @@ impl StateFile {
     }
 }
 
-/// The path of a file that is being written; removed when dropped, unless it was renamed.
+/// Path of a file that is being written. The file is removed on drop, unless it was renamed.
 struct Part(PathBuf);
 
 impl Part {
-    /// A name that no other process has: their IDs may be the same where they run in different containers.
+    /// Returns a unique path next to `path`. Process IDs are not unique across containers.
     fn beside(path: &Path) -> Self {
         let random = RandomState::new().build_hasher().finish();
         Part(path.with_extension(format!("{random:016x}.{PART}")))
@@ -235,7 +235,7 @@ impl Drop for Part {
     }
 }
 
-/// Removes what processes that ended while they wrote have left.
+/// Removes partial files of processes that ended while writing.
 fn remove_stale_parts(directory: &Path, now: SystemTime) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -257,13 +257,13 @@ fn remove_stale_parts(directory: &Path, now: SystemTime) -> io::Result<()> {
     Ok(())
 }
 
-/// The objects that are there, of changes.
+/// Returns the objects of `changes` that were not deleted.
 fn present(changes: &Changes) -> impl Iterator<Item = (&str, &str)> {
     let all = changes.iter();
     all.filter_map(|(name, text)| Some((&**name, text.as_deref()?)))
 }
 
-/// The name of a server's file: what may not stand in a file name is written as `%XX`.
+/// Returns the file name of a server. Characters that are not allowed in file names become `%XX`.
 fn file_name(server: &str) -> String {
     let mut name = String::new();
     for byte in server.bytes() {
@@ -286,7 +286,7 @@ fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> io::Result<T> {
     serde_json::from_slice(line).map_err(|_| invalid("it is cut or changed"))
 }
 
-/// Reads lines, and hashes them.
+/// Reader of lines that also hashes them.
 struct Lines<R> {
     input: R,
     hasher: XxHash64,
@@ -307,13 +307,13 @@ impl<R: BufRead> Lines<R> {
         Ok(line)
     }
 
-    /// The hash of all lines that were read.
+    /// Returns the hash of all lines read so far.
     fn hash(&self) -> String {
         format!("{:016x}", self.hasher.finish())
     }
 }
 
-/// Writes lines, and hashes them.
+/// Writer of lines that also hashes them.
 struct Writer {
     out: BufWriter<File>,
     hasher: XxHash64,

@@ -1,10 +1,11 @@
-//! What all control streams share: the state of each server, and the way of its changes to the store.
+//! Parts that all control streams share: the state of each server, and the path of its changes to the store.
 //!
-//! - a `mirror` per resource turns what a server says into changes, so that a new list removes nothing by itself;
-//! - tasks report changes and problems (`report`);
-//! - `signs` knows when a server was heard last; `stall` notices a server that stops in the middle of a message; `load` reads what was saved of one;
-//! - `progress` knows what is still missing (`waiting` names it), and what is wrong;
-//! - `collect` gathers the changes of all servers and hands them on as one; `saving` writes them to files (`--state`).
+//! - a `mirror` per resource turns lists and events of a server into changes; a new list alone removes nothing;
+//! - tasks send changes and diagnostics (`report`);
+//! - `signs` records when a server was last heard; `stall` detects a server that stops in the middle of a message;
+//!   `load` reads saved state;
+//! - `progress` tracks which resources are missing (`waiting` names them), and the diagnostics of each server;
+//! - `collect` merges the changes of all servers into updates; `saving` writes them to files (`--state`).
 
 pub(super) mod causes;
 pub(super) mod collect;

@@ -1,7 +1,8 @@
-//! Watches the files of a [`FileSource`] from a thread of its own.
+//! Watches the files of a [`FileSource`] from a separate thread.
 //!
-//! Directories are watched, not files: editors and Kubernetes replace files. What the kernel reports only says where to
-//! look; what changed is found by looking. Where it reports nothing, a look now and then finds it.
+//! Directories are watched instead of files, because editors and Kubernetes replace files. A kernel event only tells
+//! which files to read; the changes are found by reading them. Periodic polling finds changes where the kernel reports
+//! none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,25 +23,25 @@ use crate::ReadOptions;
 use crate::diagnostic::codes::common::SRC004;
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// When a file that was read right after it changed is looked at again.
+/// Delay until a file that was read right after a change is read again.
 const SETTLE: Duration = Duration::from_millis(80);
 
-/// How long what was found is held back while more happens.
+/// Longest time that found changes are held back while more events arrive.
 const HELD_MAX: Duration = Duration::from_millis(500);
 
-/// How files are watched.
+/// Settings of file watching.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchSettings {
-    /// How long nothing must happen to a file before it is read. Default: 10 ms. A fifth of it is enough for a file that
-    /// was moved into its place whole.
+    /// Quiet period after the last event of a file before it is read. Default: 10 ms. A fifth of it applies to a file
+    /// that was moved into place, and is therefore complete.
     ///
     /// Changes of several files that follow each other within 60 ms become one update, after 750 ms at most. A file
     /// whose writer has not closed it is read 500 ms after the last write, and 5 s after the first at the latest.
     pub debounce: Duration,
-    /// How often all files are looked at although nothing was reported. Default: 5 s. Where such a look takes long, the next one
-    /// waits for 100 times as long, unless a directory cannot be watched.
+    /// Polling interval: time between scans of all files without an event. Default: 5 s. After a slow scan, the next
+    /// one waits for 100 times its duration, unless a directory cannot be watched.
     pub poll: Duration,
-    /// How strictly the files are read.
+    /// Strictness of validation.
     pub read: ReadOptions,
 }
 
@@ -54,10 +55,11 @@ impl Default for WatchSettings {
     }
 }
 
-/// A look at all files that nothing caused takes one part in this many of the time, at most.
+/// Shortest pause before the next poll, as a multiple of the duration of the last one. Polling takes at most 1 % of the
+/// time.
 const POLL_PARTS: u32 = 100;
 
-/// How long what can wait is put off by things that happen.
+/// Longest time that events delay deferred work.
 const CATCH_UP_DELAY_MAX: Duration = Duration::from_secs(1);
 
 enum Message {
@@ -66,7 +68,7 @@ enum Message {
     Stop,
 }
 
-/// Stops the thread when it is dropped, and waits for it.
+/// Handle of the watch thread. Dropping it stops the thread and waits for it.
 #[derive(Debug)]
 pub(crate) struct Stop {
     sender: Sender<Message>,
@@ -74,7 +76,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Has all files read now.
+    /// Requests an immediate read of all files.
     pub(crate) fn look_now(&self) {
         // A thread that is gone looks at nothing any more.
         let _ = self.sender.send(Message::Look);
@@ -100,20 +102,20 @@ impl Drop for Stop {
     }
 }
 
-/// Follows watched files; called from the thread that watches them.
+/// Receiver of scan results, called from the watch thread.
 pub(crate) trait Follow {
-    /// Files were looked at.
+    /// Handles the result of a scan.
     fn look(&mut self, look: Look);
 
-    /// When there is something to be done although nothing happens.
+    /// Returns the time of the next deferred work, if any.
     fn deadline(&self, _now: Instant) -> Option<Instant> {
         None
     }
 
-    /// The deadline has come.
+    /// Does deferred work at its deadline.
     fn catch_up(&mut self) {}
 
-    /// The files, or documents, whose newest text is rejected.
+    /// Returns the files or documents whose newest text is rejected.
     fn rejected(&self) -> BTreeSet<Arc<str>> {
         BTreeSet::new()
     }
@@ -125,7 +127,7 @@ impl<F: FnMut(Look)> Follow for F {
     }
 }
 
-/// Watches `source`, which was looked at before. `follower` gets every look.
+/// Watches `source`, which was scanned before. `follower` receives every later scan.
 ///
 /// # Errors
 /// If no thread can be started.
@@ -156,14 +158,14 @@ struct Watching<F> {
     settings: WatchSettings,
     watcher: notify::Result<RecommendedWatcher>,
     watched: BTreeMap<PathBuf, (u64, u64)>,
-    /// Why some directory is not watched.
+    /// Diagnostic about a directory that is not watched.
     trouble: Option<Diagnostic>,
     debounce: Debounce,
-    /// When all files are looked at although nothing was reported; none before the beginning.
+    /// Time of the next poll; `None` before the first.
     next_poll: Option<Instant>,
-    /// When the first change was reported that no look has found yet.
+    /// Time of the first event whose change no scan has found yet.
     happened: Option<Received>,
-    /// What was found while more was happening, and since when.
+    /// Changes found while more events arrived, and the time when they were found.
     held: Option<(Instant, Look)>,
     follower: F,
 }
@@ -216,7 +218,7 @@ impl<F: Follow> Watching<F> {
         }
     }
 
-    /// Has what can wait done, if its time has come and nothing happens that is more urgent.
+    /// Does deferred work if it is due and nothing more urgent is pending.
     fn catch_up_if_due(&mut self, now: Instant) {
         let Some(due) = self.follower.deadline(now) else {
             return;
@@ -237,7 +239,7 @@ impl<F: Follow> Watching<F> {
         self.next_poll = Some(now + self.settings.poll);
     }
 
-    /// When something is to be done although nothing happens.
+    /// Returns the time of the next work that needs no event.
     fn deadline(&self, now: Instant) -> Option<Instant> {
         let more = self.follower.deadline(now);
         // while something else waits, its deadline counts
@@ -246,13 +248,13 @@ impl<F: Follow> Watching<F> {
         deadlines.into_iter().flatten().min()
     }
 
-    /// Has all files read by a look that is due now, whether they seem changed or not.
+    /// Reads all files in a scan that is due now, whether they seem changed or not.
     fn read_all(&mut self, now: Instant) {
         self.source.distrust_stamps();
         self.next_poll = Some(now);
     }
 
-    /// Looks at files if it is time to. Returns whether it did.
+    /// Scans files if it is time to. Returns whether it did.
     fn look_if_due(&mut self, now: Instant) -> bool {
         if self.next_poll.is_some_and(|next| now >= next) {
             self.debounce.again(now);
@@ -265,7 +267,7 @@ impl<F: Follow> Watching<F> {
         due.is_some()
     }
 
-    /// Puts the next look at all files off after one that took this long. Changes that the system reports do not wait for it.
+    /// Delays the next poll after a scan that lasted `took`. Scans after file events are not delayed.
     fn put_off_poll(&mut self, now: Instant, took: Duration) {
         if self.trouble.is_none() {
             let pause = self.settings.poll.max(took * POLL_PARTS);
@@ -316,13 +318,13 @@ impl<F: Follow> Watching<F> {
         }
     }
 
-    /// Whether an event that is about no known file is about one by its name: directories may have any name.
+    /// Whether the path of an event names a resource file, by its extension. Directories may have any name.
     fn is_file_by_name(&self, path: &Path) -> bool {
         is_resource_file(path) && !self.source.is_directory(path)
     }
 
-    /// Whether an event is about a file that is never read, such as one that an editor keeps beside another. A directory of
-    /// any name brings files, or takes them, when it is created, removed or renamed.
+    /// Whether an event is about a file that is never read, such as an editor's backup file. A directory of any name
+    /// can add or remove files when it is created, removed or renamed.
     fn is_of_unread_file(&self, path: &Path, kind: &EventKind) -> bool {
         let comes_or_goes = matches!(
             kind,
@@ -331,7 +333,7 @@ impl<F: Follow> Watching<F> {
         path.extension().is_some() && !(comes_or_goes && self.source.is_directory(path))
     }
 
-    /// Something happened to a file that is not known yet.
+    /// Records an event of a new file.
     fn note_new(&mut self, path: &Path, what: Happened, now: Instant) {
         match self.source.new_name(path) {
             // it was never read: what was written to it and moved over another file is that one's
@@ -380,7 +382,7 @@ impl<F: Follow> Watching<F> {
         });
     }
 
-    /// Notes when the changes of a look were first reported.
+    /// Records when the changes of a scan were first reported.
     fn note_received(&mut self, look: &mut Look, is_settled: bool, now: Instant) {
         if !look.events.is_empty() {
             let happened = self.happened.take();
@@ -391,7 +393,7 @@ impl<F: Follow> Watching<F> {
         }
     }
 
-    /// Hands on what was found, unless more happened while it was looked for: a burst becomes one update.
+    /// Hands on the changes, unless more events arrived during the scan. A burst becomes one update.
     fn deliver(&mut self, now: Instant) {
         let waits = |since: &Instant| {
             self.debounce.is_waiting() && now.saturating_duration_since(*since) < HELD_MAX
@@ -404,7 +406,7 @@ impl<F: Follow> Watching<F> {
         }
     }
 
-    /// Watches the directories that matter now. Returns whether there are new ones.
+    /// Watches the directories of the current files. Returns whether there are new ones.
     fn watch_directories(&mut self) -> bool {
         let Ok(watcher) = &mut self.watcher else {
             let why = self
@@ -468,7 +470,7 @@ impl<F: Follow> Watching<F> {
     }
 }
 
-/// How far files are: they have no revisions.
+/// Returns the revision of the files, which has only a time.
 pub(crate) fn revision(received: Received) -> SourceRevision {
     SourceRevision {
         source: FILES.into(),
@@ -488,7 +490,7 @@ mod tests {
     use super::*;
     use crate::source::look::FileEvent;
 
-    /// The files that a look found changed, and what it says is wrong.
+    /// Returns the changed files of a scan, and its diagnostics.
     fn describe(look: &Look) -> String {
         let events = look.events.iter().map(|(_, event)| match event {
             FileEvent::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -499,7 +501,7 @@ mod tests {
         events.chain(problems).collect::<Vec<_>>().join(" ")
     }
 
-    /// Writes a file, and waits until its times are old enough that one look at it is enough.
+    /// Writes a file, and waits until its time stamps are old enough to be trusted by a single scan.
     fn write(path: &Path, text: &str) {
         fs::write(path, text).expect("a file");
         let changed = std::time::SystemTime::now();
@@ -573,7 +575,7 @@ mod tests {
         }
     }
 
-    /// A path from the working directory to `path`, which is absolute.
+    /// Returns the relative path from the working directory to the absolute `path`.
     fn relative(path: &Path) -> PathBuf {
         let here = std::env::current_dir().expect("a directory");
         let up = here.components().skip(1).map(|_| "..");
@@ -581,7 +583,7 @@ mod tests {
         up.collect::<PathBuf>().join(down)
     }
 
-    /// How long a file below `root` is left alone after an event at `path`.
+    /// Returns the delay until a file below `root` is read after an event at `path`.
     fn wait_after(kind: EventKind, root: PathBuf, path: &Path) -> Option<Duration> {
         let mut source = FileSource::new(&[root], 1_000);
         source.look();

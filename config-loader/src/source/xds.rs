@@ -1,9 +1,10 @@
-//! Resources of xDS servers, over aggregated discovery. Uses only `stream`, `state`, `diagnostic`, `grpc`, `kind` and `xds`.
+//! Resources of xDS servers, over aggregated discovery. Uses only `stream`, `state`, `diagnostic`, `grpc`, `kind` and
+//! `xds`.
 //!
 //! - `server` connects, follows one stream after another, and reports;
-//! - `protocol` has the two forms of the stream: incremental, and state of the world;
-//! - `reporting` says when the proxy reports what is in effect;
-//! - `types` knows the resources of each type, without I/O: it turns a response into changes and an ACK or a NACK.
+//! - `protocol` has the two variants of aggregated discovery: incremental, and state of the world;
+//! - `reporting` decides when the proxy reports the configuration in effect;
+//! - `types` tracks the resources of each type, without I/O: it turns a response into changes and an ACK or a NACK.
 
 mod errors;
 mod problems;
@@ -27,9 +28,9 @@ use super::state::StateFile;
 use super::stream::report::{Message, States};
 use super::stream::signs::Signs;
 
-/// Starts a task for each server; the first has the number `first`. `files` has the file of each server's saved state, or none at
-/// all. Servers that take reports are told the `states` of the proxy; `ages` tells when servers
-/// were heard last.
+/// Starts a task for each server; the first has the number `first`. `files` has the file of each server's saved state,
+/// or is empty without `--state`. Config servers receive reports of `states`; `ages` records when each server was last
+/// heard.
 pub(super) fn spawn(
     (settings, read): (XdsSettings, ReadObject),
     (first, files): (usize, &[StateFile]),

@@ -1,6 +1,7 @@
-//! Annotations of `strait.io`, and one of flomesh: what no resource has a field for.
+//! Annotations of `strait.io`, and one of flomesh, for settings that no resource has a field for.
 //!
-//! One key for each setting, so that a mistake is reported at its own place and `kubectl annotate` can change one.
+//! Each setting has its own key, so that an error has its own location and `kubectl annotate` can change a single
+//! setting.
 
 mod own;
 
@@ -17,10 +18,10 @@ use crate::raw::Field;
 use crate::resource::flomesh::GlobalTrafficPolicy;
 use crate::resource::{HealthCheck, HealthChecked, Probe};
 
-/// Whether and how endpoints are health-checked.
+/// Annotation that turns on active health checks of endpoints, and selects their type.
 const HEALTH_CHECK: &str = "strait.io/health-check";
 
-/// What else there is to say about health checks, and for which of them.
+/// Annotations with details of health checks, each with the check types that use it; empty for all types.
 const HEALTH_CHECK_DETAILS: [(&str, &[&str]); 9] = [
     ("strait.io/health-check-healthy-threshold", &[]),
     ("strait.io/health-check-host", &["grpc", "http"]),
@@ -33,19 +34,19 @@ const HEALTH_CHECK_DETAILS: [(&str, &[&str]); 9] = [
     ("strait.io/health-check-unhealthy-threshold", &[]),
 ];
 
-/// Whether connections to a Gateway begin with a PROXY header.
+/// Annotation that tells whether connections to a Gateway begin with a PROXY header, with its values.
 const PROXY_PROTOCOL: (&str, [&str; 3]) =
     ("strait.io/proxy-protocol", ["accept", "off", "require"]);
 
-/// The most bytes of a path.
+/// Largest length of a path, in bytes.
 const PATH_BYTES_MAX: usize = 1_024;
 
-/// Whether annotations about health checks mean anything on a kind.
+/// Whether a kind supports health check annotations.
 fn checks_health(kind: Kind) -> bool {
     matches!(kind, Kind::DestinationRule | Kind::ServiceEntry)
 }
 
-/// Warns of annotations that have no effect, and checks the ones that no validator looks at.
+/// Reports annotations without effect, and checks the ones that no other validator reads.
 pub fn report_strange(check: &mut Check<'_>) {
     let kind = check.kind();
     for (key, span, _) in check.annotations().iter() {
@@ -87,7 +88,7 @@ fn refuse(field: &Field<String>, help: impl Into<String>, check: &mut Check<'_>)
     check.error(CM034, field.span(), message).help(help);
 }
 
-/// What the annotations say about health checks.
+/// Returns the health check settings from the annotations.
 pub fn health_check(check: &mut Check<'_>) -> HealthChecked {
     let annotations = check.annotations();
     let Some(asked) = annotations.get(HEALTH_CHECK) else {
@@ -188,7 +189,7 @@ fn path(field: Option<&Field<String>>, check: &mut Check<'_>) -> Arc<str> {
     Arc::from(path)
 }
 
-/// `200`, or several with commas, each one status or a range such as `200-299`.
+/// Parses `200` or a comma-separated list of statuses and ranges such as `200-299`.
 fn statuses(field: Option<&Field<String>>, check: &mut Check<'_>) -> Vec<RangeInclusive<u16>> {
     const OK: RangeInclusive<u16> = 200..=200;
     let Some(field) = field else {

@@ -1,6 +1,6 @@
-//! Findings in the words of a Kubernetes API server, and checks that the kinds about services share.
+//! Diagnostics in the wording of a Kubernetes API server, and checks that the service kinds share.
 //!
-//! The control server answers with the same words, behind the path of the field.
+//! The control server responds with the same wording after the field path.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::resource::flomesh::{ClusterKey, ServiceAccount};
 use crate::resource::shared_text;
 use crate::span::Span;
 
-/// The longest affinity of a session: one day.
+/// Longest session affinity timeout: one day.
 const AFFINITY_SECONDS_MAX: u64 = 86_400;
 
-/// Records that `field`, which belongs to the mapping at `parent`, is missing; `why` says more, or is empty.
+/// Reports the missing `field` of the mapping at `parent`. `why` adds a reason, or is empty.
 pub(crate) fn required<'c>(
     parent: Span,
     field: &str,
@@ -31,7 +31,8 @@ pub(crate) fn required<'c>(
     found
 }
 
-/// As [`required`], unless the field is written. An empty text counts as missing, one of the wrong type as written.
+/// Reports a missing text field, as [`required`] does. An empty text counts as missing; a value of another type does
+/// not.
 pub(crate) fn require_text(
     field: &Field<String>,
     parent: Span,
@@ -50,7 +51,7 @@ pub(crate) fn require_text(
     }
 }
 
-/// Records that the text of a field is wrong.
+/// Reports an invalid text value.
 pub(crate) fn invalid<'c>(
     field: &Field<String>,
     why: impl AsRef<str>,
@@ -62,7 +63,7 @@ pub(crate) fn invalid<'c>(
     check.error(code, field.span(), message)
 }
 
-/// What is wrong with the text of a path, if it has what never stands in the path of a request.
+/// Returns the error of a URL path that has characters which a request path never has.
 pub(crate) fn not_of_a_path(path: &str) -> Option<&'static str> {
     let never = |byte: u8| byte <= b' ' || byte == 0x7f || byte == b'?' || byte == b'#';
     path.bytes()
@@ -70,7 +71,7 @@ pub(crate) fn not_of_a_path(path: &str) -> Option<&'static str> {
         .then_some("must not contain '?', '#', spaces or control characters: percent-encode them")
 }
 
-/// Records that a value stands twice; `first` is where it stood before.
+/// Reports a duplicate value. `first` is the location of its first occurrence.
 pub(crate) fn duplicate(
     value: &str,
     (span, first): (Span, Span),
@@ -83,7 +84,7 @@ pub(crate) fn duplicate(
         .related(location, "first written here");
 }
 
-/// The value of an enum by its name; none if there is no name, or no such.
+/// Returns the enum value with the name in `field`; `None` if it is missing or unknown.
 pub(crate) fn enum_of<T: Copy>(
     field: &Field<String>,
     names: &[(&str, T)],
@@ -105,7 +106,7 @@ pub(crate) fn enum_of<T: Copy>(
     None
 }
 
-/// A transport protocol, TCP if none is written.
+/// Returns the transport protocol; TCP if missing.
 pub(crate) fn protocol(field: &Field<String>, check: &mut Check<'_>) -> Protocol {
     let names = [
         ("SCTP", Protocol::Sctp),
@@ -115,13 +116,13 @@ pub(crate) fn protocol(field: &Field<String>, check: &mut Check<'_>) -> Protocol
     enum_of(field, &names, check).unwrap_or_default()
 }
 
-/// A port, if one is written.
+/// Returns the port, if there is one.
 pub(crate) fn port(field: &Field<i64>, check: &mut Check<'_>) -> Option<u16> {
     let value = *field.get()?;
     port_number(value, field.span(), check)
 }
 
-/// The port that a number is.
+/// Converts a number to a port.
 pub(crate) fn port_number(value: i64, span: Span, check: &mut Check<'_>) -> Option<u16> {
     let port = u16::try_from(value).ok().filter(|port| *port > 0);
     if port.is_none() {
@@ -131,7 +132,7 @@ pub(crate) fn port_number(value: i64, span: Span, check: &mut Check<'_>) -> Opti
     port
 }
 
-/// A port that must be written.
+/// Returns the port of a required field.
 pub(crate) fn required_port(
     field: &Field<i64>,
     parent: Span,
@@ -145,7 +146,7 @@ pub(crate) fn required_port(
     port(field, check)
 }
 
-/// A count of 32 bits; 0 if none is written.
+/// Returns a 32-bit count; 0 if missing.
 pub(crate) fn count(field: &Field<i64>, check: &mut Check<'_>) -> u32 {
     let Some(value) = field.get() else { return 0 };
     u32::try_from(*value).unwrap_or_else(|_| {
@@ -156,37 +157,37 @@ pub(crate) fn count(field: &Field<i64>, check: &mut Check<'_>) -> u32 {
     })
 }
 
-/// The text of a field, empty if there is none.
+/// Returns the text of a field; empty if missing.
 pub(crate) fn text(field: &Field<String>) -> Arc<str> {
     Arc::from(field.get().map_or("", String::as_str))
 }
 
-/// The text of a field; none if there is none or an empty one.
+/// Returns the text of a field; `None` if missing or empty.
 pub(crate) fn some_text(field: &Field<String>) -> Option<Arc<str>> {
     let text = field.get().filter(|text| !text.is_empty())?;
     Some(shared_text(text))
 }
 
-/// Whether `text` is a lower-case DNS label, as Kubernetes has them.
+/// Whether `text` is a lower-case DNS label in the form that Kubernetes requires.
 pub(crate) fn is_label(text: &str) -> bool {
     scalar::is_dns_label(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// The rules of DNS labels, in the words of an API server.
+/// Rule of DNS labels, in the wording of an API server.
 pub(crate) const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
      or '-', and must start and end with an alphanumeric character";
 
-/// The codes of what can be wrong with the names of ports.
+/// Diagnostic codes for the names of ports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortNameCodes {
-    /// It is no DNS label.
+    /// Code for a name that is not a DNS label.
     pub(crate) label: Code,
-    /// It is missing, or that of another port.
+    /// Code for a missing or duplicate name.
     pub(crate) unique: Code,
 }
 
-/// Checks the names of ports: DNS labels, unique, and written if there are several ports. Each port is its own span
-/// and its name.
+/// Checks the names of ports: they are DNS labels, unique, and required if there are several ports. Each port has its
+/// span and its name.
 pub(crate) fn port_names<'f>(
     ports: impl ExactSizeIterator<Item = (Span, &'f Field<String>)>,
     codes: PortNameCodes,
@@ -213,7 +214,7 @@ pub(crate) fn port_names<'f>(
     }
 }
 
-/// Checks that each number and protocol belongs to one port. Each port is its span, number and protocol.
+/// Checks that each combination of number and protocol is unique. Each port has its span, number and protocol.
 pub(crate) fn port_numbers(ports: &[(Span, u16, Protocol)], code: Code, check: &mut Check<'_>) {
     for (index, &(span, number, protocol)) in ports.iter().enumerate() {
         let same = |other: &&(Span, u16, Protocol)| (other.1, other.2) == (number, protocol);
@@ -223,7 +224,7 @@ pub(crate) fn port_numbers(ports: &[(Span, u16, Protocol)], code: Code, check: &
     }
 }
 
-/// A cluster key.
+/// Returns a cluster key.
 pub(crate) fn cluster_key(
     field: &Field<String>,
     code: Code,
@@ -245,7 +246,7 @@ pub(crate) fn cluster_key(
     key
 }
 
-/// A session affinity with its timeout.
+/// Returns the session affinity with its timeout.
 pub(crate) fn session_affinity(
     affinity: &Field<String>,
     config: &Field<raw::core::SessionAffinityConfig>,
@@ -279,7 +280,7 @@ pub(crate) fn session_affinity(
     }
 }
 
-/// The service account of workloads.
+/// Returns the service account of workloads.
 pub(crate) fn service_account(
     field: &Field<String>,
     code: Code,

@@ -17,7 +17,7 @@ const STATUSES: [(&str, ConditionStatus); 3] = [
 
 const MODES: [(&str, IngressMode); 2] = [("Proxy", IngressMode::Proxy), ("VIP", IngressMode::Vip)];
 
-/// Warns of a part of `status` that is about an older generation of the object. It is used all the same.
+/// Warns of a part of `status` that describes an older generation of the object. It is still used.
 pub(super) fn warn_if_stale(observed: i64, span: Span, check: &mut Check<'_>) {
     let Some(generation) = check.generation().filter(|now| observed < *now) else {
         return;
@@ -30,7 +30,7 @@ pub(super) fn warn_if_stale(observed: i64, span: Span, check: &mut Check<'_>) {
         .help("if it stays so, look whether what writes the status still runs");
 }
 
-/// The entries of `conditions`.
+/// Returns the entries of `conditions`.
 pub(super) fn conditions(
     field: &Field<Vec<Field<raw::core::Condition>>>,
     code: Code,
@@ -77,7 +77,7 @@ pub(super) fn conditions(
     conditions
 }
 
-/// The entries of `loadBalancer.ingress` that name an address.
+/// Returns the entries of `loadBalancer.ingress` that have an address.
 pub(super) fn ingress(
     field: &Field<raw::core::LoadBalancerStatus>,
     code: Code,

@@ -1,4 +1,4 @@
-//! What a validator knows of its object, and where its findings go.
+//! Context of a validator: metadata of the object, and the diagnostics found so far.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::kind::{Kind, ObjectRef};
 use crate::re2::Budget;
 use crate::span::{Line, Span};
 
-/// What a validator knows of the object that it checks, and where its findings go.
+/// Context of a validator: metadata of the checked object, and the diagnostics found so far.
 #[derive(Debug)]
 pub struct Check<'a> {
     object: &'a ObjectRef,
@@ -20,7 +20,7 @@ pub struct Check<'a> {
     annotations: Option<&'a Annotations>,
     generation: Option<i64>,
     found: Vec<Diagnostic>,
-    /// The last finding past the limit.
+    /// Last diagnostic beyond the limit.
     dropped: Option<Diagnostic>,
     failed: bool,
     options: ReadOptions,
@@ -28,7 +28,7 @@ pub struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// A check of `object`, whose `spec` (or, for kinds without one, whose document) stands at `body`.
+    /// Creates a check of `object`. `body` is the span of its `spec`, or of the document for kinds without one.
     pub fn new(object: &'a ObjectRef, locator: Locator<'a>, body: Span) -> Check<'a> {
         Check {
             object,
@@ -46,18 +46,18 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The check, as strict as `options` say.
+    /// Sets the strictness of the check.
     pub fn with_options(mut self, options: ReadOptions) -> Check<'a> {
         self.options = options;
         self
     }
 
-    /// How strict the check is.
+    /// Returns the strictness of the check.
     pub fn options(&self) -> ReadOptions {
         self.options
     }
 
-    /// The check, knowing where the object's name stands and which labels it has.
+    /// Adds the span of the object's name, and its labels.
     pub fn with_metadata(
         mut self,
         name_span: Span,
@@ -68,45 +68,45 @@ impl<'a> Check<'a> {
         self
     }
 
-    /// The check, knowing those of the object's annotations that are ours.
+    /// Adds the object's Strait annotations.
     pub fn with_annotations(mut self, annotations: &'a Annotations) -> Check<'a> {
         self.annotations = Some(annotations);
         self
     }
 
-    /// The check, knowing the object's `metadata.generation`.
+    /// Adds the object's `metadata.generation`.
     pub fn with_generation(mut self, generation: Option<i64>) -> Check<'a> {
         self.generation = generation;
         self
     }
 
-    /// The object's `metadata.generation`, if it is written.
+    /// Returns the object's `metadata.generation`, if present.
     pub fn generation(&self) -> Option<i64> {
         self.generation
     }
 
-    /// Those of the object's annotations that are ours.
+    /// Returns the object's Strait annotations.
     pub fn annotations(&self) -> &'a Annotations {
         self.annotations.unwrap_or(const { &Annotations::NONE })
     }
 
-    /// The regular expressions of the object.
+    /// Returns the budget of the object's regular expressions.
     pub fn regexes(&self) -> &Budget {
         &self.regexes
     }
 
-    /// Records that the object is refused already because of its text.
+    /// Marks the object as rejected because of an error in its text that was already reported.
     pub fn refuse(&mut self) {
         self.failed = true;
     }
 
-    /// Records an error: the object will be refused.
+    /// Records an error. The object will be rejected.
     pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Diagnostic {
         self.failed = true;
         self.record(Severity::Error, code, span, message.into())
     }
 
-    /// Records a warning: the object will be used.
+    /// Records a warning. The object will still be used.
     pub fn warning(
         &mut self,
         code: Code,
@@ -134,42 +134,42 @@ impl<'a> Check<'a> {
         &mut self.found[last]
     }
 
-    /// The object's namespace.
+    /// Returns the object's namespace.
     pub fn namespace(&self) -> &str {
         &self.object.namespace
     }
 
-    /// The object's name.
+    /// Returns the object's name.
     pub fn name(&self) -> &str {
         &self.object.name
     }
 
-    /// Where the object's name stands.
+    /// Returns the span of the object's name.
     pub fn name_span(&self) -> Span {
         self.name_span
     }
 
-    /// The object's label of that key.
+    /// Returns the value of an object label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels?.get(key).map(String::as_str)
     }
 
-    /// The object's kind.
+    /// Returns the object's kind.
     pub fn kind(&self) -> Kind {
         self.object.kind
     }
 
-    /// Where the object's `spec` stands: the place of findings about what is missing altogether.
+    /// Returns the span of the object's `spec`: the location of diagnostics about missing fields.
     pub fn body(&self) -> Span {
         self.body
     }
 
-    /// The line on which a span starts.
+    /// Returns the line on which a span starts.
     pub fn line(&self, span: Span) -> Line {
         self.locator.lines.line(span.start)
     }
 
-    /// The place of a span, to be named in [`Diagnostic::related`].
+    /// Returns the location of a span, for [`Diagnostic::related`].
     pub fn location(&self, span: Span) -> Location {
         self.locator.location(span)
     }
@@ -179,7 +179,7 @@ impl<'a> Check<'a> {
         self.failed
     }
 
-    /// The findings.
+    /// Returns the diagnostics.
     pub fn into_found(self) -> Vec<Diagnostic> {
         let mut found = self.found;
         let known = found.iter().any(|found| found.severity == Severity::Error);

@@ -1,4 +1,4 @@
-//! The Kubernetes core kinds: raw to checked.
+//! Validation of Kubernetes core kinds.
 
 mod endpoint_slice;
 mod pod;

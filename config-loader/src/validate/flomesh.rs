@@ -1,4 +1,4 @@
-//! The flomesh.io and multicluster.flomesh.io kinds: raw to checked.
+//! Validation of the flomesh.io and multicluster.flomesh.io kinds.
 
 mod cluster;
 mod global_traffic_policy;

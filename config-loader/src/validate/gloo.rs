@@ -1,4 +1,4 @@
-//! The discovery.mesh.gloo.solo.io kinds: raw to checked.
+//! Validation of the discovery.mesh.gloo.solo.io kinds.
 
 mod access_policy;
 mod destination;

@@ -1,4 +1,4 @@
-//! What an object may not change of the one that it takes the place of.
+//! Immutable fields: fields that an update of an object must not change.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::resource::karmada::{Exposure, MultiClusterService};
 use crate::resource::{AnyObject, Object};
 use crate::span::Span;
 
-/// Why `after` may not take the place of `before`, the object of the same name that is in effect.
+/// Returns the diagnostic if `after` changes an immutable field of `before`, the object of the same name in effect.
 pub(crate) fn check(before: &dyn AnyObject, after: &dyn AnyObject) -> Option<Diagnostic> {
     let (before, after): (&dyn Any, &dyn Any) = (before, after);
     types(before.downcast_ref()?, after.downcast_ref()?)
@@ -44,7 +44,7 @@ fn types(
     Some(found)
 }
 
-/// Whether the second object was made later than the first, which then must have been removed.
+/// Whether the second object was created later than the first, which must have been deleted before.
 fn is_anew(before: Option<i64>, after: Option<i64>) -> bool {
     before
         .zip(after)

@@ -1,7 +1,7 @@
-//! The networking.istio.io and security.istio.io kinds: raw to checked.
+//! Validation of the networking.istio.io and security.istio.io kinds.
 //!
-//! One file per kind, one function per block of it. What a block says wrong is reported where it stands, under the
-//! code of its rule; a rule that needs two blocks stands in the file of the block around them.
+//! There is one file per kind, and one function per block. An error in a block is reported at its location, with the
+//! code of the rule. A rule about two blocks is in the file of the block that contains both.
 
 mod destination_rule;
 mod gateway;

@@ -1,4 +1,4 @@
-//! The networking.karmada.io kinds: raw to checked.
+//! Validation of the networking.karmada.io kinds.
 
 mod multi_cluster_service;
 

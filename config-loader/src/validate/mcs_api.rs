@@ -1,4 +1,4 @@
-//! The multicluster.x-k8s.io kinds (KEP-1645): raw to checked.
+//! Validation of the multicluster.x-k8s.io kinds (KEP-1645).
 
 mod service_import;
 

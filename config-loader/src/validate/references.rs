@@ -1,10 +1,10 @@
-//! Checks that need the whole set: what names something that is not there, or can never be used.
+//! Checks across objects: references to missing objects, and settings that can never be used.
 //!
-//! None of them is an error. An object is never refused for what another one says: the other may come later.
+//! All of these are warnings. An object is never rejected because of another one, which may arrive later.
 //!
-//! Findings are kept from one check to the next. Those about VirtualServices and DestinationRules are kept for each object and
-//! made again if the change touches it (`by_object`). Each of the other `PARTS` is made again as a whole if an object changed
-//! of a kind that it reads.
+//! Diagnostics are kept between checks. Those about VirtualServices and DestinationRules are kept per object, and
+//! computed again for the objects that a change affects (`by_object`). Each of the other `PARTS` is computed again as a
+//! whole if an object of a kind that it reads has changed.
 
 mod aliases;
 mod by_object;
@@ -50,18 +50,19 @@ use crate::kind::Kind;
 use crate::resource::ResourceSet;
 use crate::{Fleet, ReadOptions};
 
-/// Inconsistencies between objects, for a proxy in this fleet.
+/// Returns the diagnostics across objects, for a proxy in this fleet.
 #[cfg(test)]
 pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diagnostic> {
     References::default().check(set, options, fleet)
 }
 
-/// Findings about a set of resources, which follow its changes.
+/// Diagnostics across the objects of a set, updated incrementally.
 #[derive(Debug, Default)]
 pub struct References(Option<Known>);
 
 impl References {
-    /// Inconsistencies between objects, for a proxy in this fleet. What the change since the last call does not touch is kept.
+    /// Returns the diagnostics across objects, for a proxy in this fleet. Keeps diagnostics that no change since the
+    /// last call affects.
     pub fn check(
         &mut self,
         set: &ResourceSet,
@@ -77,7 +78,7 @@ impl References {
     }
 }
 
-/// The findings, and what they were made from.
+/// Diagnostics, and the state that they were computed from.
 #[derive(Debug)]
 struct Known {
     set: ResourceSet,
@@ -87,18 +88,18 @@ struct Known {
     rules: Rules,
     of_virtual_services: ByObject,
     of_destination_rules: ByObject,
-    /// Those of each of [`PARTS`]; none before the first check.
+    /// Diagnostics of each of [`PARTS`]; empty before the first check.
     parts: Vec<Vec<Diagnostic>>,
 }
 
-/// What a part reads.
+/// Input of a part.
 struct World<'a> {
     set: &'a ResourceSet,
     fleet: &'a Fleet,
     domain: &'a str,
     services: &'a Services,
     rules: &'a Rules,
-    /// Made when a part asks for it.
+    /// Clusters, computed on first use.
     clusters: OnceCell<Clusters<'a>>,
 }
 
@@ -109,14 +110,14 @@ impl<'a> World<'a> {
     }
 }
 
-/// A check of all objects of some kinds.
+/// Check of all objects of some kinds.
 struct Part {
-    /// The kinds that it reads.
+    /// Kinds that the check reads.
     reads: &'static [Kind],
     check: fn(&World<'_>, &mut Vec<Diagnostic>),
 }
 
-/// The kinds that name clusters of Kubernetes, or describe services of them.
+/// Kinds that name Kubernetes clusters, or describe services of them.
 const OF_CLUSTERS: &[Kind] = &[
     Kind::Cluster,
     Kind::Destination,
@@ -236,7 +237,7 @@ const PARTS: &[Part] = &[
 ];
 
 impl Known {
-    /// Of no resources.
+    /// Creates the state for an empty resource set.
     fn new(options: ReadOptions, fleet: &Fleet) -> Self {
         let set = ResourceSet::default();
         Self {

@@ -1,7 +1,7 @@
 //! Checks of scalars that all kinds share.
 //!
-//! The functions named after a type read a [`Field`](crate::raw::Field): they return the value, or none when the field is absent, null
-//! or wrong, and record what is wrong. The `is_` functions only answer.
+//! Functions named after a type parse a [`Field`](crate::raw::Field). They return the value, or `None` if the field is
+//! absent, null or invalid, and report errors. The `is_` functions only test a text.
 
 mod header;
 mod list;

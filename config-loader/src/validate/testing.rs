@@ -1,10 +1,10 @@
-//! What the table tests of validators share.
+//! Helpers of the table tests of validators.
 
 use crate::diagnostic::codes::common::CM024;
 use crate::{Diagnostics, ResourceSet, Severity};
 
-/// Loads a file, and writes each finding as `E SI006 9 spec.ports[0].endpoints[0].target: message`: error or warning,
-/// code, line, field, message. What needs several resources is left out.
+/// Loads a file and formats each diagnostic as `E SI006 9 spec.ports[0].endpoints[0].target: message`: severity, code,
+/// line, field and message. Diagnostics across resources are left out.
 pub(super) fn load(yaml: &str) -> (ResourceSet, Vec<String>) {
     let mut diagnostics = Diagnostics::default();
     let set = crate::load_bytes("test.yaml", yaml.as_bytes(), &mut diagnostics);
@@ -26,7 +26,7 @@ pub(super) fn load(yaml: &str) -> (ResourceSet, Vec<String>) {
     (set, found)
 }
 
-/// Checks that each document, made by `around` from the given body, has exactly the findings given with it.
+/// Checks that each document, made by `around` from the given body, has exactly the given diagnostics.
 pub(super) fn check(around: impl Fn(&str) -> String, cases: &[(&str, &[&str])]) {
     for (body, expected) in cases {
         let yaml = around(body);

@@ -1,35 +1,35 @@
-//! What is read and checked but has no effect in this version. Data only: work that gives a field its meaning deletes
+//! Fields that are validated but have no effect in this version. Data only: a change that implements a field deletes
 //! its row.
 
 use std::sync::LazyLock;
 
 use crate::kind::Kind;
 
-/// One field that has no effect.
+/// Field that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The kind that has the field.
+    /// Kind that has the field.
     pub kind: Kind,
-    /// Its path, such as `spec.http[].retries`; empty for the kind as a whole. `*` means any key.
+    /// Path of the field, such as `spec.http[].retries`; empty for the kind as a whole. `*` matches any key.
     pub path: String,
-    /// Which values have no effect.
+    /// Values that have no effect.
     pub when: When,
 }
 
-/// Which values of a field have no effect.
+/// Values of a field that have no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// All.
+    /// All values.
     Written,
-    /// These texts, whatever their case; the empty text represents the absent field.
+    /// These texts, ignoring case. The empty text means the absent field.
     Is(&'static [&'static str]),
-    /// All texts but these, whatever their case.
+    /// All texts except these, ignoring case.
     IsNot(&'static [&'static str]),
-    /// Texts that start so.
+    /// Texts with this prefix.
     StartsWith(&'static str),
 }
 
-/// Every field that has no effect.
+/// Returns every field that has no effect.
 pub fn rows() -> &'static [Row] {
     static ALL: LazyLock<Vec<Row>> = LazyLock::new(|| {
         let written = WRITTEN.iter().flat_map(|(kind, paths)| {
@@ -55,7 +55,7 @@ pub fn rows() -> &'static [Row] {
     &ALL
 }
 
-/// Kinds and fields that have no effect at all.
+/// Kinds and fields without any effect.
 const WRITTEN: &[(Kind, &[&str])] = &[
     (
         Kind::Destination,
@@ -68,8 +68,8 @@ const WRITTEN: &[(Kind, &[&str])] = &[
     (Kind::Service, &["spec.externalIPs"]),
 ];
 
-/// Fields that say nothing to a data plane: they are for people, for a cluster's own controllers, or for what made the
-/// object. They are checked, and leaving them without effect is no gap.
+/// Fields without a meaning for a data plane: they are for people, for controllers of a cluster, or for the tool that
+/// made the object. They are validated, and their lack of an effect is intended.
 pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
     (
         Kind::Cluster,
@@ -173,7 +173,7 @@ const SOME_VALUES: &[(Kind, &str, When)] = &[
     ),
 ];
 
-/// Where a DestinationRule has a traffic policy, and whether it is a whole one.
+/// Paths of traffic policies in a DestinationRule, and whether each is a full policy.
 const TRAFFIC_POLICIES: &[(&str, bool)] = &[
     ("spec.trafficPolicy", true),
     ("spec.trafficPolicy.portLevelSettings[]", false),
@@ -184,7 +184,7 @@ const TRAFFIC_POLICIES: &[(&str, bool)] = &[
 /// Fields of every traffic policy.
 const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[];
 
-/// Fields of whole traffic policies, not of those of one port.
+/// Fields of full traffic policies, which port policies do not have.
 const IN_WHOLE_POLICIES: &[(&str, When)] = &[];
 
 #[cfg(test)]

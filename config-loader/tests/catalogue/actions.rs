@@ -1,4 +1,4 @@
-//! Rows 60 to 107: what http rules do.
+//! Rows 60 to 107: actions of HTTP rules.
 
 use super::{Table, forwarding, rule};
 
@@ -22,19 +22,19 @@ pub(super) fn tables() -> Vec<Table> {
     ]
 }
 
-/// A rule whose destination has these fields beside its host.
+/// Returns a rule whose destination has these fields after its host.
 fn of_destination(fields: &str) -> String {
     let fields = super::indent(fields, "  ");
     rule(&format!("route:\n- destination: {{host: a}}\n{fields}"))
 }
 
-/// The fields of a route as those of a `tcp` rule.
+/// Returns the fields of a route as those of a `tcp` rule.
 fn carried(fields: &str) -> String {
     let fields = super::indent(fields, "  ");
     super::service(&format!("hosts: [a.com]\ntcp:\n-\n{fields}"))
 }
 
-/// Edits of a rule or of a destination.
+/// Header operations of a rule or of a destination.
 const EDITS: &[super::Case] = &[
     (
         &[60],
@@ -219,7 +219,7 @@ const ANSWERS: &[super::Case] = &[
     ),
 ];
 
-/// A direct response whose body has so many bytes; what follows the number is kept.
+/// Returns a direct response with a body of this many bytes. The text after the number is kept.
 fn sized(text: &str) -> String {
     let (bytes, rest) = text.split_once(' ').unwrap_or((text, ""));
     let body = "a".repeat(bytes.parse().unwrap());

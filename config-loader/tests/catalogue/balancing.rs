@@ -1,4 +1,5 @@
-//! Rows 151 to 176: how DestinationRules choose endpoints. `policies` says where each block is tried.
+//! Rows 151 to 176: load balancing of DestinationRules. `policies` defines the positions in which each block is
+//! checked.
 
 pub(super) const BALANCERS: &[super::Case] = &[
     (

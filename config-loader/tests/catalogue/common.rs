@@ -1,4 +1,4 @@
-//! Rows 1 to 20: what all kinds share, as VirtualService and Gateway have it. Rows 8 to 13 are of other kinds.
+//! Rows 1 to 20: rules that all kinds share, checked with VirtualService and Gateway. Rows 8 to 13 use other kinds.
 
 use super::{Table, forwarding, rule, service};
 
@@ -17,14 +17,14 @@ pub(super) fn tables() -> Vec<Table> {
     ]
 }
 
-/// A good VirtualService with this `exportTo`.
+/// Returns a valid VirtualService with this `exportTo`.
 fn exported(entries: &str) -> String {
     service(&format!(
         "hosts: [a.com]\nhttp: [{{route: [{{destination: {{host: a}}}}]}}]\nexportTo:\n{entries}"
     ))
 }
 
-/// The text as it is.
+/// Returns the text unchanged.
 fn whole(text: &str) -> String {
     text.trim_start().to_owned()
 }

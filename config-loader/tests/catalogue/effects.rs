@@ -1,4 +1,4 @@
-//! Rows 283 to 286: DestinationRules that cannot do what they say, for what other objects say.
+//! Rows 283 to 286: DestinationRules without an effect because of other objects.
 
 use super::{Table, document};
 
@@ -11,8 +11,8 @@ pub(super) fn tables() -> Vec<Table> {
     }]
 }
 
-/// A DestinationRule for services of which one has two endpoints in the regions `r` and `q`, and one has two ports.
-/// Documents after `---` are appended.
+/// Returns a DestinationRule next to a service with two endpoints, in the regions `r` and `q`, and a service with two
+/// ports. Documents after `---` are appended.
 fn policy(text: &str) -> String {
     let (spec, beside) = text.split_once("---\n").unwrap_or((text, ""));
     let endpoints = "endpoints: [{address: 10.0.0.2, locality: r/a, labels: {version: v1}}, \

@@ -1,5 +1,5 @@
-//! ServiceEntries, WorkloadEntries and Sidecars that say what has no effect, or not what their author meant: warnings that
-//! Istio gives as well.
+//! ServiceEntries, WorkloadEntries and Sidecars with settings that have no effect, or an unexpected one. Istio has the
+//! same warnings.
 
 use super::{Table, document};
 

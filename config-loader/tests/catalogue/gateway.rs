@@ -19,12 +19,12 @@ pub(super) fn tables() -> Vec<Table> {
     ]
 }
 
-/// A Gateway of this spec.
+/// Returns a Gateway with this spec.
 fn gateway(spec: &str) -> String {
     document("Gateway", "own", spec)
 }
 
-/// A Gateway of this name.
+/// Returns a Gateway with this name.
 fn named(name: &str) -> String {
     let server = "{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}";
     format!(
@@ -32,21 +32,21 @@ fn named(name: &str) -> String {
     )
 }
 
-/// A server with these fields beside its hosts. A comment that comes first is of the server as a whole.
+/// Returns a server with these fields after its hosts. A comment on the first line is about the server as a whole.
 fn serving(fields: &str) -> String {
     let (found, fields) = super::first_comment(fields);
     let fields = super::indent(fields, "  ");
     gateway(&format!("servers:\n- hosts: [a.com] {found}\n{fields}"))
 }
 
-/// A server with these fields of its port. A comment that comes first is of the port as a whole.
+/// Returns a server with these fields of its port. A comment on the first line is about the port as a whole.
 fn port(fields: &str) -> String {
     let (found, fields) = super::first_comment(fields);
     let fields = super::indent(fields, "  ");
     serving(&format!("port: {found}\n{fields}"))
 }
 
-/// A server with these hosts.
+/// Returns a server with these hosts.
 fn hosts(entries: &str) -> String {
     gateway(&format!(
         "servers:\n- port: {{number: 80, name: http, protocol: HTTP}}\n  hosts:\n{}",
@@ -54,7 +54,7 @@ fn hosts(entries: &str) -> String {
     ))
 }
 
-/// An HTTPS server with these settings.
+/// Returns an HTTPS server with these settings.
 fn tls(settings: &str) -> String {
     let settings = super::indent(settings, "  ");
     serving(&format!(

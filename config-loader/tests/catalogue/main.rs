@@ -1,8 +1,8 @@
-//! The rules of VirtualService, DestinationRule and Gateway: each violation gives a diagnostic with the right code,
-//! location and fix; the valid text beside it gives none.
+//! Rules of VirtualService, DestinationRule and Gateway. Each violation gives a diagnostic with the expected code,
+//! location and fix; the valid text next to it gives none.
 //!
-//! A case is YAML whose comments say what is to be found on their line: `# E VS024 ns/` is an error VS024 that marks the
-//! word `ns/`. An object with an error is refused, one with warnings is used.
+//! A case is YAML with the expected diagnostics as comments on their lines: `# E VS024 ns/` is an error VS024 that
+//! marks the text `ns/`. An object with an error is rejected; one with only warnings is used.
 
 #![allow(clippy::unwrap_used, reason = "tests: what fails is shown")]
 
@@ -24,15 +24,15 @@ use std::collections::BTreeSet;
 
 use config_loader::{Diagnostic, Kind, Loaded, Severity, load_files};
 
-/// Rows of the catalogue, a text that breaks them, and one that does not.
+/// Case: rows of the catalogue, a text that violates them, and a valid one.
 type Case = (&'static [u16], &'static str, &'static str);
 
-/// Cases with what makes a file of their texts.
+/// Cases with the function that turns each text into a file.
 struct Table {
     around: fn(&str) -> String,
-    /// How the path of every field that is found fault with begins.
+    /// Common prefix of the field paths of all diagnostics.
     path: &'static str,
-    /// Whether findings that need several resources count.
+    /// Whether diagnostics across resources are checked.
     with_references: bool,
     cases: &'static [Case],
 }
@@ -53,7 +53,7 @@ fn tables() -> Vec<Table> {
     tables.into_iter().flatten().collect()
 }
 
-/// A document of the namespace `ns`.
+/// Returns a document in the namespace `ns`.
 fn document(kind: &str, name: &str, spec: &str) -> String {
     let spec = indent(spec, "  ");
     format!(
@@ -61,7 +61,7 @@ fn document(kind: &str, name: &str, spec: &str) -> String {
     )
 }
 
-/// A comment on the first line, and the rest.
+/// Splits a comment on the first line from the rest.
 fn first_comment(text: &str) -> (&str, &str) {
     match text.split_once('\n') {
         Some((found, rest)) if found.starts_with('#') => (found, rest),
@@ -75,24 +75,24 @@ fn indent(text: &str, by: &str) -> String {
     lines.join("\n")
 }
 
-/// A VirtualService of this spec.
+/// Returns a VirtualService with this spec.
 fn service(spec: &str) -> String {
     document("VirtualService", "own", spec)
 }
 
-/// A VirtualService for `a.com` with one http rule.
+/// Returns a VirtualService for `a.com` with one HTTP rule.
 fn rule(fields: &str) -> String {
     let fields = indent(fields, "  ");
     service(&format!("hosts: [a.com]\nhttp:\n-\n{fields}"))
 }
 
-/// As [`rule`], of a rule that forwards.
+/// Returns a VirtualService with one forwarding rule; see [`rule`].
 fn forwarding(fields: &str) -> String {
     let fields = fields.trim_matches('\n');
     rule(&format!("route: [{{destination: {{host: a}}}}]\n{fields}"))
 }
 
-/// The findings that the comments of a text ask for: line, `SEVERITY CODE`, marked words.
+/// Returns the diagnostics that the comments of a text expect: line, `SEVERITY CODE`, marked text.
 fn wanted(text: &str) -> Vec<(u32, String, String)> {
     let mut wanted = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -108,7 +108,7 @@ fn wanted(text: &str) -> Vec<(u32, String, String)> {
     wanted
 }
 
-/// Leaves out the marked words where none are asked for, as in a line that is too long to be shown.
+/// Removes the marked text where none is expected, as in a line that is too long to be shown.
 fn forget_marks(wanted: &[(u32, String, String)], seen: &mut [(u32, String, String)]) {
     for (wanted, seen) in wanted.iter().zip(seen) {
         if wanted.2.is_empty() {
@@ -117,7 +117,7 @@ fn forget_marks(wanted: &[(u32, String, String)], seen: &mut [(u32, String, Stri
     }
 }
 
-/// What was found, in the same form.
+/// Returns the diagnostics in the same form.
 fn seen(found: &[Diagnostic]) -> Vec<(u32, String, String)> {
     let mut seen: Vec<(u32, String, String)> = found
         .iter()
@@ -205,7 +205,7 @@ fn violations_are_reported_at_their_location_and_valid_texts_pass() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// The row of `~` beside other entries of `exportTo`, which only ServiceEntries may have.
+/// Row about `~` next to other entries of `exportTo`, which only ServiceEntries may have.
 const OF_SERVICE_ENTRIES: u16 = 8;
 
 #[test]
@@ -220,7 +220,7 @@ fn every_row_has_a_case() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// The diagnostic of each case of a DestinationRule, with its field path and its fix.
+/// Each diagnostic about a DestinationRule has the expected field path and fix.
 #[test]
 fn diagnostics_of_destination_rules_have_fixes() {
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Rows 49 to 59: what match blocks ask for.
+//! Rows 49 to 59: conditions of match blocks.
 
 use super::{Table, forwarding};
 
@@ -11,7 +11,7 @@ pub(super) fn tables() -> Vec<Table> {
     }]
 }
 
-/// A rule with this block, behind another one.
+/// Returns a rule with this block after another one.
 fn block(fields: &str) -> String {
     let fields = fields.replace("1024*a", &"a".repeat(1024));
     let fields = super::indent(&fields, "  ");

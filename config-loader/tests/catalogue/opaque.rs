@@ -1,4 +1,4 @@
-//! Rows 108 to 122: rules for connections, and rules that are never reached.
+//! Rows 108 to 122: rules for connections, and unreachable rules.
 
 use super::{Table, service};
 
@@ -15,7 +15,7 @@ pub(super) fn tables() -> Vec<Table> {
     ]
 }
 
-/// A VirtualService with these rules.
+/// Returns a VirtualService with these rules.
 fn carried(rules: &str) -> String {
     service(&format!(
         "hosts: [a.com, '*.b.com', 10.0.0.1]\n{}",
@@ -331,7 +331,7 @@ http:
     ),
 ];
 
-/// A VirtualService with these http rules, each on a line; `OK` forwards.
+/// Returns a VirtualService with these HTTP rules, one per line; `OK` is replaced by a forwarding action.
 fn ordered(rules: &str) -> String {
     let rules = rules.replace("OK", "route: [{destination: {host: a}}]");
     service(&format!(

@@ -1,7 +1,7 @@
 //! Rows 9 to 13 and 123 to 186: DestinationRules, and connection pools of Sidecars.
 //!
-//! A rule about a block holds wherever the block stands, so its cases are tried in the policy of a rule, of a subset, and
-//! of a port of both.
+//! A rule about a block applies in every position of the block, so its cases are checked in the policy of a rule, of a
+//! subset, and of a port of both.
 
 use super::balancing::{BALANCERS, LOCALITIES};
 use super::upstream::{CONNECTION_POOLS, TLS};
@@ -36,10 +36,10 @@ pub(super) fn tables() -> Vec<Table> {
     tables
 }
 
-/// Something that makes a file of a text.
+/// Function that turns a text into a file.
 type Around = fn(&str) -> String;
 
-/// Where a policy stands: what is around it, its field path, and whether it is that of a port.
+/// Positions of a policy: function that embeds it, field path, and whether it is a port policy.
 const LEVELS: [(Around, &str, bool); 4] = [
     (in_rule, "spec.trafficPolicy", false),
     (in_subset, "spec.subsets[0].trafficPolicy", false),
@@ -55,7 +55,7 @@ fn whole(spec: &str) -> String {
     document("DestinationRule", "own", spec)
 }
 
-/// A policy of a rule. A comment that comes first is of the policy as a whole.
+/// Returns the policy of a rule. A comment on the first line is about the policy as a whole.
 pub(super) fn in_rule(policy: &str) -> String {
     let (found, policy) = super::first_comment(policy);
     let policy = super::indent(policy, "  ");

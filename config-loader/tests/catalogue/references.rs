@@ -1,4 +1,4 @@
-//! Rows 275 to 282: what VirtualServices and Gateways name, and which of two conflicting objects wins.
+//! Rows 275 to 282: references of VirtualServices and Gateways, and the precedence of conflicting objects.
 
 use super::{Table, document, service};
 
@@ -18,7 +18,8 @@ pub(super) fn tables() -> Vec<Table> {
     ]
 }
 
-/// Services `reviews`, with a port and the subset `v1`, and `ratings`, with two ports; a Gateway for `*.a.com`.
+/// Returns Services `reviews`, with one port and the subset `v1`, and `ratings`, with two ports, and a Gateway for
+/// `*.a.com`.
 fn world() -> String {
     let entry = |name: &str, ports: &str| {
         let spec = format!(
@@ -51,19 +52,20 @@ fn in_world(documents: &str) -> String {
     format!("{}---\n{}\n", world(), documents.trim())
 }
 
-/// A VirtualService of the mesh with this http rule.
+/// Returns a VirtualService of the mesh with this HTTP rule.
 fn forwarding(fields: &str) -> String {
     let fields = super::indent(fields, "  ");
     in_world(&service(&format!("hosts: [b.com]\nhttp:\n-\n{fields}")))
 }
 
-/// As [`forwarding`], with a `tcp` rule.
+/// Returns a VirtualService of the mesh with this `tcp` rule.
 fn carrying(fields: &str) -> String {
     let fields = super::indent(fields, "  ");
     in_world(&service(&format!("hosts: [b.com]\ntcp:\n-\n{fields}")))
 }
 
-/// A VirtualService with this beside a rule that forwards to `reviews`; `OK` forwards so, too.
+/// Returns a VirtualService with these fields next to a rule that forwards to `reviews`; `OK` is replaced by the same
+/// action.
 fn at_gateways(spec: &str) -> String {
     let forward = "route: [{destination: {host: reviews}}]";
     let spec = spec.trim_matches('\n').replace("OK", forward);
@@ -467,7 +469,7 @@ spec:
     ),
 ];
 
-/// A younger Gateway beside one that has port 80 for HTTP and port 443 for TLS to `a.com`.
+/// Returns a newer Gateway next to one with port 80 for HTTP and port 443 for TLS to `a.com`.
 fn servers(entry: &str) -> String {
     let old = document(
         "Gateway",

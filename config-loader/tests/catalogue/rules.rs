@@ -1,4 +1,4 @@
-//! Rows 21 to 47: the head of a VirtualService, and what http rules combine.
+//! Rows 21 to 47: top-level fields of a VirtualService, and combinations of fields in HTTP rules.
 
 use super::{Table, rule, service};
 
@@ -17,7 +17,7 @@ pub(super) fn tables() -> Vec<Table> {
     ]
 }
 
-/// A VirtualService with a good http rule.
+/// Returns a VirtualService with a valid HTTP rule.
 fn with_rule(head: &str) -> String {
     service(&format!(
         "{}\nhttp: [{{route: [{{destination: {{host: a}}}}]}}]",
@@ -25,7 +25,7 @@ fn with_rule(head: &str) -> String {
     ))
 }
 
-/// A delegate with this rule.
+/// Returns a delegate with this rule.
 fn in_delegate(fields: &str) -> String {
     service(&format!("http:\n-\n{}", super::indent(fields, "  ")))
 }

@@ -1,5 +1,5 @@
-//! Every diagnostic has three parts: what is wrong, where, and how to fix it. Checked on the cases of this catalogue, and on
-//! the examples and samples after each of their lines was damaged in several ways.
+//! Form of diagnostics: message, location and fix. Checked on the cases of this catalogue, and on the examples and
+//! samples after each of their lines was damaged in several ways.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use config_loader::Diagnostic;
 
 use super::tables;
 
-/// Every YAML file below the directory.
+/// Collects every YAML file below the directory.
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -20,7 +20,7 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text without one line, and with another value or key on that line; only for lines that are not in `seen`.
+/// Returns variants of the text: one line removed, or with another value or key. Lines in `seen` are skipped.
 fn damaged(text: &str, seen: &mut BTreeSet<String>) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let kind = lines.iter().find(|line| line.starts_with("kind: "));
@@ -64,7 +64,7 @@ const WITHOUT_FIX: [(&str, &str); 2] = [
     ("YAML001", "the YAML parser says what it expects where"),
 ];
 
-/// How messages of the Kubernetes APIs state the values that are allowed, or the one that is repeated; that is the fix.
+/// Message parts of Kubernetes API errors that state the allowed or the duplicate value, which is the fix.
 const STATES_ALLOWED_VALUES: [&str; 5] = [
     "Duplicate value: ",
     "must ",
@@ -73,7 +73,7 @@ const STATES_ALLOWED_VALUES: [&str; 5] = [
     "is required",
 ];
 
-/// What is wrong with the diagnostic itself.
+/// Returns the error in the form of a diagnostic.
 fn complaint(found: &Diagnostic) -> Option<&'static str> {
     let message = found.message.as_str();
     let first = message.split([' ', ':', '=']).next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Rows 137 to 150 and 181 to 186: connections to endpoints, and TLS on them. `policies` says where each block is tried.
+//! Rows 137 to 150 and 181 to 186: connections to endpoints, and their TLS. `policies` defines the positions in which
+//! each block is checked.
 
 pub(super) const CONNECTION_POOLS: &[super::Case] = &[
     (

@@ -1,10 +1,11 @@
-//! Which test shows the effect of each field on traffic.
+//! Tests that show the effect of each field on traffic.
 //!
-//! A line is a field and a test in `proxy/tests/it`, by its module and name. A line holds for all parts of its field, unless a
-//! longer one names the part. `accepted` marks fields that nothing uses, `untested` those whose effect no test shows.
+//! A line has a field, and a test in `proxy/tests/it` by module and name. It applies to all parts of its field, unless
+//! a longer line names the part. `accepted` marks fields that nothing uses, `untested` those whose effect no test
+//! shows.
 
-/// Lines below `# KIND GROUP`. What holds for `spec.trafficPolicy` of a DestinationRule holds for policies of subsets and ports:
-/// `compile::tests::fields` of the proxy shows it for each field.
+/// Fields and tests, below `# KIND GROUP`. Lines for `spec.trafficPolicy` of a DestinationRule also apply to policies
+/// of subsets and ports: `compile::tests::fields` of the proxy checks each field there.
 pub const EFFECTS: &str = "
 # DestinationRule networking.istio.io
 spec.host destination_rules::t91_less_specific_rule_fills_no_gap

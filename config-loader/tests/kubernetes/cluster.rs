@@ -1,4 +1,4 @@
-//! The API server that the tests run against, as an administrator sees it.
+//! API server of the tests, with administrator access.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,13 +16,13 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::process::Process;
 
-/// Tests that restart the server, or change what it serves, run alone.
+/// Lock of the server. Tests that restart the server, or change what it serves, hold it exclusively.
 static ALONE: RwLock<()> = RwLock::const_new(());
 
-/// How long the server may take for what a test asks of it.
+/// Longest wait for the server in a test.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The server, with a namespace of the test's own.
+/// API server, with a namespace for one test.
 pub struct Cluster {
     pub client: Client,
     pub namespace: String,
@@ -40,12 +40,12 @@ enum Guard {
 }
 
 impl Cluster {
-    /// For a test that runs beside others; none if there is no server.
+    /// Returns the server for a test that runs concurrently with others; `None` if there is no server.
     pub async fn shared() -> Option<Cluster> {
         Cluster::open(async || Guard::Shared(ALONE.read().await)).await
     }
 
-    /// For a test that restarts the server; none if there is none that it can restart.
+    /// Returns the server for a test that restarts it; `None` if no server can be restarted.
     pub async fn alone() -> Option<Cluster> {
         let mut cluster = Cluster::open(async || Guard::Alone(ALONE.write().await)).await?;
         match std::env::var_os("STRAIT_TEST_KUBERNETES_DIR") {
@@ -91,12 +91,12 @@ impl Cluster {
         self.create(&namespace).await;
     }
 
-    /// The process of the server.
+    /// Returns the process of the server.
     pub fn process(&self) -> &Process {
         self.process.as_ref().expect("the test runs alone")
     }
 
-    /// Creates an object; in the test's namespace, unless it says otherwise.
+    /// Creates an object; in the test's namespace, unless it names another.
     pub async fn create(&self, object: &Value) {
         let object = self.placed(object);
         let (api, sent) = (self.api(&object), dynamic(&object));
@@ -123,7 +123,7 @@ impl Cluster {
             .unwrap();
     }
 
-    /// The object as the server has it; none if it is gone.
+    /// Returns the object as stored on the server; `None` if it does not exist.
     pub async fn find(&self, object: &Value) -> Option<Value> {
         let object = self.placed(object);
         let name = object["metadata"]["name"].as_str().unwrap();
@@ -131,7 +131,7 @@ impl Cluster {
         found.map(|found| serde_json::to_value(found).unwrap())
     }
 
-    /// The objects that are like one, in its namespace.
+    /// Returns the API for objects of the same kind and namespace.
     pub fn api(&self, object: &Value) -> Api<DynamicObject> {
         let api = resource_of(object);
         match object["metadata"]["namespace"].as_str() {
@@ -140,7 +140,7 @@ impl Cluster {
         }
     }
 
-    /// The object, in the test's namespace if it belongs into one and names none.
+    /// Returns the object in the test's namespace, if it is namespaced and names none.
     pub fn placed(&self, object: &Value) -> Value {
         let mut object = object.clone();
         let kind = object["kind"].as_str().unwrap();
@@ -152,12 +152,12 @@ impl Cluster {
         object
     }
 
-    /// Follows the test's namespace as the administrator.
+    /// Returns settings that follow the test's namespace as the administrator.
     pub fn settings(&self) -> KubernetesSettings {
         self.settings_with(&self.admin_token)
     }
 
-    /// Follows the test's namespace with this token.
+    /// Returns settings that follow the test's namespace with this token.
     pub fn settings_with(&self, token: &str) -> KubernetesSettings {
         self.write_kubeconfig(token);
         KubernetesSettings {
@@ -182,7 +182,7 @@ impl Cluster {
         std::fs::rename(draft, self.files.path().join("kubeconfig")).unwrap();
     }
 
-    /// Creates a service account that may read what `rules` say, and returns its token.
+    /// Creates a service account with the permissions `rules`. Returns its token.
     pub async fn reader(&self, name: &str, rules: &Value) -> String {
         self.create(
             &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}),
@@ -198,7 +198,7 @@ impl Cluster {
         self.token(name).await
     }
 
-    /// The role of a service account.
+    /// Returns the role of a service account.
     pub fn role(&self, name: &str, rules: &Value) -> Value {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -206,7 +206,7 @@ impl Cluster {
         })
     }
 
-    /// A new token of a service account.
+    /// Returns a new token of a service account.
     pub async fn token(&self, name: &str) -> String {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &self.namespace);
         let (params, asked) = (PostParams::default(), TokenRequest::default());
@@ -215,7 +215,7 @@ impl Cluster {
     }
 }
 
-/// A client of the administrator's.
+/// Returns a client with administrator access.
 async fn client(kubeconfig: &Path) -> Client {
     let server = "kubernetes://".parse().unwrap();
     connect(&server, Some(kubeconfig)).await.unwrap()
@@ -228,7 +228,7 @@ fn token_in(kubeconfig: &Path) -> String {
     token[..end.unwrap_or(token.len())].to_owned()
 }
 
-/// A name that no other run uses.
+/// Returns a name that no other run uses.
 pub fn unique_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let now = std::time::SystemTime::now()
@@ -265,12 +265,12 @@ fn dynamic(object: &Value) -> DynamicObject {
     serde_json::from_value(object.clone()).unwrap()
 }
 
-/// Waits until `condition` holds.
+/// Waits until `condition` holds. Panics at the deadline.
 pub async fn until(what: &str, condition: impl AsyncFnMut() -> bool) {
     assert!(happens(condition).await, "timed out waiting: {what}");
 }
 
-/// Waits until `condition` holds; returns whether it does in time.
+/// Waits until `condition` holds. Returns whether it does before the deadline.
 pub async fn happens(mut condition: impl AsyncFnMut() -> bool) -> bool {
     let mut looks = tokio::time::interval(Duration::from_millis(20));
     let waiting = async {
@@ -281,7 +281,7 @@ pub async fn happens(mut condition: impl AsyncFnMut() -> bool) -> bool {
     tokio::time::timeout(DEADLINE, waiting).await.is_ok()
 }
 
-/// Whether a call failed because the server is not there.
+/// Whether a call failed because the server is unreachable.
 pub fn is_unreachable<T>(result: &Result<T, Error>) -> bool {
     !matches!(result, Ok(_) | Err(Error::Api(_)))
 }

@@ -1,4 +1,5 @@
-//! The server restarts, forgets its history, or serves something else for a while. Nothing vanishes meanwhile.
+//! Faults of the API server: it restarts, compacts its history, or serves other resources for a while. No object may
+//! vanish meanwhile.
 
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ fn rules() -> Value {
     json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}])
 }
 
-/// Waits until the server answers again.
+/// Waits until the server responds again.
 async fn until_back(cluster: &Cluster) {
     let kept = entry("kept", "kept.example");
     let api = cluster.api(&cluster.placed(&kept));
@@ -28,7 +29,7 @@ async fn until_back(cluster: &Cluster) {
     .await;
 }
 
-/// Fails if the object that was there all the time was missing at any time since an update.
+/// Panics if the permanent object was missing in any update since number `since`.
 fn nothing_vanished(followed: &Followed, since: usize) {
     for set in followed.since(since) {
         assert!(says(&set, "kept.example"), "revision {}", set.revision);
@@ -67,7 +68,7 @@ async fn restart_with_a_compacted_history_loses_nothing() {
     nothing_vanished(&followed, since);
 }
 
-/// Has etcd forget everything but the present.
+/// Compacts the history of etcd to the current revision.
 fn compact(etcd: &str) {
     let post = |path: &str, body: String| -> Value {
         let output = std::process::Command::new("curl")

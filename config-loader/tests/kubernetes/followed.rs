@@ -1,4 +1,4 @@
-//! What a proxy would have in effect, and everything that it had before.
+//! Configurations that a proxy would have in effect, now and before.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,7 @@ impl Followed {
         }
     }
 
-    /// Follows, and waits until everything is listed.
+    /// Starts to follow, and waits until everything is listed.
     pub async fn ready(settings: KubernetesSettings) -> Followed {
         let followed = Followed::start(settings);
         followed
@@ -55,7 +55,7 @@ impl Followed {
         followed
     }
 
-    /// Waits until this holds of the newest update.
+    /// Waits until `condition` holds for the newest update.
     pub async fn until(&self, what: &str, condition: impl Fn(&Update) -> bool) {
         until(what, async || {
             self.updates.lock().unwrap().last().is_some_and(&condition)
@@ -63,13 +63,13 @@ impl Followed {
         .await;
     }
 
-    /// Waits until an object has a text of its own, such as a host: the debug form of the kind's objects contains it.
+    /// Waits until the debug output of an object contains `text`, such as a host.
     pub async fn until_says(&self, text: &str) {
         self.until(&format!("it says {text}"), |update| says(&update.set, text))
             .await;
     }
 
-    /// Waits until a finding contains `text`.
+    /// Waits until a diagnostic contains `text`.
     pub async fn until_found(&self, text: &str) {
         self.until(&format!("it finds {text}"), |update| {
             update
@@ -80,7 +80,7 @@ impl Followed {
         .await;
     }
 
-    /// Waits until no finding contains `text`.
+    /// Waits until no diagnostic contains `text`.
     pub async fn until_not_found(&self, text: &str) {
         self.until(&format!("it does not find {text}"), |update| {
             !update
@@ -95,12 +95,12 @@ impl Followed {
         Arc::clone(&self.updates.lock().unwrap().last().unwrap().set)
     }
 
-    /// How many updates there were.
+    /// Returns the number of updates.
     pub fn count(&self) -> usize {
         self.updates.lock().unwrap().len()
     }
 
-    /// Every set since an update had this number.
+    /// Returns every set since the update with this number.
     pub fn since(&self, number: usize) -> Vec<Arc<ResourceSet>> {
         let updates = self.updates.lock().unwrap();
         updates[number..]
@@ -110,14 +110,14 @@ impl Followed {
     }
 }
 
-/// Whether an object in the set says this.
+/// Whether the debug output of an object in the set contains `text`.
 pub fn says(set: &ResourceSet, text: &str) -> bool {
     described(set)
         .iter()
         .any(|(id, object)| id.contains(text) || object.contains(text))
 }
 
-/// What the same objects would be as files.
+/// Returns the descriptions of the same objects, loaded from files.
 pub fn of_files(objects: &[Value]) -> BTreeMap<String, String> {
     let directory = tempfile::tempdir().unwrap();
     for (number, object) in objects.iter().enumerate() {
@@ -133,7 +133,7 @@ pub fn of_files(objects: &[Value]) -> BTreeMap<String, String> {
     described(&loaded.set)
 }
 
-/// What each object is, without the lines on which it stands.
+/// Returns the description of each object, without its lines.
 pub fn described(set: &ResourceSet) -> BTreeMap<String, String> {
     let places = Regex::new(r"Line\(\s*\d+,?\s*\)|Span \{[^}]*\}").unwrap();
     let mut all = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! A namespace with many objects.
+//! Lists of a namespace with many objects.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::cluster::Cluster;
 use crate::followed::Followed;
 
-/// Objects in the namespace, unless `STRAIT_TEST_OBJECTS` says otherwise: more than two pages of a list.
+/// Number of objects in the namespace: more than two pages of a list. `STRAIT_TEST_OBJECTS` overrides it.
 const OBJECTS: usize = 1_200;
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn namespace_with_many_objects_is_listed_in_pages() {
     );
 }
 
-/// Memory that this process has right now.
+/// Returns the resident memory of this process, in KiB.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

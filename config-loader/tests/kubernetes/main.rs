@@ -1,7 +1,7 @@
-//! Objects of a real Kubernetes API server, which `STRAIT_TEST_KUBECONFIG` names as an administrator.
+//! Tests against a real Kubernetes API server. `STRAIT_TEST_KUBECONFIG` is the kubeconfig of its administrator.
 //!
-//! `STRAIT_TEST_KUBERNETES_DIR` is the directory of that server with the ids of its processes, for tests that restart it.
-//! Without the variables the tests are skipped, and say so.
+//! `STRAIT_TEST_KUBERNETES_DIR` is the directory with the process IDs of that server, for tests that restart it.
+//! Without these variables the tests are skipped with a message.
 
 #![allow(
     clippy::unwrap_used,

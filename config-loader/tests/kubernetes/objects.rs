@@ -1,4 +1,4 @@
-//! Objects are applied, changed and deleted.
+//! Objects that are created, changed and deleted.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::cluster::{Cluster, happens, unique_name, until};
 use crate::followed::{Followed, described, of_files, says};
 use crate::samples::{self, Sample};
 
-/// The API versions and kinds of configuration that are read and that the server has.
+/// Returns the API versions and kinds that are read and that the server has.
 async fn served(cluster: &Cluster) -> BTreeSet<(String, &'static str)> {
     let mut served = BTreeSet::new();
     for row in kinds::rows().filter(|row| !row.kind.is_state()) {
@@ -88,7 +88,7 @@ async fn objects_of_every_kind_are_what_files_with_them_would_be() {
     }
 }
 
-/// Waits until what is followed is what files with these objects would be.
+/// Waits until the followed objects equal the same objects loaded from files.
 async fn same(followed: &Followed, objects: &[Value]) {
     let expected = of_files(objects);
     if !happens(async || described(&followed.set()) == expected).await {
@@ -178,7 +178,7 @@ async fn rejected_version_leaves_the_last_good_one_in_effect() {
         .await;
 }
 
-/// What a reader needs for `settings`, apart from this resource.
+/// Returns the permissions that a reader needs, without those for one resource.
 fn rules(without: &str) -> Value {
     let all = [
         "virtualservices",

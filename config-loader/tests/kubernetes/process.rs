@@ -1,11 +1,11 @@
-//! The processes of the API server, for tests that restart it.
+//! Processes of the API server, for tests that restart it.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::cluster::until;
 
-/// The API server and its etcd, by a directory with `apiserver.pid` and `etcd.pid`.
+/// API server and its etcd, found by a directory with `apiserver.pid` and `etcd.pid`.
 pub struct Process {
     directory: PathBuf,
 }
@@ -22,7 +22,7 @@ impl Process {
         text.trim().to_owned()
     }
 
-    /// The command of a process, word by word.
+    /// Returns the command line of a process.
     fn command(&self, name: &str) -> Vec<String> {
         let words = std::fs::read(format!("/proc/{}/cmdline", self.id(name))).unwrap();
         let words = words
@@ -33,8 +33,8 @@ impl Process {
             .collect()
     }
 
-    /// Kills the API server, has `meanwhile` done, and starts it again with the same command. Asked to end, it would wait for
-    /// its watches first.
+    /// Kills the API server, runs `meanwhile`, and starts it again with the same command. A graceful shutdown would
+    /// wait for its watches.
     pub async fn restart(&self, meanwhile: impl AsyncFnOnce(&Process)) {
         let command = self.command("apiserver.pid");
         let id = self.id("apiserver.pid");
@@ -58,14 +58,14 @@ impl Process {
         std::fs::write(self.directory.join("apiserver.pid"), started.stdout).unwrap();
     }
 
-    /// The address of etcd's API.
+    /// Returns the address of etcd's API.
     pub fn etcd(&self) -> String {
         let command = self.command("etcd.pid");
         flag(&command, "--advertise-client-urls")
     }
 }
 
-/// The value of a flag: the next word, or what follows `=`.
+/// Returns the value of a flag: the next argument, or the text after `=`.
 fn flag(command: &[String], name: &str) -> String {
     let mut words = command.iter();
     while let Some(word) = words.next() {

@@ -1,14 +1,14 @@
-//! An object of each kind, and a change of it.
+//! Sample objects of each kind, with a change of each.
 
 use serde_json::{Value, json};
 
-/// An object, and the part of it that a change replaces.
+/// Object, and the part of it that a change replaces.
 pub struct Sample {
     pub object: Value,
     pub change: Value,
 }
 
-/// One of each kind and API group.
+/// Returns one sample of each kind and API group.
 pub fn all() -> Vec<Sample> {
     let mut all = core();
     all.extend(istio());
@@ -25,7 +25,7 @@ fn sample(api_version: &str, kind: &str, rest: Value, change: Value) -> Sample {
     Sample { object, change }
 }
 
-/// Objects of one kind in two groups get two names.
+/// Returns the name of a sample. Objects of one kind in two groups need two names.
 fn name_of(api_version: &str) -> &str {
     match api_version.starts_with("multicluster") {
         true => "other",
@@ -33,7 +33,7 @@ fn name_of(api_version: &str) -> &str {
     }
 }
 
-/// The sample after its change.
+/// Returns the sample after its change.
 pub fn changed(sample: &Sample) -> Value {
     let mut object = sample.object.clone();
     merge(&mut object, &sample.change);

@@ -190,7 +190,7 @@ fn unread(groups: &[APIGroup], only: Selection<'_>) -> Vec<UnreadGroup> {
     unread.collect()
 }
 
-/// Chooses one version for each kind and group: the preferred one of those that are both read and served.
+/// Chooses one version for each kind and group: the most preferred version that is both read and served.
 fn choose(served: &Served, only: Selection<'_>) -> Vec<Resource> {
     let mut chosen: Vec<Resource> = Vec::new();
     for (row, version) in only.versions() {

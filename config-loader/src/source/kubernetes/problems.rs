@@ -87,7 +87,7 @@ pub(super) fn watch_refusal(error: &watcher::Error) -> Option<Refusal> {
     }
 }
 
-/// Diagnostic: the API server cannot be reached.
+/// Returns a diagnostic: the API server cannot be reached.
 pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) -> Diagnostic {
     let message = format!("the API server cannot be asked: {}", plain(reason));
     let mut found = Diagnostic::about_file(Severity::Error, SRC007, name(server), message);
@@ -102,7 +102,7 @@ pub(super) fn unreachable(server: &ApiServer, reason: &str, is_settled: bool) ->
     found
 }
 
-/// Diagnostic: the server is reachable again, but does not answer these watches.
+/// Returns a diagnostic: the server is reachable again, but does not answer these watches.
 pub(super) fn silent(server: &ApiServer, watches: &[String]) -> Diagnostic {
     let first = watches.first().map_or("", String::as_str);
     let more = match watches.len() {
@@ -115,7 +115,7 @@ pub(super) fn silent(server: &ApiServer, watches: &[String]) -> Diagnostic {
     found
 }
 
-/// Diagnostic: a resource cannot be listed or watched after several attempts.
+/// Returns a diagnostic: a resource cannot be listed or watched after several attempts.
 pub(super) fn interrupted(
     server: &ApiServer,
     resource: &str,
@@ -130,7 +130,7 @@ pub(super) fn interrupted(
     found
 }
 
-/// Diagnostic: the server does not accept the credentials.
+/// Returns a diagnostic: the server does not accept the credentials.
 pub(super) fn unauthorized(server: &ApiServer) -> Diagnostic {
     let message = "the API server does not accept the credentials (401)".to_owned();
     let mut found = Diagnostic::about_file(Severity::Error, SRC008, name(server), message);
@@ -141,7 +141,7 @@ pub(super) fn unauthorized(server: &ApiServer) -> Diagnostic {
     found
 }
 
-/// Diagnostic: the credentials do not allow reading Secrets. A proxy reads only those of its own namespace.
+/// Returns a diagnostic: the credentials do not allow reading Secrets. A proxy reads only those of its own namespace.
 pub(super) fn refused_secrets(
     server: &ApiServer,
     namespace: &str,
@@ -164,7 +164,7 @@ pub(super) fn refused_secrets(
     found
 }
 
-/// Diagnostic: the credentials do not allow reading the cluster state. Requests are routed without it.
+/// Returns a diagnostic: the credentials do not allow reading the cluster state. Requests are routed without it.
 pub(super) fn refused_state(server: &ApiServer, resource: &str, kind: Kind) -> Diagnostic {
     let effect = match kind {
         Kind::Pod => {
@@ -186,7 +186,7 @@ pub(super) fn refused_state(server: &ApiServer, resource: &str, kind: Kind) -> D
     found
 }
 
-/// Warning: the credentials do not allow reading security policies, so they are not enforced.
+/// Returns a warning: the credentials do not allow reading security policies, so they are not enforced.
 pub(super) fn refused_policies(server: &ApiServer, resource: &str) -> Diagnostic {
     let message = format!(
         "{resource} cannot be read: the credentials do not allow it (403): whether there are policies that this proxy does not \
@@ -199,7 +199,7 @@ pub(super) fn refused_policies(server: &ApiServer, resource: &str) -> Diagnostic
     found
 }
 
-/// Diagnostic: the server refuses to let a resource be read.
+/// Returns a diagnostic: the server refuses to let a resource be read.
 pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> Diagnostic {
     let (code, message, help) = match refusal {
         Refusal::Unauthorized => return unauthorized(server),
@@ -225,7 +225,8 @@ pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> D
     found
 }
 
-/// Diagnostic: no served version of an API group is read. `versions` has the served and the supported versions.
+/// Returns a diagnostic: no served version of an API group is read. `versions` has the served and the supported
+/// versions.
 pub(super) fn unread(server: &ApiServer, group: &str, versions: [&[String]; 2]) -> Diagnostic {
     let [served, read] = versions.map(|versions| versions.join(", "));
     let message = format!(
@@ -236,7 +237,7 @@ pub(super) fn unread(server: &ApiServer, group: &str, versions: [&[String]; 2]) 
     found
 }
 
-/// Diagnostic: the endpoint TTL of an unreachable remote cluster has expired.
+/// Returns a diagnostic: the endpoint TTL of an unreachable remote cluster has expired.
 pub(super) fn expired(server: &ApiServer, count: usize) -> Diagnostic {
     let message = format!(
         "the API server cannot be reached for longer than --endpoint-ttl: its {count} EndpointSlices are not used"

@@ -1,4 +1,4 @@
-//! Follows one server: connects, asks what it serves, and has each resource watched.
+//! Follows one API server: connects, discovers its resources, and starts a watch of each.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,10 +29,10 @@ use watches::{Watches, after};
 mod unserved;
 mod watches;
 
-/// How long a resource may take to be listed at the start, if objects of it were saved.
+/// Longest wait at startup for the list of a resource of which objects were saved.
 const LIST_MAX: Duration = Duration::from_secs(10);
 
-/// What is read of other clusters: all else holds in its own cluster only.
+/// Kinds that are read from remote clusters. All other kinds apply in their own cluster only.
 const REMOTE: [Kind; 5] = [
     Kind::EndpointSlice,
     Kind::Namespace,
@@ -41,11 +41,11 @@ const REMOTE: [Kind; 5] = [
     Kind::Service,
 ];
 
-/// Kinds that a label selector does not limit: what people label is their own resources.
+/// Kinds that the label selector does not limit: users label only their own resources.
 const UNSELECTED: [Kind; 3] = [Kind::EndpointSlice, Kind::Secret, Kind::Service];
 
-/// Kinds that a proxy does without if the credentials do not allow them: a server without its certificate says so by itself.
-/// Security policies that are not enforced yet change nothing but what is reported of them.
+/// Kinds that the proxy can run without if the credentials do not allow reading them. A TLS server without its
+/// certificate has a diagnostic of its own, and security policies that are not enforced yet only affect reports.
 const OPTIONAL: [Kind; 6] = [
     Kind::AuthorizationPolicy,
     Kind::Namespace,
@@ -55,41 +55,41 @@ const OPTIONAL: [Kind; 6] = [
     Kind::Secret,
 ];
 
-/// A server that is followed.
+/// API server that is followed.
 pub(super) struct Server {
     settings: Arc<KubernetesSettings>,
     number: usize,
-    /// Where what it says is saved.
+    /// File of the saved state (`--state`).
     file: Option<StateFile>,
     clients: Clients,
     reports: mpsc::Sender<Message>,
-    /// The state of the proxy, for servers that take reports.
+    /// State of the proxy, for config servers.
     states: Option<States>,
     known: HashMap<Key, Known>,
     gate: Arc<Mutex<PodGate>>,
     is_settled: bool,
-    /// Whether it is a config server: it takes reports.
+    /// Whether this is a config server, which accepts reports.
     is_config_server: bool,
-    /// When what is saved of it was written, until it answers.
+    /// Time when the saved state was written; `None` once the server has replaced it.
     saved_at: Option<SystemTime>,
-    /// When a resource without a list has what was saved restored.
+    /// Time at which saved objects take the place of a list that did not arrive.
     restore_at: Instant,
-    /// What it does not serve, until it is known for sure.
+    /// Kinds that the server does not serve.
     unserved: Unserved,
-    /// Since when it cannot be reached, or not all of its watches answer again.
+    /// Start of the current outage: the server is unreachable, or some watches do not respond again yet.
     lost: Option<Instant>,
     /// Groups that are served at other versions only.
     unread: Vec<UnreadGroup>,
-    /// How many EndpointSlices left because it could not be reached for too long.
+    /// Number of EndpointSlices removed because the server was unreachable for longer than the endpoint TTL.
     expired: Option<usize>,
     ages: SourceAges,
 }
 
-/// Why a connection is given up.
+/// Reason to close a connection.
 enum End {
-    /// It is made anew, with credentials that are read again.
+    /// Connect again, with the credentials read again.
     Reconnect,
-    /// Nobody listens.
+    /// The receiver of the reports is gone.
     Stop,
 }
 
@@ -127,7 +127,7 @@ impl Server {
         &self.settings.servers[self.number]
     }
 
-    /// Follows it until nobody listens any more.
+    /// Follows the server until the receiver of the reports is gone.
     pub(super) async fn run(mut self) {
         self.load().await;
         let mut pauses = pauses::pauses();
@@ -149,7 +149,7 @@ impl Server {
         }
     }
 
-    /// Follows it with one client.
+    /// Follows the server with one client.
     async fn follow(&mut self, connected: Connected) -> End {
         self.ages.follow(self.server().name(), &connected.signs);
         let alarms = Alarms::default();
@@ -195,7 +195,8 @@ impl Server {
         }
     }
 
-    /// It says what it serves. Returns when it is asked again, if somebody listens.
+    /// Handles a discovery response. Returns the time until the next discovery; `None` if the receiver of the reports
+    /// is gone.
     async fn answered(
         &mut self,
         found: Discovered,
@@ -217,7 +218,8 @@ impl Server {
         is_heard.then_some(pause)
     }
 
-    /// It cannot be asked. Returns when it is asked again, if somebody listens.
+    /// Handles a failed discovery. Returns the time until the next attempt; `None` if the receiver of the reports is
+    /// gone.
     async fn failed(
         &mut self,
         error: &kube::Error,
@@ -239,7 +241,7 @@ impl Server {
         is_heard.then_some(pause)
     }
 
-    /// Waits until it is to be asked again. Returns why the connection is given up, if it is.
+    /// Waits until the next discovery is due. Returns `Some` if the connection must be closed.
     async fn rest(
         &mut self,
         (pause, is_back): (Duration, bool),
@@ -265,7 +267,7 @@ impl Server {
         }
     }
 
-    /// Reports groups that are served at other versions only, if they are not the same as before.
+    /// Reports groups that are served at other versions only, if they changed.
     async fn report_unread(&mut self, unread: Vec<UnreadGroup>) {
         let key = |group: &UnreadGroup| Key::from(format!("group {}", group.name));
         for gone in self.unread.iter().filter(|known| !unread.contains(known)) {
@@ -278,7 +280,7 @@ impl Server {
         self.unread = unread;
     }
 
-    /// Begins to report to a server that takes reports.
+    /// Starts to send reports, if the server accepts them.
     fn have_reported(&self, client: &Client, takes_reports: bool, watches: &mut Watches) {
         let Some(states) = self.states.clone().filter(|_| takes_reports) else {
             return;
@@ -290,7 +292,7 @@ impl Server {
         }
     }
 
-    /// Begins to watch what is not watched yet. Returns whether somebody listens.
+    /// Starts the watches that are missing. Returns whether the receiver of the reports is still there.
     async fn watch(
         &mut self,
         resources: Vec<Resource>,
@@ -354,7 +356,7 @@ impl Server {
         watch
     }
 
-    /// The namespaces in which a resource is watched, one by one; none stands for all.
+    /// Returns the namespaces in which a resource is watched, one watch each. The entry `None` means all namespaces.
     fn namespaces(&self, resource: &Resource) -> Vec<Option<String>> {
         let named = &self.settings.namespaces;
         match (resource.is_namespaced, resource.kind) {
@@ -366,8 +368,8 @@ impl Server {
         }
     }
 
-    /// The server cannot be asked, for this reason or for the credentials. Returns what is wrong, and lets endpoints go whose time
-    /// is over.
+    /// Handles an unreachable server, for `reason` or because of rejected credentials. Removes endpoints whose TTL has
+    /// expired. Returns the diagnostic.
     async fn missed(&mut self, reason: Option<&str>) -> Diagnostic {
         if !self.is_settled {
             self.restore().await;
@@ -385,7 +387,7 @@ impl Server {
         }
     }
 
-    /// Reads what was saved of it, for the case that it says nothing.
+    /// Reads the saved state, for use if the server does not respond.
     async fn load(&mut self) {
         let Some(saved) = load::load(self.file.as_ref(), "API server").await else {
             return;
@@ -399,13 +401,13 @@ impl Server {
         }
     }
 
-    /// The watch that an object belongs to; none if it is not watched with these settings.
+    /// Returns the watch that an object belongs to; `None` if these settings do not watch it.
     fn key_of(&self, name: &str) -> Option<Key> {
         let path = name.strip_prefix(&self.server().name())?;
         self.settings.watch_of(path.strip_prefix('/')?)
     }
 
-    /// Takes what was saved for what it says.
+    /// Applies all saved objects in place of the server's.
     async fn restore(&mut self) {
         let Some(at) = self.saved_at else {
             return;
@@ -420,7 +422,7 @@ impl Server {
             .await;
     }
 
-    /// Keeps saved objects in effect whose kinds are not served, or lets them go. Returns when it is asked again.
+    /// Keeps or removes the saved objects of kinds that are not served. Returns the time until the next discovery.
     async fn settle_unserved(
         &mut self,
         readiness: Option<Readiness>,
@@ -452,7 +454,7 @@ impl Server {
         self.unserved.pause(self.settings.times.discovery)
     }
 
-    /// Puts what was saved of a resource in place of its list.
+    /// Applies the saved objects of a resource in place of its list.
     async fn keep(&self, key: Key) {
         let (Some(known), Some(at)) = (self.known.get(&key), self.saved_at) else {
             return;
@@ -467,13 +469,13 @@ impl Server {
             .await;
     }
 
-    /// There is a list of a resource, or nothing to be listed.
+    /// Reports that a resource is listed, or that there is nothing to list.
     async fn settled(&self, key: Key) {
         self.report(Report::Listed(Key::clone(&key))).await;
         self.report(Report::Settled(key)).await;
     }
 
-    /// Lets the EndpointSlices go; returns how many, if there are any.
+    /// Removes all EndpointSlices. Returns their number; `None` if there were none.
     async fn let_go(&mut self) -> Option<usize> {
         let mut gone = Vec::new();
         for key in self.known.keys() {
@@ -487,7 +489,8 @@ impl Server {
         (count > 0).then_some(count)
     }
 
-    /// Forgets the objects of a resource; returns which there were, with the pods that are gone and were kept for slices.
+    /// Removes the objects of a resource. Returns their documents, with those of deleted pods that only their slices
+    /// kept.
     fn forget(&self, key: &Key) -> Vec<Arc<str>> {
         let known = self.known.get(key);
         let mut gone = known.map_or_else(Vec::new, |known| lock(known).forget());
@@ -500,7 +503,7 @@ impl Server {
         gone
     }
 
-    /// Reports; returns whether somebody listens.
+    /// Sends a report. Returns whether the receiver is still there.
     async fn report(&self, report: Report) -> bool {
         self.reports.send((self.number, report)).await.is_ok()
     }

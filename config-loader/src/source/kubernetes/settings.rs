@@ -1,4 +1,4 @@
-//! Which API servers are followed, and what of them.
+//! Settings of Kubernetes API servers.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -9,52 +9,52 @@ use crate::resource::flomesh::ClusterKey;
 use crate::source::state::StateFile;
 use crate::source::stream::report::{Key, Origin};
 
-/// What an API server's name begins with.
+/// Prefix of an API server's name.
 const SCHEME: &str = "kubernetes://";
 
-/// Which API servers are followed, and what of them.
+/// Settings of the Kubernetes API servers that are followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KubernetesSettings {
-    /// The servers; those of the proxy's own cluster have no key.
+    /// API servers. Servers of the local cluster have no key.
     pub servers: Vec<ApiServer>,
-    /// The kubeconfig; none for `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    /// Path of the kubeconfig. Default: `KUBECONFIG`, then `~/.kube/config`, then the service account of the pod.
     pub kubeconfig: Option<PathBuf>,
-    /// The resources that are read, each as kind and API group; none for all. Other clusters have fewer.
+    /// Resources that are read, as kind and API group; empty for all. Fewer are read from remote clusters.
     pub resources: Vec<(Kind, &'static str)>,
-    /// Kinds that the proxy does without if the credentials do not allow them (`--control-optional`); Secrets are not even missed
-    /// then.
+    /// Kinds that the proxy runs without if the credentials do not allow reading them (`--control-optional`). A Secret
+    /// listed here is not reported as missing either.
     pub optional: Vec<Kind>,
-    /// The namespaces that are read; none for all.
+    /// Namespaces that are read; empty for all.
     pub namespaces: Vec<String>,
-    /// Only objects with these labels are read; Services, EndpointSlices and Secrets are, in any case.
+    /// Label selector of objects to read. Services, EndpointSlices and Secrets are read in any case.
     pub selector: Option<String>,
-    /// The namespace whose Secrets are read: those of other namespaces are none of this proxy's business. Empty for none.
+    /// Namespace whose Secrets are read. Empty for none.
     pub secrets_namespace: String,
-    /// Whether pods, nodes and namespaces are read, which say what workload an endpoint is (`--control-workloads`).
+    /// Whether Pods, Nodes and Namespaces are read to identify the workload of an endpoint (`--control-workloads`).
     pub reads_workloads: bool,
-    /// Time that an endpoint waits for its pod (`--workload-wait`).
+    /// Longest time that an endpoint is held back until its pod is known (`--workload-wait`).
     pub workload_wait: Duration,
-    /// How long the endpoints of another cluster stay in effect while its API server cannot be reached; none for ever.
+    /// Time that endpoints of a remote cluster stay in effect while its API server is unreachable. `None` for no limit.
     pub endpoint_ttl: Option<Duration>,
-    /// How long servers may take.
+    /// Timeouts and intervals of requests.
     pub times: ApiServerTimes,
 }
 
-/// How long an API server may take, and how often it is asked.
+/// Timeouts and intervals of requests to an API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApiServerTimes {
-    /// Interval in which it is asked what it serves: definitions of resources may be installed later.
+    /// Interval of API discovery, which finds custom resource definitions that are installed later.
     pub discovery: Duration,
-    /// Longest time of an answer about what it serves.
+    /// Timeout of a discovery request.
     pub answer: Duration,
-    /// Interval in which a server that cannot be reached is asked, and one of which a connection was lost.
+    /// Interval of connection attempts to an unreachable server, or after a lost connection.
     pub retry: Duration,
     /// Longest time until the response to a watch begins.
     pub watch_begins: Duration,
-    /// Longest time until any other response begins: a server gives a list up after 60 s.
+    /// Longest time until any other response begins. An API server aborts a list after 60 s.
     pub response_begins: Duration,
-    /// Seconds after which a server is asked to end a watch. A watch that says nothing for 5 s longer is begun again, wherever it
-    /// was lost.
+    /// Duration in seconds after which the server is asked to end a watch. A watch that is silent for 5 s longer counts
+    /// as lost and starts again.
     pub watch_seconds: u32,
 }
 
@@ -72,12 +72,12 @@ impl Default for ApiServerTimes {
 }
 
 impl KubernetesSettings {
-    /// Whether it is reported that the credentials do not allow a kind.
+    /// Whether missing permission for a kind is reported.
     pub(super) fn misses(&self, kind: Kind) -> bool {
         kind != Kind::Secret || !self.optional.contains(&kind)
     }
 
-    /// What messages call the servers.
+    /// Returns the servers' names in messages.
     pub(in crate::source) fn origins(&self) -> impl Iterator<Item = Origin> {
         self.servers.iter().map(|server| Origin {
             name: server.name(),
@@ -86,7 +86,8 @@ impl KubernetesSettings {
         })
     }
 
-    /// The watch that an object belongs to, by its path `[NAMESPACE/]RESOURCE/NAME`; none if it is not watched.
+    /// Returns the watch that an object belongs to, by its path `[NAMESPACE/]RESOURCE/NAME`; `None` if it is not
+    /// watched.
     pub(super) fn watch_of(&self, path: &str) -> Option<Key> {
         let mut parts = path.rsplitn(3, '/').skip(1);
         let (resource, namespace) = (parts.next()?, parts.next());
@@ -104,7 +105,7 @@ impl KubernetesSettings {
         }
     }
 
-    /// The files in which what the servers say is saved.
+    /// Returns the files of the servers' saved states.
     pub(in crate::source) fn state_files(
         &self,
         directory: &Path,
@@ -115,18 +116,18 @@ impl KubernetesSettings {
     }
 }
 
-/// An API server: `kubernetes://[CONTEXT][=REGION/ZONE/GROUP/NAME]`.
+/// API server: `kubernetes://[CONTEXT][=REGION/ZONE/GROUP/NAME]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiServer {
-    /// The context of the kubeconfig; empty for the current one, or the service account of the pod.
+    /// Context of the kubeconfig. Empty for the current context or the service account of the pod.
     pub context: String,
-    /// The key of the other cluster whose services and endpoints it has; none for the proxy's own cluster, whose objects are
-    /// all read.
+    /// Key of the remote cluster, of which services and endpoints are read. `None` for the local cluster, of which all
+    /// resources are read.
     pub cluster: Option<ClusterKey>,
 }
 
 impl ApiServer {
-    /// The file of what it says, and what its objects are of: a proxy with other settings would not read all of them alike.
+    /// Returns the file of the saved state. Its origin includes the settings that decide which objects are read.
     fn state_file(&self, directory: &Path, selector: Option<&str>) -> StateFile {
         let cluster = self.cluster.as_ref().map(ToString::to_string);
         let origin = format!(
@@ -138,7 +139,7 @@ impl ApiServer {
         StateFile::new(directory, &self.name(), origin)
     }
 
-    /// What it is called in messages, and what the names of its objects begin with.
+    /// Returns the name in messages, which is also the prefix of its documents' names.
     pub fn name(&self) -> String {
         format!("{SCHEME}{}", self.context)
     }

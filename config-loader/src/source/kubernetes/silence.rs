@@ -1,9 +1,9 @@
-//! The errors of a server that says nothing.
+//! Errors of a server that does not respond.
 
 use std::error::Error;
 use std::fmt;
 
-/// A server does not answer in time.
+/// Error: the server did not respond in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Late;
 
@@ -15,7 +15,7 @@ impl fmt::Display for Late {
 
 impl Error for Late {}
 
-/// A watch is begun again because its server did not answer another request.
+/// Error: a watch was ended and starts again, because its server did not respond to another request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silent;
 

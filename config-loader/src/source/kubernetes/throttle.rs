@@ -1,4 +1,4 @@
-//! How long a server asked to be left alone (`Retry-After`).
+//! Pause that a server requests with `Retry-After`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,15 +7,15 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
-/// The longest time that a server is left alone because it asked for it.
+/// Longest pause that is observed.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
-/// Until when a server is to be left alone. Clones share it: it holds for all requests of a client.
+/// End of the requested pause. Clones share it: the pause applies to all requests of a client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Throttle(Arc<Mutex<Option<Instant>>>);
 
 impl Throttle {
-    /// Notes what an answer asks for.
+    /// Reads `Retry-After` from a 429 or 503 response.
     pub(super) fn note(&self, status: StatusCode, headers: &HeaderMap) {
         if ![
             StatusCode::TOO_MANY_REQUESTS,
@@ -35,7 +35,7 @@ impl Throttle {
         }
     }
 
-    /// For how long the server is still to be left alone.
+    /// Returns the remaining pause.
     pub(super) fn left(&self) -> Duration {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

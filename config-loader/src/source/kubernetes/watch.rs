@@ -1,4 +1,4 @@
-//! Follows one resource of a server.
+//! Watches one resource of a server.
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,91 +33,91 @@ use crate::source::stream::mirror::{Became, Item, Mirror};
 use crate::source::stream::pauses;
 use crate::source::stream::report::{Change, Key, Message, Report, Restored};
 
-/// Objects of one page of a list.
+/// Objects per page of a list.
 const PAGE: u32 = 500;
 
-/// The pods that are read: those that have not ended.
+/// Field selector of the pods that are read: pods that have not terminated.
 const RUNNING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// Time that a proxy waits for the first list of pods, nodes or namespaces, without which it works nevertheless.
+/// Longest wait at startup for the first list of Pods, Nodes or Namespaces. The proxy also works without them.
 const STATE_WAIT: Duration = Duration::from_secs(10);
 
-/// How many errors follow each other before they are reported. A server that restarts, or has forgotten its history, causes
-/// fewer.
+/// Number of consecutive errors after which they are reported. A server that restarts or has compacted its history
+/// causes fewer.
 const FAILURES_MAX: u32 = 3;
 
-/// The pause before a resource is asked for again that was refused, if there is no other.
+/// Pause before a refused resource is requested again, if the back-off gives none.
 const REFUSED_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long the server may take to say its revision before a list.
+/// Longest time for the server to return its revision before a list.
 const REVISION_MAX: Duration = Duration::from_secs(2);
 
-/// The number of changes that are handed on together; a longer list is handed on in parts.
+/// Largest number of changes in one report. A longer list is split.
 const CHANGES_MAX: usize = 1_000;
 
-/// What is known of the objects of a resource: it outlives the connection.
+/// Known objects of a resource. They outlive the connection.
 pub(super) type Known = Arc<Mutex<Mirror<Form>>>;
 
-/// Form in which an object of a watch waits for its turn.
+/// Form in which a listed object is stored until it takes effect.
 #[derive(Debug)]
 pub(super) enum Form {
-    /// The text that takes effect. A list of thousands is gathered first: as text they take a tenth of the memory.
+    /// Text of the object. In a list of thousands, text takes a tenth of the memory.
     Text(String),
-    /// An EndpointSlice, of which endpoints may have to wait for their pods.
+    /// An EndpointSlice, whose endpoints may be held back until their pods are known.
     Slice(Box<DynamicObject>),
 }
 
-/// What a watch says of its objects.
+/// Events of a watch.
 type Events = BoxStream<'static, Result<Event<DynamicObject>, watcher::Error>>;
 
-/// What is known of the objects of a resource, to be looked at or changed.
+/// Locks the known objects of a resource.
 pub(super) fn lock(known: &Known) -> MutexGuard<'_, Mirror<Form>> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What watches notice of the server as a whole.
+/// Notifications from the watches about the server as a whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Alarms {
-    /// The credentials do not count any more.
+    /// The credentials are no longer accepted.
     pub(super) unauthorized: Arc<Notify>,
     /// A connection was lost.
     pub(super) interrupted: Arc<Notify>,
 }
 
-/// What a watch of one resource is about.
+/// Settings and shared state of the watch of one resource.
 pub(super) struct Watch {
-    /// The server's number.
+    /// Number of the server.
     pub(super) number: usize,
     pub(super) server: ApiServer,
     /// Whether the server is a config server.
     pub(super) is_config_server: bool,
-    /// Whether the proxy does without it if the credentials do not allow it.
+    /// Whether the proxy can run without the resource if the credentials do not allow reading it.
     pub(super) is_optional: bool,
-    /// Whether that it is not allowed is reported.
+    /// Whether missing permission is reported.
     pub(super) is_missed: bool,
-    /// Seconds after which the server is asked to end it.
+    /// Duration in seconds after which the server is asked to end the watch.
     pub(super) seconds: u32,
     pub(super) resource: Resource,
-    /// Where only one namespace is watched.
+    /// Namespace of the watch; `None` for all namespaces.
     pub(super) namespace: Option<String>,
-    /// Limits the objects.
+    /// Label selector of the objects.
     pub(super) selector: Option<String>,
     pub(super) known: Known,
-    /// What brings slices and pods in order.
+    /// Ordering of EndpointSlices and Pods.
     pub(super) gate: Arc<Mutex<PodGate>>,
-    /// When what is saved was written, if there is something.
+    /// Time when the saved state was written; `None` without one.
     pub(super) saved_at: Option<SystemTime>,
-    /// When it takes the place of a list that does not come.
+    /// Time at which saved objects take the place of a list that did not arrive.
     pub(super) restore_at: Instant,
     pub(super) reports: mpsc::Sender<Message>,
-    /// How long the server asked to be left alone.
+    /// Pause requested by the server.
     pub(super) throttle: Throttle,
-    /// What the server as a whole is looked at for.
+    /// Notifications about the server as a whole.
     pub(super) alarms: Alarms,
 }
 
 impl Watch {
-    /// What tells it from the server's other watches.
+    /// Returns the key, which is unique among the watches of the server.
     pub(super) fn key(&self) -> Key {
         match &self.namespace {
             Some(namespace) => format!("{} in {namespace}", self.resource.name()).into(),
@@ -125,12 +125,12 @@ impl Watch {
         }
     }
 
-    /// The path of its requests.
+    /// Returns the URL path of its requests.
     pub(super) fn path(&self) -> String {
         DynamicObject::url_path(&self.resource.api, self.namespace.as_deref())
     }
 
-    /// Follows the resource until it is dropped, or nobody listens any more.
+    /// Follows the resource until this future is dropped or the receiver of the reports is gone.
     pub(super) async fn run(self, client: Client) {
         let mut pauses = pauses::pauses();
         loop {
@@ -167,7 +167,7 @@ impl Watch {
         }
     }
 
-    /// What is wrong when the server refuses the resource.
+    /// Returns the diagnostic about a refused resource.
     fn refused(&self, refusal: Refusal) -> Diagnostic {
         match (&self.namespace, self.resource.kind, refusal) {
             (Some(namespace), Kind::Secret, Refusal::Forbidden) => {
@@ -183,8 +183,8 @@ impl Watch {
         }
     }
 
-    /// Follows the resource until the server refuses it. Everything else passes by itself: the watch is begun again where it
-    /// ended, or with a new list. None if nobody listens.
+    /// Follows the resource until the server refuses it. All other errors are transient: the watch resumes where it
+    /// ended, or starts with a new list. Returns `None` if the receiver of the reports is gone.
     async fn follow(&self, client: &Client) -> Option<Refusal> {
         let mut events = self.events(client);
         let mut saved_at = self.saved_at;
@@ -255,13 +255,13 @@ impl Watch {
         }
     }
 
-    /// Lets endpoints pass that have waited long enough for their pods. Returns whether somebody listens.
+    /// Releases endpoints that were held back for too long. Returns whether the receiver of the reports is still there.
     async fn expire(&self) -> bool {
         let released = self.gate().expire(Instant::now());
         self.hand_on(self.released(released)).await
     }
 
-    /// Has the proxy start without a list that it can do without.
+    /// Lets the proxy start without the list of an optional resource.
     async fn settle_unlisted(&self) {
         let (server, resource) = (self.server.name(), &*self.key());
         tracing::warn!(
@@ -279,7 +279,7 @@ impl Watch {
         self.report(Report::Settled(self.key())).await;
     }
 
-    /// Counts an error, the last of so many in a row. Returns the server's refusal, if it is one.
+    /// Counts an error, the last of `failures` consecutive ones. Returns the refusal that it means, if any.
     async fn failed(&self, error: &watcher::Error, failures: u32) -> Option<Refusal> {
         let (server, resource) = (self.server.name(), self.key());
         let reason = problems::watch_reason(error);
@@ -301,7 +301,7 @@ impl Watch {
         refusal
     }
 
-    /// Reports how far the watch is, unless it is in the middle of a list.
+    /// Reports the newest revision, unless a list is in progress.
     async fn report_seen(&self, seen: &Seen) -> bool {
         match seen.told() {
             Some(revision) => self.report(Report::Seen(self.key(), revision)).await,
@@ -309,8 +309,8 @@ impl Watch {
         }
     }
 
-    /// The revision of the server before a list: the list contains it, though its objects may all be older. None if it does not
-    /// answer, or counts otherwise.
+    /// Returns the server's revision before a list, which the list includes even if all of its objects are older.
+    /// `None` if the server does not respond, or its revisions are not numbers.
     async fn revision(&self, client: &Client) -> Option<u64> {
         let first = ListParams::default().limit(1);
         let api = self.api::<DynamicObject>(client);
@@ -319,7 +319,7 @@ impl Watch {
         list.metadata.resource_version?.parse().ok()
     }
 
-    /// The events of the watch.
+    /// Returns the events of the watch.
     fn events(&self, client: &Client) -> Events {
         let mut config = watcher::Config {
             label_selector: self.selector.clone(),
@@ -356,7 +356,7 @@ impl Watch {
         }
     }
 
-    /// Hands on what changes by an event. Returns whether somebody listens.
+    /// Reports the changes of an event. Returns whether the receiver of the reports is still there.
     async fn take_in(&self, event: Event<DynamicObject>) -> bool {
         let event = match event {
             Event::Init => Event::Init,
@@ -385,7 +385,7 @@ impl Watch {
         is_heard
     }
 
-    /// Hands on changes. Returns whether somebody listens.
+    /// Reports changes. Returns whether the receiver is still there.
     async fn hand_on(&self, changes: impl IntoIterator<Item = Change>) -> bool {
         let mut changes = changes.into_iter();
         loop {
@@ -399,7 +399,7 @@ impl Watch {
         }
     }
 
-    /// Takes what was saved for a list.
+    /// Applies the saved objects in place of a list.
     async fn restore(&self, at: SystemTime) {
         let saved = lock(&self.known).restore().into_iter();
         let changes = saved
@@ -435,7 +435,7 @@ impl Watch {
         }
     }
 
-    /// What takes effect when this becomes of an object.
+    /// Returns the changes that take effect for one object, including endpoints and pods that it releases.
     fn change(&self, became: Became<Form>) -> Vec<Change> {
         match (self.resource.kind, became) {
             (_, Became::Set(name, Form::Slice(object))) => {
@@ -468,7 +468,7 @@ impl Watch {
         text.unwrap_or_default()
     }
 
-    /// What takes effect that slices and pods waited for.
+    /// Returns the changes of released slices and pods.
     fn released(&self, released: Released) -> Vec<Change> {
         for pod in released.missing {
             let server = self.server.name();
@@ -492,13 +492,13 @@ impl Watch {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When endpoints stop waiting for pods, where that is this watch's business.
+    /// Returns the earliest deadline of held endpoints, if this watch has the EndpointSlices.
     fn gate_deadline(&self) -> Option<Instant> {
         let is_of_slices = self.resource.kind == Kind::EndpointSlice;
         is_of_slices.then(|| self.gate().deadline()).flatten()
     }
 
-    /// Reports; returns whether somebody listens.
+    /// Sends a report. Returns whether the receiver is still there.
     async fn report(&self, report: Report) -> bool {
         self.reports.send((self.number, report)).await.is_ok()
     }

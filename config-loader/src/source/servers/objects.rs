@@ -1,4 +1,4 @@
-//! The objects of API servers as they come, for those who keep a store of their own, and a client to write to them.
+//! Objects of API servers as a stream of changes, for callers with a store of their own, and a client to write to them.
 
 use std::io;
 use std::path::Path;
@@ -16,26 +16,26 @@ use crate::source::look::{FileEvent, Look};
 use crate::source::stream::causes;
 use crate::source::watch::Follow;
 
-/// What became of the objects of API servers.
+/// Changes of the objects of API servers.
 #[derive(Debug)]
 pub struct ObjectChanges {
-    /// The text of each object that changed, by name; none if it is gone.
+    /// Text of each changed object, by name; `None` if it was deleted.
     pub changes: Vec<(Arc<str>, Option<Vec<u8>>)>,
-    /// What is wrong with the servers.
+    /// Diagnostics about the servers.
     pub problems: Vec<Diagnostic>,
-    /// Whether every object that there was at the start has been told.
+    /// Whether every object that existed at the start has been delivered.
     pub is_complete: bool,
-    /// Whether every resource has been listed once. Once it is, it stays so, whatever fails later.
+    /// Whether every resource has been listed once. It stays true, even if later requests fail.
     pub is_listed: bool,
 }
 
-/// Follows API servers until it is dropped.
+/// Handle of the thread that follows API servers. Dropping it stops the thread.
 #[derive(Debug)]
 pub struct FollowedObjects {
     _following: Following,
 }
 
-/// Follows the objects of API servers; `on_change` is called from a thread of its own.
+/// Follows the objects of API servers. `on_change` is called from a separate thread.
 ///
 /// # Errors
 /// If no thread can be started.
@@ -54,23 +54,23 @@ pub fn follow_objects(
     })
 }
 
-/// A client of an API server. The kubeconfig is read anew each time.
+/// Connects to an API server. Reads the kubeconfig on each call.
 ///
 /// # Errors
-/// What is missing, in words.
+/// A description of the missing setting.
 pub async fn connect(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<Client, String> {
     kubernetes::connect(server, kubeconfig).await
 }
 
-/// The address of an API server, as the kubeconfig has it.
+/// Returns the address of an API server from the kubeconfig.
 ///
 /// # Errors
-/// What is missing, in words.
+/// A description of the missing setting.
 pub async fn address_of(server: &ApiServer, kubeconfig: Option<&Path>) -> Result<String, String> {
     kubernetes::address(server, kubeconfig).await
 }
 
-/// What the error of a client says, in words, and how to fix it if that is known.
+/// Describes a client error in words, with the fix if it is known.
 pub fn in_words(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
         return match status.code {

@@ -1,8 +1,8 @@
-//! What an error says.
+//! Text and fixes of errors.
 
 use std::error::Error;
 
-/// How to fix that a server presents a certificate which is not accepted; none if an error says something else.
+/// Returns the fix for a rejected server certificate; `None` for other errors.
 pub(in crate::source) fn certificate_help(error: &str) -> Option<&'static str> {
     let has = |text: &str| error.contains(text);
     if has("certificate expired") || has("certificate not valid yet") {
@@ -19,7 +19,7 @@ pub(in crate::source) fn certificate_help(error: &str) -> Option<&'static str> {
         .then_some("use a name that the certificate of the server has, or issue one with this name")
 }
 
-/// An error with all that led to it: the first alone says mostly nothing.
+/// Returns the text of an error with all of its causes. The outermost error alone rarely says enough.
 pub(in crate::source) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -33,7 +33,7 @@ pub(in crate::source) fn with_causes(error: &dyn Error) -> String {
     text
 }
 
-/// The text of [`with_causes`] in plain words: without the names that libraries have for the way of an error.
+/// Returns the text of [`with_causes`] without the wording that libraries add to their errors.
 pub(in crate::source) fn plain(text: &str) -> String {
     const ON_THE_WAY: [&str; 9] = [
         "ServiceError",

@@ -1,7 +1,7 @@
-//! Gathers what all watches report, and hands it on as one change.
+//! Collector of the reports of all watches, which merges them into updates.
 //!
-//! What comes in quick succession goes together, and the newest version of an object wins. Nothing is handed on before every
-//! resource has its first list, so that no configuration is ever half there.
+//! Changes in quick succession are merged, and the newest version of an object wins. The first update waits until every
+//! resource has been listed, so that no partial configuration takes effect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::source::errors::SourceErrors;
 use crate::source::look::{FileEvent, Look, ObjectText, Source};
 use crate::source::watch::Follow;
 
-/// Changes go on when nothing more has come for so long.
+/// Quiet period after which changes are handed on.
 const QUIET: Duration = Duration::from_millis(5);
 
-/// How long changes that keep coming may put off that they go on.
+/// Longest time that continuing changes delay an update.
 const DELAY_MAX: Duration = Duration::from_millis(50);
 
-/// Takes in messages until there is nobody left to send any.
+/// Collects messages until all senders are gone.
 ///
-/// What servers say goes to `saving`, too, once it is handed on: what is rejected is not saved.
+/// Objects also go to `saving` once they are handed on, except rejected ones.
 pub(in crate::source) async fn collect(
     (servers, wait, errors): (&[Origin], Duration, SourceErrors),
     saving: Option<Arc<Saving>>,
@@ -80,7 +80,7 @@ pub(in crate::source) async fn collect(
     }
 }
 
-/// By the clock of the timers, which a test may stop.
+/// Returns the time of the timers' clock, which tests may pause.
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
@@ -92,17 +92,17 @@ async fn until(when: Option<Instant>) {
     }
 }
 
-/// What waits to be handed on.
+/// Changes that wait to be handed on.
 struct Gathered {
     progress: Progress,
     services: RemoteServices,
     revisions: Revisions,
     is_alone: bool,
-    /// The newest text of each document; none if it is gone.
+    /// Newest text of each document; `None` if it was deleted.
     changes: BTreeMap<Arc<str>, Option<ObjectText>>,
-    /// What was saved of documents that change.
+    /// Saved text of changed documents.
     last_good: BTreeMap<Arc<str>, String>,
-    /// When the first and the last of what waits came.
+    /// Arrival times of the first and the last waiting change.
     waits_since: Option<(Instant, Instant)>,
 }
 
@@ -159,7 +159,7 @@ impl Gathered {
         changes.into_iter().chain(wait).min()
     }
 
-    /// What is to be handed on, if it is time.
+    /// Returns the update that is due at `now`, if any.
     fn take(&mut self, now: Instant) -> Option<Look> {
         if self.due().is_none_or(|due| now < due) {
             return None;
@@ -206,7 +206,7 @@ impl Gathered {
     }
 }
 
-/// The namespace and name of a Service, by the name of its document; none for other kinds.
+/// Returns the namespace and name of a Service from the name of its document; `None` for other kinds.
 fn service_id(document: &str) -> Option<String> {
     let mut parts = document.rsplitn(4, '/');
     let (name, resource, namespace) = (parts.next()?, parts.next()?, parts.next()?);

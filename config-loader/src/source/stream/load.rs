@@ -2,8 +2,8 @@
 
 use crate::source::state::{Saved, StateFile};
 
-/// What was saved of a server, for the case that it does not answer; none if there is nothing that can be used. `title` is what the
-/// server is, for the message.
+/// Loads the saved state of a server; `None` if there is none or it is unusable. `title` names the kind of server in
+/// messages.
 pub(in crate::source) async fn load(file: Option<&StateFile>, title: &str) -> Option<Saved> {
     let file = file?.clone();
     let path = file.path().display().to_string();

@@ -1,8 +1,8 @@
-//! What is known of one resource of one server, and what changes by what a watch says.
+//! Mirror of one resource of one server: known objects, and the changes that each watch event makes.
 //!
-//! A list that replaces all others is gathered beside what is known: it is taken in when it is complete, so that nothing is
-//! missing in between, and objects of which the version is known cost nothing. A version that differs from the one before only
-//! in what nothing reads, as a status, is no change.
+//! A new list is buffered until it is complete, and replaces the known objects then. Nothing is missing in between, and
+//! objects with a known version cost nothing. A version that differs only in fields that are not read, such as a
+//! status, is not a change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,56 +10,56 @@ use std::sync::Arc;
 use kube::runtime::watcher::Event;
 use twox_hash::XxHash64;
 
-/// An object as a watch delivers it.
+/// Object as a watch delivers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::source) struct Item<O> {
-    /// The name of its document.
+    /// Name of its document.
     pub(in crate::source) name: Arc<str>,
-    /// A hash of its version.
+    /// Hash of its version.
     pub(in crate::source) version: u64,
-    /// A hash of all of it that has an effect. Versions with the same one count as the same.
+    /// Hash of the content that has an effect. Versions with equal hashes count as equal.
     pub(in crate::source) content: u64,
-    /// The object; none if it does not count any more, though it is still there.
+    /// The object; `None` if it exists but is not used.
     pub(in crate::source) object: Option<O>,
 }
 
-/// The version of an item whose server calls it so: only the server knows the order of its versions.
+/// Returns the hash of a version. Only the server knows the order of its versions.
 pub(in crate::source) fn version(name: &str) -> u64 {
     XxHash64::oneshot(0, name.as_bytes())
 }
 
-/// What became of an object.
+/// Change of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::source) enum Became<O> {
-    /// It is new, or says something else.
+    /// The object is new or changed.
     Set(Arc<str>, O),
-    /// It is gone.
+    /// The object was removed.
     Gone(Arc<str>),
 }
 
-/// What is known of an object.
+/// Versions of a known object.
 #[derive(Debug)]
 struct Known {
-    /// A hash of its version.
+    /// Hash of its version.
     version: u64,
-    /// As that of its item.
+    /// Hash of the content that has an effect.
     content: u64,
-    /// Whether it was saved by an earlier process, so that neither version nor content are known.
+    /// Whether an earlier process saved the object, so that its version and content hash are unknown.
     is_saved: bool,
-    /// The number of the last list that has it.
+    /// Number of the last list that contains it.
     list: u32,
 }
 
-/// The objects of a resource, by the names of their documents, each with its version.
+/// Objects of a resource by document name, each with its version.
 #[derive(Debug)]
 pub(in crate::source) struct Mirror<O> {
     known: HashMap<Arc<str>, Known>,
-    /// The number of the last list.
+    /// Number of the last list.
     list: u32,
     listed: Option<Vec<Item<O>>>,
-    /// Objects that the list has in a form that cannot be read: what is known of them stays.
+    /// Objects that the current list contains in unreadable form. Their known versions stay.
     kept: Vec<Arc<str>>,
-    /// What was saved of them, with their texts, until there is a list.
+    /// Saved objects with their text, until there is a list.
     saved: Vec<(Arc<str>, String)>,
 }
 
@@ -76,7 +76,7 @@ impl<O> Default for Mirror<O> {
 }
 
 impl<O> Mirror<O> {
-    /// What changes by an event.
+    /// Applies an event. Returns the changes.
     pub(in crate::source) fn apply(&mut self, event: Event<Item<O>>) -> Vec<Became<O>> {
         match event {
             Event::Init => {
@@ -93,23 +93,23 @@ impl<O> Mirror<O> {
         }
     }
 
-    /// Keeps what is known of an object, which the list that is being gathered has in a form that cannot be read.
+    /// Keeps the known version of an object that the current list contains in unreadable form.
     pub(in crate::source) fn keep(&mut self, name: &Arc<str>) {
         self.kept.push(Arc::clone(name));
     }
 
-    /// Notes an object that was saved, in case there will be no list.
+    /// Stores a saved object, for use if no list arrives.
     pub(in crate::source) fn save(&mut self, name: Arc<str>, text: String) {
         self.saved.push((name, text));
     }
 
-    /// Whether objects were saved of which there is no list yet.
+    /// Whether saved objects have not been replaced by a list yet.
     pub(in crate::source) fn has_saved(&self) -> bool {
         !self.saved.is_empty()
     }
 
-    /// Takes what was saved for what is known. The next list replaces it: its versions count as unknown. Returns it; nothing if
-    /// there was a list.
+    /// Makes the saved objects the known ones, with unknown versions, and returns them. Returns nothing after a list.
+    /// The next list replaces them.
     pub(in crate::source) fn restore(&mut self) -> Vec<(Arc<str>, String)> {
         let saved = std::mem::take(&mut self.saved);
         let names = saved.iter().map(|(name, _)| Arc::clone(name));
@@ -123,17 +123,17 @@ impl<O> Mirror<O> {
         saved
     }
 
-    /// Takes what was saved, in case what the list has instead is rejected.
+    /// Takes the saved objects, for use if their newest text is rejected.
     pub(in crate::source) fn take_saved(&mut self) -> Vec<(Arc<str>, String)> {
         std::mem::take(&mut self.saved)
     }
 
-    /// Whether nothing is known, and nothing was saved.
+    /// Whether there are no known and no saved objects.
     pub(in crate::source) fn is_empty(&self) -> bool {
         self.known.is_empty() && self.saved.is_empty()
     }
 
-    /// Forgets all objects; returns which there were.
+    /// Removes all objects and returns their names.
     pub(in crate::source) fn forget(&mut self) -> Vec<Arc<str>> {
         self.listed = None;
         self.saved = Vec::new();

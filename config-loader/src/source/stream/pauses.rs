@@ -1,17 +1,18 @@
-//! The pauses between attempts to reach a server.
+//! Back-off between attempts to reach a server.
 
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 
-/// The pauses between attempts: the first, the longest, and after how long without an error the first counts again.
+/// Back-off limits: shortest pause, longest pause, and the time without an error after which the shortest applies
+/// again.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 const PAUSE_RESET: Duration = Duration::from_secs(30);
 
-/// The pauses between attempts, twice as long each time. A random part keeps proxies that lost a server together from coming back
-/// together.
+/// Returns the exponential back-off, which doubles with each attempt. Jitter keeps proxies that lost a server together
+/// from reconnecting together.
 pub(in crate::source) fn pauses() -> impl Backoff + 'static {
     ResetTimerBackoff::new(Pauses(growing().build()), PAUSE_RESET)
 }

@@ -1,4 +1,4 @@
-//! How far each server is, and what is wrong with it.
+//! Progress of each server's first lists, and its diagnostics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -11,47 +11,47 @@ use super::report::{Key, Origin, Report, Restored};
 use super::{restored, waiting};
 use crate::diagnostic::Diagnostic;
 
-/// How far the servers are.
+/// Progress of all servers.
 #[derive(Debug)]
 pub(in crate::source) struct Progress {
     servers: Vec<Server>,
     /// Longest wait for remote clusters (`--control-wait`).
     wait: Duration,
-    /// End of that wait; none once it is over.
+    /// End of that wait; `None` once it is over.
     wait_until: Option<Instant>,
-    /// Whether there was a first configuration. Later nothing is waited for: what is known is in effect.
+    /// Whether the first configuration was handed on. Later updates do not wait for anything.
     has_begun: bool,
 }
 
 #[derive(Debug)]
 struct Server {
-    /// The server. The proxy starts without a remote one after a while, but waits for that of the local cluster.
+    /// The server. Startup waits for a server of the local cluster without a limit, and for others at most `wait`.
     origin: Origin,
-    /// Whether it said what it serves.
+    /// Whether discovery has succeeded.
     has_answered: bool,
-    /// The resources that have no complete list yet.
+    /// Resources without a complete list, which startup waits for.
     awaited: BTreeSet<Key>,
-    /// The resources that were never listed: a list that is refused is not awaited any more, and is no list.
+    /// Resources that were never listed. A refused list leaves `awaited`, but stays here.
     unlisted: BTreeSet<Key>,
     /// Awaited resources that the credentials do not allow.
     forbidden: BTreeSet<Key>,
     trouble: Option<Diagnostic>,
-    /// Since when there is trouble with it.
+    /// Time since when there is trouble with the server.
     trouble_since: Option<Instant>,
-    /// That saved objects are in effect, until the server has told all.
+    /// Time of the saved state in effect, and its diagnostic, until the server has delivered everything.
     restored: Option<(SystemTime, Diagnostic)>,
-    /// The resources for whose lists saved objects stand in.
+    /// Resources for which saved objects are in effect.
     substituted: BTreeSet<Key>,
-    /// Whether there are saved objects, which stand in for it before it is given up.
+    /// Whether there is a saved state, which is used before the server is given up.
     has_state: bool,
-    /// Whether saved objects stood in for all that it did not say.
+    /// Whether saved objects are in effect for everything that the server did not deliver.
     is_restored: bool,
-    /// What is wrong with single resources.
+    /// Diagnostics of single resources.
     troubles: BTreeMap<Key, Diagnostic>,
 }
 
 impl Progress {
-    /// Of servers that have said nothing. Remote clusters are waited for at most for `wait`.
+    /// Creates the progress of servers that have not responded yet. Startup waits for remote clusters at most `wait`.
     pub(in crate::source) fn new(servers: &[Origin], wait: Duration) -> Progress {
         let has_remote = servers.iter().any(|server| server.is_remote);
         let servers = servers.iter().map(|server| Server {
@@ -76,7 +76,7 @@ impl Progress {
         }
     }
 
-    /// Notes a report. Returns whether what is wrong, or is waited for, may have changed.
+    /// Records a report. Returns whether the diagnostics or the awaited resources may have changed.
     pub(in crate::source) fn note(&mut self, number: usize, report: &Report) -> bool {
         let Some(server) = self.servers.get_mut(number) else {
             return false;
@@ -127,7 +127,7 @@ impl Progress {
         }
     }
 
-    /// Whether a server has told everything that it can.
+    /// Whether a server has delivered all resources that it can.
     pub(in crate::source) fn is_complete(&self, number: usize) -> bool {
         self.servers.get(number).is_some_and(Server::is_complete)
     }
@@ -138,13 +138,13 @@ impl Progress {
         servers.all(|server| server.has_answered && server.unlisted.is_empty())
     }
 
-    /// When the state of a server was saved that is in effect, until the server has told everything.
+    /// Returns the time when the state in effect was saved; `None` once the server has delivered everything.
     pub(super) fn restored_at(&self, number: usize) -> Option<SystemTime> {
         let (at, _) = self.servers.get(number)?.restored()?;
         Some(*at)
     }
 
-    /// What the first configuration waits for.
+    /// Returns a description of the resources that the first configuration waits for.
     pub(in crate::source) fn waits_for(&self) -> Option<String> {
         if self.has_begun {
             return None;
@@ -161,12 +161,12 @@ impl Progress {
         })
     }
 
-    /// When remote clusters are not waited for any longer, if that is still to come.
+    /// Returns the end of the wait for remote clusters, if it is still ahead.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.wait_until.filter(|_| !self.has_begun)
     }
 
-    /// Ends the wait for remote clusters when its time is over.
+    /// Ends the wait for remote clusters at its deadline.
     pub(super) fn end_wait(&mut self, now: Instant) {
         if self.deadline().is_none_or(|until| now < until) {
             return;
@@ -185,12 +185,12 @@ impl Progress {
         }
     }
 
-    /// The first configuration is handed on.
+    /// Records that the first configuration is handed on.
     pub(super) fn begin(&mut self) {
         self.has_begun = true;
     }
 
-    /// Everything that is wrong.
+    /// Returns all diagnostics.
     pub(in crate::source) fn problems(&self) -> Vec<Diagnostic> {
         let servers = self.servers.iter();
         servers
@@ -209,7 +209,7 @@ impl Server {
         self.has_answered && self.awaited.is_empty() && self.substituted.is_empty()
     }
 
-    /// Notes what is wrong. Returns for how long something was wrong, if nothing is any more.
+    /// Records the server's diagnostic. Returns the duration of the outage if it just ended.
     fn note_trouble(&mut self, found: Option<Diagnostic>, now: Instant) -> Option<Duration> {
         self.trouble = found;
         match self.trouble {
@@ -225,7 +225,7 @@ impl Server {
         self.restored.as_ref().filter(|_| !self.is_complete())
     }
 
-    /// Notes that saved objects are in effect. Returns whether that changes anything.
+    /// Records that saved objects are in effect. Returns whether anything changed.
     fn note_restored(&mut self, restored: &Restored) -> bool {
         let differs = match &restored.key {
             Some(key) => {

@@ -1,7 +1,7 @@
-//! Services of other clusters: one service has one Service, that of the nearest server that has it.
+//! Merging of Services across clusters: one Service per name, from the first server that has it.
 //!
-//! Services of one name in several clusters are the same service. That of the proxy's own cluster says what holds here; only
-//! where it has none does the Service of another cluster count, that of the first server in the order of `--control`.
+//! Services with the same name in several clusters are the same service. The Service of the local cluster takes
+//! precedence; without one, the Service of the first server in the order of `--control` is used.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use super::report::Change;
 use crate::source::look::ObjectText;
 
-/// The Services of all servers, by namespace and name.
+/// Services of all servers, by namespace and name.
 #[derive(Debug, Default)]
 pub(in crate::source) struct RemoteServices {
     holders: BTreeMap<String, BTreeMap<usize, (Arc<str>, ObjectText)>>,
 }
 
 impl RemoteServices {
-    /// What changes for the reader of all by a change of the Service `id` on one server.
+    /// Returns the changes of the merged Services after a change of the Service `id` on one server.
     pub(in crate::source) fn change(
         &mut self,
         number: usize,

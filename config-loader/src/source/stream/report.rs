@@ -1,4 +1,4 @@
-//! What the tasks of servers report to the collector.
+//! Reports from the servers' tasks to the collector.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -10,14 +10,14 @@ use crate::proxy_state::ProxyState;
 use crate::source::errors::SourceError;
 use crate::source::look::ObjectText;
 
-/// A server whose objects are followed.
+/// Server whose objects are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::source) struct Origin {
-    /// Its URL, which the names of its objects begin with.
+    /// URL of the server: the prefix of its documents' names.
     pub(in crate::source) name: String,
-    /// What it is, for messages: `API server` or `xDS server`.
+    /// Kind of server in messages: `API server` or `xDS server`.
     pub(in crate::source) title: &'static str,
-    /// Whether it is that of a remote cluster, without which the proxy can do after a while.
+    /// Whether it is the server of a remote cluster. The proxy starts without it after a while.
     pub(in crate::source) is_remote: bool,
 }
 
@@ -27,56 +27,56 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// How many messages of watches may wait to be taken in; watches pause beyond it, and with them their servers.
+/// Capacity of the channel of reports. When it is full, watches pause, which slows down their servers.
 pub(in crate::source) const MESSAGES_MAX: usize = 256;
 
-/// The state of the proxy as it changes; none before the first configuration is in effect.
+/// State of the proxy as it changes; `None` before the first configuration is in effect.
 pub(in crate::source) type States = watch::Receiver<Option<Arc<ProxyState>>>;
 
-/// One change: what a document is called, and its text; none if the object is gone.
+/// Change: name of a document, and its text; `None` if the object was deleted.
 pub(in crate::source) type Change = (Arc<str>, Option<ObjectText>);
 
-/// A resource of a server, as `virtualservices.networking.istio.io`, with the namespace where only one is watched.
+/// Resource of a server, such as `virtualservices.networking.istio.io`, with the namespace if only one is watched.
 pub(in crate::source) type Key = Arc<str>;
 
-/// What a task reports to the collector.
+/// Report from a task to the collector.
 #[derive(Debug)]
 pub(in crate::source) enum Report {
     /// These resources are watched from now on, or waited for.
     Watching(Vec<Key>),
-    /// There is a saved state, which takes effect if the server does not answer.
+    /// A saved state exists, which takes effect if the server does not respond.
     Saved,
-    /// What changed, in order.
+    /// Changes, in order.
     Changes(Vec<Change>),
-    /// What was saved of objects whose newest texts follow: the last good ones, if those are rejected.
+    /// Saved text of objects whose newest text follows: the last good version, if the newest is rejected.
     LastGood(Vec<(Arc<str>, String)>),
-    /// Everything of this resource up to this revision of the server has been told.
+    /// All changes of this resource up to this server revision have been reported.
     Seen(Key, u64),
-    /// What was saved is in effect, since the server, or one of its resources, says nothing.
+    /// Saved objects take effect, because the server or one of its resources does not respond.
     Restored(Restored),
-    /// There is a complete list of this resource.
+    /// A complete list of this resource has arrived.
     Listed(Key),
-    /// There is a complete list of this resource, or there cannot be one for now.
+    /// Startup no longer waits for this resource: it is listed, or cannot be listed for now.
     Settled(Key),
     /// The credentials do not allow this resource, and the proxy needs it.
     Forbidden(Key),
-    /// A list, a watch or the stream failed, which is counted.
+    /// A list, a watch or the stream failed. The collector counts it.
     Failed(SourceError),
-    /// What is wrong with a resource, or no longer.
+    /// Diagnostic of a resource; `None` once it is resolved.
     Trouble(Key, Option<Diagnostic>),
-    /// What is wrong with the server as a whole, or no longer.
+    /// Diagnostic of the server as a whole; `None` once it is resolved.
     ServerTrouble(Option<Diagnostic>),
 }
 
-/// What was saved.
+/// Saved objects that take effect.
 #[derive(Debug)]
 pub(in crate::source) struct Restored {
-    /// The resource; none for all.
+    /// Resource; `None` for all.
     pub(in crate::source) key: Option<Key>,
-    /// When it was saved.
+    /// Time when the objects were saved.
     pub(in crate::source) at: SystemTime,
     pub(in crate::source) changes: Vec<Change>,
 }
 
-/// A report, and the number of the server that it is of.
+/// Report with the number of its server.
 pub(in crate::source) type Message = (usize, Report);

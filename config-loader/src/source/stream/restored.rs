@@ -1,4 +1,4 @@
-//! The finding that a saved state is in effect.
+//! Diagnostic about a saved state in effect.
 
 use std::time::SystemTime;
 
@@ -6,7 +6,7 @@ use super::report::Origin;
 use crate::diagnostic::codes::common::SRC007;
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// That what was saved is in effect.
+/// Returns a diagnostic: a saved state is in effect.
 pub(super) fn finding(server: &Origin, at: SystemTime) -> Diagnostic {
     let age = SystemTime::now().duration_since(at).unwrap_or_default();
     let message = format!(
@@ -24,7 +24,7 @@ pub(super) fn finding(server: &Origin, at: SystemTime) -> Diagnostic {
     found
 }
 
-/// A time in its largest unit.
+/// Formats a duration in its largest unit.
 fn in_words(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),

@@ -1,4 +1,4 @@
-//! The newest revision of each server that has been told, and when it came.
+//! Newest revision of each server that was reported, and the time when it was received.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use super::progress::Progress;
 use super::report::{Key, Origin, Report};
 use crate::source::revision::{Received, SourceRevision};
 
-/// How far the servers are.
+/// Revisions of all servers.
 #[derive(Debug)]
 pub(super) struct Revisions {
     servers: Vec<Seen>,
 }
 
-/// What has been seen of one server.
+/// Revisions of one server.
 #[derive(Debug)]
 struct Seen {
     name: Arc<str>,
-    /// The newest revision of each watch.
+    /// Newest revision of each watch.
     of_watches: BTreeMap<Key, u64>,
-    /// When the first change came that is not handed on yet.
+    /// Arrival time of the first change that is not handed on yet.
     received: Option<Received>,
-    /// When the state was saved that is in effect, as handed on last.
+    /// Save time of the state in effect, as handed on last.
     restored: Option<SystemTime>,
 }
 
 impl Revisions {
-    /// Of servers that have said nothing.
+    /// Creates the revisions of servers that have not responded yet.
     pub(super) fn new(servers: &[Origin]) -> Revisions {
         let servers = servers.iter().map(|server| Seen {
             name: server.name.as_str().into(),
@@ -40,7 +40,7 @@ impl Revisions {
         }
     }
 
-    /// Notes a report. Returns whether it brings a newer revision.
+    /// Records a report. Returns whether it has a newer revision.
     pub(super) fn note(&mut self, number: usize, report: &Report, now: Instant) -> bool {
         let Some(server) = self.servers.get_mut(number) else {
             return false;
@@ -60,7 +60,7 @@ impl Revisions {
         differs && matches!(report, Report::Seen(..))
     }
 
-    /// What is handed on now: the servers of which something came.
+    /// Returns the revisions of the servers that have changes since the last call.
     pub(super) fn take(&mut self, progress: &Progress, now: Instant) -> Vec<SourceRevision> {
         let mut taken = Vec::new();
         for (number, server) in self.servers.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Saves what servers say (`--state`): at once, though at most once a second, and on threads that may block.
+//! Saves the state of servers (`--state`): immediately, at most once per second, and on threads that may block.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,43 +11,44 @@ use tokio::sync::Notify;
 use super::report::Change;
 use crate::source::state::{Changes, StateFile};
 
-/// Least time between two writes; changes meanwhile are saved together.
+/// Shortest time between two writes. Changes in between are saved together.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many times as long as writing took the next one waits, so that it takes little of the time.
+/// Pause after a write, as a multiple of its duration. It limits the share of time spent writing.
 const REST: u32 = 20;
 
-/// How long writing waits after it failed.
+/// Pause after a failed write.
 const FAILED_PAUSE: Duration = Duration::from_secs(10);
 
-/// What is to be saved.
+/// State to be saved.
 #[derive(Debug)]
 pub(in crate::source) struct Saving {
     servers: Mutex<Vec<Unsaved>>,
     is_due: Notify,
-    /// Held while files are written: two writers at once would make an unreadable one.
+    /// Lock held while files are written. Concurrent writers would corrupt a file.
     writing: Mutex<()>,
 }
 
-/// What is not saved yet of a server.
+/// Unsaved state of one server.
 #[derive(Debug)]
 struct Unsaved {
     file: StateFile,
-    /// What is told and not handed on yet: whether it is good is not known.
+    /// Changes that were reported, but not handed on yet. They may still be rejected.
     told: Changes,
     changes: Changes,
-    /// Documents whose newest text is rejected: their last good text stays in the file.
+    /// Documents whose newest text is rejected. The file keeps their last good text.
     rejected: BTreeSet<Arc<str>>,
-    /// Whether all of its objects have been told.
+    /// Whether all of the server's objects have been reported.
     is_told: bool,
-    /// Whether all of its objects have been handed on.
+    /// Whether all of the server's objects have been handed on.
     is_complete: bool,
-    /// Whether the file has what was told before `changes`. What an earlier process wrote does not count.
+    /// Whether this process has written the state before `changes` to the file. A file of an earlier process does not
+    /// count.
     is_begun: bool,
 }
 
 impl Saving {
-    /// Into one file for each server.
+    /// Creates the state to be saved, with one file per server.
     pub(in crate::source) fn new(files: Vec<StateFile>) -> Saving {
         let servers = files.into_iter().map(|file| Unsaved {
             file,
@@ -65,7 +66,7 @@ impl Saving {
         }
     }
 
-    /// Notes changes of a server.
+    /// Records changes of a server.
     pub(in crate::source) fn note(&self, number: usize, changes: &[Change]) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(server) = servers.get_mut(number) {
@@ -77,7 +78,7 @@ impl Saving {
         }
     }
 
-    /// All objects of a server have been told.
+    /// Records that all objects of a server have been reported.
     pub(in crate::source) fn complete(&self, number: usize) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(server) = servers.get_mut(number) {
@@ -85,7 +86,7 @@ impl Saving {
         }
     }
 
-    /// What is noted has been handed on, and these documents were rejected.
+    /// Confirms that the recorded changes were handed on, and that the documents `rejected` were rejected.
     pub(super) fn confirm(&self, rejected: &BTreeSet<Arc<str>>) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         for server in &mut *servers {
@@ -104,7 +105,7 @@ impl Saving {
         }
     }
 
-    /// Saves what is noted, until it is dropped.
+    /// Saves recorded changes until this future is dropped.
     pub(in crate::source) async fn run(self: Arc<Self>) {
         let mut has_failed = false;
         loop {
@@ -129,17 +130,17 @@ impl Saving {
         }
     }
 
-    /// Saves what waits for its turn, before the process ends.
+    /// Saves pending changes before the process ends.
     pub(in crate::source) fn finish(&self) {
         if let Err(problem) = self.save(SystemTime::now()) {
             tracing::warn!(problem, "--state: the last changes are not saved");
         }
     }
 
-    /// Writes the files of which something changed.
+    /// Writes the files of servers with changes.
     ///
     /// # Errors
-    /// The last file that cannot be written, and why. It is tried again with the next call.
+    /// The last file that cannot be written, and the reason. The next call retries it.
     fn save(&self, now: SystemTime) -> Result<(), String> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut result = Ok(());
@@ -169,7 +170,7 @@ impl Saving {
         result
     }
 
-    /// Keeps changes that could not be written; newer ones count.
+    /// Puts back changes that could not be written, unless newer ones replaced them.
     fn written(&self, number: usize, changes: Changes, written: &io::Result<()>) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let server = &mut servers[number];

@@ -1,4 +1,4 @@
-//! Signs of life of a server: when each of its watches, or its stream, was heard last.
+//! Liveness of a server: time when each of its watches, or its stream, was last heard.
 
 use std::collections::HashMap;
 use std::future::{Pending, pending};
@@ -9,33 +9,33 @@ use futures_util::future::{AbortHandle, Abortable};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Signs of life of one connection or client. Clones share them.
+/// Liveness of one connection or client. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(in crate::source) struct Signs(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// The watches that there should be, by path.
+    /// Expected watches, by path.
     watches: Mutex<HashMap<String, Sign>>,
-    /// A watch was heard again.
+    /// Notification that a watch was heard again.
     heard: Notify,
 }
 
 #[derive(Debug)]
 struct Sign {
-    /// The last word, or the begin of the watch.
+    /// Time when the watch was last heard, or began.
     last: Instant,
-    /// Whether there was a word since the begin, or since all watches were cut.
+    /// Whether the watch was heard since it began, or since all watches were cut.
     is_heard: bool,
-    /// Ends the response that is open.
+    /// Handle that ends the open response.
     open: Option<AbortHandle>,
 }
 
-/// Ready with an error once the response that has it is cut.
+/// Future that fails when its response is cut.
 pub(in crate::source) type Cut = Abortable<Pending<()>>;
 
 impl Signs {
-    /// A watch begins, and is expected to be heard.
+    /// Records that a watch begins and is expected to be heard.
     pub(in crate::source) fn expect(&self, path: String) {
         let sign = Sign {
             last: Instant::now(),
@@ -45,13 +45,13 @@ impl Signs {
         self.lock().insert(path, sign);
     }
 
-    /// Forgets all watches.
+    /// Removes all watches.
     pub(in crate::source) fn clear(&self) {
         self.lock().clear();
         self.0.heard.notify_waiters();
     }
 
-    /// A watch was heard.
+    /// Records that a watch was heard.
     pub(in crate::source) fn note(&self, path: &str) {
         let mut watches = self.lock();
         let Some(sign) = watches.get_mut(path) else {
@@ -63,7 +63,7 @@ impl Signs {
         }
     }
 
-    /// The response of a watch begins. Returns what ends it.
+    /// Records that the response of a watch begins. Returns the future that ends it.
     pub(in crate::source) fn open(&self, path: &str) -> Cut {
         let (handle, registration) = AbortHandle::new_pair();
         if let Some(sign) = self.lock().get_mut(path) {
@@ -72,7 +72,7 @@ impl Signs {
         Abortable::new(pending(), registration)
     }
 
-    /// Ends all open responses: each watch goes on with a new request, and is to be heard again.
+    /// Ends all open responses. Each watch continues with a new request and is expected to be heard again.
     pub(in crate::source) fn cut(&self) {
         for sign in self.lock().values_mut() {
             sign.is_heard = false;
@@ -93,7 +93,7 @@ impl Signs {
         }
     }
 
-    /// The paths of watches that were not heard, in order.
+    /// Returns the paths of watches that were not heard, in order.
     pub(in crate::source) fn silent(&self) -> Vec<String> {
         let watches = self.lock();
         let silent = watches.iter().filter(|(_, sign)| !sign.is_heard);
@@ -102,7 +102,7 @@ impl Signs {
         silent
     }
 
-    /// Age of the last word of the watch that is silent for longest; none without a watch.
+    /// Returns the age of the most silent watch; `None` without a watch.
     pub(in crate::source) fn age(&self) -> Option<Duration> {
         let watches = self.lock();
         let oldest = watches.values().map(|sign| sign.last).min()?;

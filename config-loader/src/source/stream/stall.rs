@@ -1,4 +1,4 @@
-//! A server that stops in the middle of a message, while its connection looks alive.
+//! Detection of a server that stops in the middle of a message while its connection seems alive.
 
 use std::error::Error;
 use std::fmt;
@@ -12,10 +12,10 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::time::{Sleep, sleep};
 
-/// How long a message that has begun may make no progress.
+/// Longest time that a message may make no progress.
 pub(in crate::source) const STALL_MAX: Duration = Duration::from_secs(30);
 
-/// Nothing more of a message came for [`STALL_MAX`].
+/// Error: a message made no progress for [`STALL_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::source) struct Stalled;
 
@@ -31,7 +31,7 @@ impl fmt::Display for Stalled {
 
 impl Error for Stalled {}
 
-/// Whether an error is one of a type, or was caused by one.
+/// Whether an error is of type `E`, or was caused by one.
 pub(in crate::source) fn is_caused_by<E: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -50,16 +50,17 @@ pub(in crate::source) fn is_caused_by<E: Error + 'static>(error: &(dyn Error + '
     false
 }
 
-/// What became of a body that is read.
+/// Result of polling a body.
 pub(in crate::source) type Polled =
     Poll<Option<Result<Frame<Bytes>, Box<dyn Error + Send + Sync>>>>;
 
-/// Measures how long a message makes no progress.
+/// Timer of a message that makes no progress.
 #[derive(Debug, Default)]
 pub(in crate::source) struct StallTimer(Option<Pin<Box<Sleep>>>);
 
 impl StallTimer {
-    /// The next frame of a body. Fails with [`Stalled`] once nothing came for [`STALL_MAX`] in the middle of a message.
+    /// Returns the next frame of a body. Fails with [`Stalled`] if nothing arrives for [`STALL_MAX`] in the middle of a
+    /// message.
     pub(in crate::source) fn poll_frame<B>(
         &mut self,
         body: &mut B,
@@ -82,7 +83,7 @@ impl StallTimer {
         }
     }
 
-    /// Nothing is there. Ready once that has lasted for [`STALL_MAX`] in the middle of a message.
+    /// Handles a body without data. Ready once that has lasted for [`STALL_MAX`] in the middle of a message.
     fn poll(&mut self, is_in_message: bool, cx: &mut Context<'_>) -> Poll<Stalled> {
         if !is_in_message {
             self.0 = None;

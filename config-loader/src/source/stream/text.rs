@@ -1,13 +1,13 @@
-//! The text of an object: the one that `kubectl get -o json` prints, so that the lines of findings can be found there.
+//! Text of an object, formatted like `kubectl get -o json`, so that the lines of diagnostics match its output.
 
 use serde::Serialize;
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Serializer, Value};
 
-/// The text of an object.
+/// Returns the text of an object.
 ///
 /// # Errors
-/// If it cannot be written as JSON, in words.
+/// If the object cannot be written as JSON.
 pub(in crate::source) fn of_object(mut object: Value) -> Result<String, serde_json::Error> {
     object.sort_all_objects();
     let mut text = Vec::new();

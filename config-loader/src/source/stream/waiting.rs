@@ -1,11 +1,11 @@
-//! Names of what the first configuration waits for, as `/healthz/ready` shows them.
+//! Description of the resources that the first configuration waits for, shown by `/healthz/ready`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::report::{Key, Origin};
 
-/// Resources of a server. Those that the credentials do not allow go first: they do not come by themselves.
+/// Describes the awaited resources of a server. Forbidden ones come first, because they need a change of permissions.
 pub(super) fn of_resources(
     awaited: &BTreeSet<Key>,
     forbidden: &BTreeSet<Key>,
@@ -20,7 +20,7 @@ pub(super) fn of_resources(
     Some(format!("{named} of the {origin}"))
 }
 
-/// What is awaited of the server of another cluster.
+/// Describes an awaited resource of a remote cluster.
 pub(super) fn of_another_cluster(awaited: &str, wait: Duration) -> String {
     let seconds = wait.as_secs_f64();
     format!("{awaited}, of another cluster, for at most {seconds} s (--control-wait)")

@@ -1,9 +1,9 @@
-//! Random changes of a real directory at random speed: files written, copied with their times, moved and removed, links of both
-//! kinds, directories that come, go and move, and ConfigMaps that are swapped.
+//! Random changes of a real directory at random speed: files written, copied with their times, moved and removed, hard
+//! and symbolic links, directories that are created, moved and removed, and ConfigMaps that are swapped.
 //!
-//! Whatever happens, what was handed on after it is what a fresh start reads. A failure names its seed:
-//! `SEED=n cargo test -p config-loader --lib watch::simulation`, which may take a few attempts, since the speed of the file
-//! system is random by itself; `SEEDS=n` plays more.
+//! After every burst, the last update equals a fresh read of the directory. A failure names its seed: `SEED=n cargo
+//! test -p config-loader --lib watch::simulation`. It may take a few attempts, because file system timing is random;
+//! `SEEDS=n` runs more seeds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,17 +18,17 @@ use super::*;
 use crate::source::look::FileEvent;
 
 const SEEDS: u64 = 32;
-/// How many times many changes follow each other, and how many do at most.
+/// Number of bursts, and the largest number of changes in each.
 const BURSTS: usize = 12;
 const BURST_MAX: usize = 8;
 
-/// Seeds that are played at once: they mostly wait.
+/// Number of seeds that run concurrently. They mostly wait.
 const PLAYED_AT_ONCE: u64 = 8;
 
 /// Longest time until a burst is found.
 const FOUND_MAX: Duration = Duration::from_secs(30);
 
-/// Directories, those that are read first. Their names are like those of files, too.
+/// Directories; the first ones are the roots. Some are named like files.
 const DIRECTORIES: [&str; 7] = [
     "mesh",
     "mesh/sub",
@@ -48,7 +48,7 @@ struct World {
     rng: SmallRng,
     root: tempfile::TempDir,
     written: u32,
-    /// Whether files of two directories change only: then no event calls for a look at everything.
+    /// Whether only files of two directories change, so that no event causes a full scan.
     is_plain: bool,
 }
 
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// A text that no file had before, as long as all others.
+    /// Returns a text that no file had before, of the same length as all others.
     fn text(&mut self) -> String {
         self.written += 1;
         format!("{:06}", self.written)
@@ -112,7 +112,7 @@ impl World {
         fs::write(path, text)
     }
 
-    /// As `cp -p`, `rsync -t` and `tar` do.
+    /// Writes a file with an old modification time, as `cp -p`, `rsync -t` and `tar` do.
     fn write_with_an_old_time(&mut self) -> io::Result<()> {
         let (path, text) = (self.file(), self.text());
         fs::write(&path, text)?;
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// A version of a ConfigMap takes the place of another, as the kubelet does it.
+    /// Swaps the version of a ConfigMap, as the kubelet does.
     fn swap(&mut self) -> io::Result<()> {
         let (directory, text) = (self.directory(), self.text());
         let version = format!("..v{text}");
@@ -166,7 +166,7 @@ impl World {
         fs::remove_dir_all(directory.join(before?))
     }
 
-    /// Everything goes, and another release comes.
+    /// Removes everything and writes another release.
     fn release(&mut self) -> io::Result<()> {
         let mesh = self.root.path().join("mesh");
         for entry in fs::read_dir(&mesh)? {
@@ -181,7 +181,7 @@ impl World {
         fs::create_dir(mesh.join("sub"))
     }
 
-    /// One change. Those that are not possible, such as one in a directory that is not there, change nothing.
+    /// Makes one random change. An impossible one, such as in a missing directory, changes nothing.
     fn step(&mut self) {
         let all = if self.is_plain { 14 } else { 20 };
         let _ = match self.rng.random_range(0..all) {
@@ -197,7 +197,7 @@ impl World {
         };
     }
 
-    /// How long nothing happens: mostly, it is a burst.
+    /// Returns the pause until the next change. It is mostly short, which makes a burst.
     fn pause(&mut self) -> Duration {
         let longest = [0, 0, 3, 30, 200][self.rng.random_range(0..5)];
         Duration::from_millis(self.rng.random_range(0..=longest))

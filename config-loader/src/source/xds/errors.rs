@@ -1,24 +1,24 @@
-//! What is wrong with resources of a response, for the NACK.
+//! Errors of the resources in a response, for the NACK.
 
 use crate::xds::Rejected;
 
-/// How many resources a message names.
+/// Largest number of resources that an error message names.
 pub(super) const NAMED_MAX: usize = 20;
 
-/// The name of a resource without a name, in messages.
+/// Placeholder in messages for the name of a resource without a name.
 pub(super) const NAMELESS: &str = "a resource without a name";
 
-/// What is wrong with resources of a response.
+/// Errors of the resources in a response.
 #[derive(Debug, Default)]
 pub(super) struct Errors {
-    /// For people; at most [`NAMED_MAX`].
+    /// Messages for people; at most [`NAMED_MAX`].
     texts: Vec<String>,
-    /// The same for the server, as far as resources have a name.
+    /// Rejected resources for the server, if they have a name.
     pub(super) rejected: Vec<Rejected>,
 }
 
 impl Errors {
-    /// Notes a resource that is rejected, and why.
+    /// Adds a rejected resource with its reason.
     pub(super) fn add(&mut self, name: Option<&str>, reason: &str) {
         if self.texts.len() == NAMED_MAX {
             return;
@@ -31,12 +31,12 @@ impl Errors {
         }));
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no errors.
     pub(super) fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// All of it for people; none if nothing is wrong.
+    /// Returns all messages as one text; `None` without errors.
     pub(super) fn text(&self) -> Option<String> {
         (!self.texts.is_empty()).then(|| self.texts.join("; "))
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with an xDS server, in words.
+//! Diagnostics about xDS servers.
 
 use tonic::{Code, Status};
 
@@ -9,7 +9,7 @@ use crate::source::stream::causes::{certificate_help, plain, with_causes};
 use crate::source::stream::report::Key;
 use crate::source::stream::stall::{Stalled, is_caused_by};
 
-/// That a stream ended, or that there is none.
+/// Returns a diagnostic: the stream ended, or could not be opened.
 pub(super) fn ended(server: &str, status: &Status, is_settled: bool) -> Diagnostic {
     match status.code() {
         Code::Unauthenticated | Code::PermissionDenied => match is_closed_generator(status) {
@@ -20,7 +20,7 @@ pub(super) fn ended(server: &str, status: &Status, is_settled: bool) -> Diagnost
     }
 }
 
-/// What the end of a stream is counted as.
+/// Returns the reason under which the end of a stream is counted.
 pub(super) fn reason(status: &Status) -> SourceError {
     match status.code() {
         _ if is_caused_by::<Stalled>(status) => SourceError::Stalled,
@@ -46,7 +46,7 @@ fn in_words(status: &Status) -> String {
     }
 }
 
-/// That a server cannot be followed.
+/// Returns a diagnostic: the server cannot be reached.
 pub(super) fn unreachable(server: &str, reason: &str, is_settled: bool) -> Diagnostic {
     let is_tls = server.starts_with("xds+plaintext:")
         && (reason.contains("frame with invalid size") || reason.contains("broken pipe"));
@@ -83,7 +83,8 @@ fn unauthorized(server: &str, status: &Status) -> Diagnostic {
     found
 }
 
-/// Whether istiod refuses to serve resources to this workload: since Istio 1.32 only those of its root namespace get them.
+/// Whether istiod refuses to serve resources to this workload. Since Istio 1.32 only workloads of its root namespace
+/// get them.
 fn is_closed_generator(status: &Status) -> bool {
     status.message().contains("the api generator")
 }
@@ -102,7 +103,7 @@ fn closed_generator(server: &str, status: &Status) -> Diagnostic {
     found
 }
 
-/// That resources of a response cannot be read.
+/// Returns a diagnostic: resources of a response cannot be read.
 pub(super) fn unreadable(server: &str, resources: &[String]) -> Diagnostic {
     let message = format!(
         "resources of the xDS server cannot be read: {}",
@@ -113,7 +114,7 @@ pub(super) fn unreadable(server: &str, resources: &[String]) -> Diagnostic {
     found
 }
 
-/// That resources have fields which are not known.
+/// Returns a diagnostic: resources have unknown fields.
 pub(super) fn unknown_fields(server: &str, fields: &[String]) -> Diagnostic {
     let message = format!("fields of resources are not known: {}", fields.join("; "));
     let mut found = Diagnostic::about_file(Severity::Warning, SRC011, server.into(), message);
@@ -121,7 +122,7 @@ pub(super) fn unknown_fields(server: &str, fields: &[String]) -> Diagnostic {
     found
 }
 
-/// That a server sends nothing of these types.
+/// Returns a diagnostic: the server sends no response for these types.
 pub(super) fn silent(server: &str, types: &[Key]) -> Diagnostic {
     let message = format!("the xDS server sends no answer for {}", types.join(", "));
     let mut found = Diagnostic::about_file(Severity::Warning, SRC007, server.into(), message);

@@ -1,4 +1,5 @@
-//! The two forms of the stream, and the requests and responses that both have.
+//! Both variants of aggregated discovery, incremental and state of the world, and the requests and responses that they
+//! share.
 
 use std::collections::HashMap;
 
@@ -11,52 +12,52 @@ use crate::xds::{
     rejection,
 };
 
-/// What a type is subscribed with.
+/// Subscription to one type.
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
     pub(super) type_url: String,
-    /// The identity of the proxy; in the first request of a stream only.
+    /// Identity of the proxy; only in the first request of a stream.
     pub(super) node: Option<Node>,
-    /// The version of the type that was accepted last.
+    /// Version of the type that was last accepted.
     pub(super) accepted: String,
-    /// The resources that were accepted, with their versions.
+    /// Accepted resources, with their versions.
     pub(super) versions: HashMap<String, String>,
 }
 
-/// What a response says.
+/// Content of a response.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     pub(super) type_url: String,
     pub(super) version: String,
     pub(super) nonce: String,
-    /// The identity of the server.
+    /// Identity of the server.
     pub(super) server: Option<ControlPlane>,
-    /// Whether the type has these resources and no others.
+    /// Whether the response lists all resources of the type.
     pub(super) is_whole: bool,
     pub(super) resources: Vec<ReceivedResource>,
-    /// Names of resources that are gone.
+    /// Names of removed resources.
     pub(super) removed: Vec<String>,
 }
 
-/// A resource of a response.
+/// Resource of a response.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedResource {
-    /// Its name, where the protocol has one beside the resource.
+    /// Name outside the resource, if the protocol has one.
     pub(super) name: Option<String>,
     pub(super) version: String,
     pub(super) body: Any,
 }
 
-/// The answer to a response.
+/// ACK or NACK of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) type_url: String,
-    /// The version of the type that was accepted last.
+    /// Version of the type that was last accepted.
     pub(super) accepted: String,
     pub(super) nonce: String,
-    /// Why the response is rejected: a NACK.
+    /// Error of a NACK; `None` for an ACK.
     pub(super) error: Option<String>,
-    /// The resources that are rejected, as far as they have a name.
+    /// Rejected resources that have a name.
     pub(super) rejected: Vec<Rejected>,
 }
 
@@ -67,9 +68,9 @@ impl Answer {
     }
 }
 
-/// A form of the stream.
+/// Variant of the protocol.
 pub(super) trait Protocol {
-    /// Its method.
+    /// gRPC path of the method.
     const PATH: &'static str;
     type Request: Message + Default + 'static;
     type Response: Message + Default + 'static;
@@ -77,15 +78,15 @@ pub(super) trait Protocol {
     fn subscribe(subscription: Subscription) -> Self::Request;
     fn received(response: Self::Response) -> Received;
     fn answer(answer: Answer) -> Self::Request;
-    /// The report of the proxy, in a node.
+    /// Returns the request that carries the proxy's report, in its node.
     fn report(node: Node) -> Self::Request;
 }
 
-/// Changes only (delta).
+/// Incremental xDS (delta): responses contain changes only.
 #[derive(Debug)]
 pub(super) struct Incremental;
 
-/// The whole state of a type in each response.
+/// State-of-the-world xDS: each response contains all resources of a type.
 #[derive(Debug)]
 pub(super) struct StateOfTheWorld;
 

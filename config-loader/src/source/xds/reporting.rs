@@ -1,4 +1,4 @@
-//! When the proxy reports on a stream what is in effect.
+//! Reports of the configuration in effect, on an xDS stream.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use tokio::time::Instant;
 
 use crate::source::stream::report::States;
 
-/// The least time between two reports.
+/// Shortest time between two reports.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The reports of one stream. The server knows from the stream itself that the proxy is there, so that there is no report without
-/// a change.
+/// Reports on one stream. There are none without a change, because the open stream tells the server that the proxy is
+/// alive.
 #[derive(Debug)]
 pub(super) struct Reporting {
-    /// The server in the states of the proxy.
+    /// Name of the server in the states of the proxy.
     server: String,
-    /// None if the server takes no reports, or the state of the proxy changes no more.
+    /// States of the proxy; `None` if the server accepts no reports, or the state no longer changes.
     states: Option<States>,
-    /// Whether the state of now was not looked at.
+    /// Whether the current state has not been reported yet.
     is_due: bool,
     not_before: Instant,
 }
 
 impl Reporting {
-    /// The reports to a server.
+    /// Creates the reports to `server`.
     pub(super) fn new(server: String, states: Option<States>) -> Reporting {
         Reporting {
             server,
@@ -34,7 +34,7 @@ impl Reporting {
         }
     }
 
-    /// The next report. It is not lost if this future is dropped before it returns.
+    /// Waits for the next report. Cancel-safe: no report is lost if the future is dropped.
     pub(super) async fn next(&mut self) -> Value {
         loop {
             let Some(states) = &mut self.states else {

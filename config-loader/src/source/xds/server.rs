@@ -1,4 +1,4 @@
-//! Follows one xDS server: connects, subscribes, answers, and reports.
+//! Follows one xDS server: connects, subscribes, acknowledges responses, and reports.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -25,44 +25,44 @@ use crate::source::stream::signs::Signs;
 use crate::source::stream::{causes, load, pauses};
 use crate::xds::{report_node, takes_reports};
 
-/// How long a server may take to open a stream.
+/// Longest time to open a stream.
 const OPEN_MAX: Duration = Duration::from_secs(10);
 
-/// How long a server may take for its first response for each type; after that the type is not waited for.
+/// Longest wait for the first response of each type. Startup does not wait longer for a type.
 const FIRST_RESPONSES_MAX: Duration = Duration::from_secs(10);
 
-/// The largest response that is read.
+/// Largest response that is read.
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
-/// How many answers wait to be sent. Responses are not read while there is no room for an answer.
+/// Capacity of the queue of requests to send. When it is full, no responses are read.
 const ANSWERS_MAX: usize = 64;
 
-/// The pause before a server is connected to again, if there is no other.
+/// Pause before a connection attempt, if the back-off gives none.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The number of changes that are handed on together; a larger response is handed on in parts.
+/// Largest number of changes in one report. A larger response is split.
 const CHANGES_MAX: usize = 1_000;
 
-/// What revisions of the server are reported for: one stream has all types.
+/// Key of the server's revisions. One stream has all types.
 const STREAM: &str = "stream";
 
-/// The key of the finding about types without a response.
+/// Key of the diagnostic about types without a response.
 const SILENT: &str = "types without a response";
 
-/// Reports what a server says.
+/// Sender of the server's reports to the collector.
 #[derive(Debug)]
 pub(super) struct Reporter {
-    /// The server's number.
+    /// Number of the server.
     pub(super) number: usize,
     pub(super) reports: mpsc::Sender<Message>,
-    /// The state of the proxy, for servers that take reports.
+    /// State of the proxy, for config servers.
     pub(super) states: Option<States>,
-    /// When the server was heard last.
+    /// Liveness of the server.
     pub(super) signs: Signs,
 }
 
 impl Reporter {
-    /// Reports; returns whether the collector of reports is still there.
+    /// Sends a report. Returns whether the collector is still there.
     async fn report(&self, report: Report) -> bool {
         self.reports.send((self.number, report)).await.is_ok()
     }
@@ -81,31 +81,31 @@ impl Reporter {
     }
 }
 
-/// A server that is followed.
+/// xDS server that is followed.
 pub(super) struct Server {
     settings: Arc<XdsSettings>,
     server: XdsServer,
-    /// The file of the saved state.
+    /// File of the saved state.
     file: Option<StateFile>,
     types: Types,
     reporter: Reporter,
-    /// Whether it speaks the incremental form, as far as is known.
+    /// Whether the server supports the incremental variant, as far as is known.
     is_incremental: bool,
-    /// Whether types without a response are not waited for any longer.
+    /// Whether startup no longer waits for types without a response.
     has_given_up: bool,
     /// Whether a response was received.
     is_settled: bool,
-    /// When the saved state was written; none once the server has responded.
+    /// Time when the saved state was written; `None` once the server has responded.
     saved_at: Option<SystemTime>,
 }
 
-/// Why a stream is left.
+/// Reason to leave a stream.
 enum End {
     /// The server or the connection failed.
     Failed(Status),
     /// The server closed the stream without an error, for example to check credentials again.
     Renewed,
-    /// The collector of reports is gone.
+    /// The collector is gone.
     Stop,
 }
 
@@ -129,7 +129,7 @@ impl Server {
         }
     }
 
-    /// Follows the server until the collector of reports is gone.
+    /// Follows the server until the collector is gone.
     pub(super) async fn run(mut self) {
         self.load().await;
         self.reporter.signs.expect(STREAM.to_owned());
@@ -162,7 +162,7 @@ impl Server {
         }
     }
 
-    /// Follows one stream to its end.
+    /// Follows one stream until it ends.
     async fn follow<P: Protocol>(&mut self) -> End {
         let (answers, mut responses) = match self.open::<P>().await {
             Ok(opened) => opened,
@@ -261,7 +261,7 @@ impl Server {
         Ok((answers, opened.into_inner()))
     }
 
-    /// The header with the token. The file is read for each connection.
+    /// Returns the `authorization` header with the token. The file is read for each connection.
     fn authorization(&self) -> Result<Option<MetadataValue<Ascii>>, Status> {
         let Some(path) = &self.settings.token else {
             return Ok(None);
@@ -281,7 +281,7 @@ impl Server {
         Ok(Some(value))
     }
 
-    /// The first response of a stream has come. Returns whether the collector of reports is still there.
+    /// Handles the first response of a stream. Returns whether the collector is still there.
     async fn begin(&mut self) -> bool {
         if !std::mem::replace(&mut self.is_settled, true)
             && !self
@@ -294,7 +294,7 @@ impl Server {
         self.reporter.report(Report::ServerTrouble(None)).await
     }
 
-    /// Takes in a response. Returns the answer; none if the collector of reports is gone.
+    /// Applies a response. Returns the ACK or NACK; `None` if the collector is gone.
     async fn take_in<P: Protocol>(&mut self, received: Received) -> Option<P::Request> {
         let taken = match self.types.take_in(received) {
             Ok(taken) => taken,
@@ -325,7 +325,7 @@ impl Server {
         is_heard.then(|| P::answer(taken.answer))
     }
 
-    /// Types without a response are not waited for any longer. Returns whether the collector of reports is still there.
+    /// Stops waiting for types without a response. Returns whether the collector is still there.
     async fn give_up_silent(&mut self) -> bool {
         self.has_given_up = true;
         self.types.give_up_silent();
@@ -343,7 +343,7 @@ impl Server {
         self.report_silent().await
     }
 
-    /// A type that was given up has a response now.
+    /// Reports that a type that was given up has a response. Returns whether the collector is still there.
     async fn report_late(&self) -> bool {
         match self.has_given_up {
             true => self.report_silent().await,
@@ -351,7 +351,7 @@ impl Server {
         }
     }
 
-    /// Names the types without a response. Returns whether the collector of reports is still there.
+    /// Reports the types without a response. Returns whether the collector is still there.
     async fn report_silent(&self) -> bool {
         let silent = self.types.silent();
         let found = (!silent.is_empty()).then(|| problems::silent(&self.server.name(), &silent));
@@ -360,7 +360,7 @@ impl Server {
             .await
     }
 
-    /// A stream failed. Returns whether the collector of reports is still there.
+    /// Handles a failed stream. Returns whether the collector is still there.
     async fn missed(&mut self, status: &Status) -> bool {
         if !self.is_settled
             && let Some(at) = self.saved_at.take()

@@ -12,31 +12,31 @@ use crate::source::state::StateFile;
 use crate::source::stream::report::Origin;
 use crate::xds::{Node, NodeLocality};
 
-/// What the URL of a server with TLS begins with.
+/// URL scheme of a server with TLS.
 const SCHEME: &str = "xds://";
 
-/// What the URL of a server without TLS begins with.
+/// URL scheme of a server without TLS.
 const PLAINTEXT_SCHEME: &str = "xds+plaintext://";
 
 /// Settings of xDS servers, and the identity that the proxy sends to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct XdsSettings {
-    /// The servers.
+    /// xDS servers.
     pub servers: Vec<XdsServer>,
-    /// The TLS of the client. Its files are read at each connection.
+    /// TLS settings of the client. The files are read for each connection.
     pub tls: ClientTlsFiles,
-    /// File with the bearer token. It is read at each connection, and sent with TLS or to a loopback address only.
+    /// File with the bearer token. It is read for each connection, and sent only with TLS or to a loopback address.
     pub token: Option<PathBuf>,
-    /// The identity of the proxy.
+    /// Identity of the proxy.
     pub node: XdsNode,
-    /// The namespaces that are read; none for all.
+    /// Namespaces that are read; empty for all.
     pub namespaces: Vec<String>,
-    /// The namespace whose Secrets are read. Empty for none.
+    /// Namespace whose Secrets are read. Empty for none.
     pub secrets_namespace: String,
 }
 
 impl XdsSettings {
-    /// The names of the servers in messages.
+    /// Returns the servers' names in messages.
     pub(in crate::source) fn origins(&self) -> impl Iterator<Item = Origin> {
         self.servers.iter().map(|server| Origin {
             name: server.name(),
@@ -45,7 +45,7 @@ impl XdsSettings {
         })
     }
 
-    /// The files of the saved states.
+    /// Returns the files of the saved states.
     pub(in crate::source) fn state_files(
         &self,
         directory: &Path,
@@ -57,19 +57,19 @@ impl XdsSettings {
     }
 }
 
-/// An xDS server: `xds://HOST:PORT`, or `xds+plaintext://HOST:PORT`.
+/// xDS server: `xds://HOST:PORT`, or `xds+plaintext://HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XdsServer {
-    /// Its name or address, an IPv6 address without brackets.
+    /// Host name or address; an IPv6 address has no brackets.
     pub host: String,
-    /// Its port.
+    /// Port of the server.
     pub port: u16,
-    /// Whether the connection has TLS.
+    /// Whether the connection uses TLS.
     pub has_tls: bool,
 }
 
 impl XdsServer {
-    /// Its URL: its name in messages, and the prefix of the names of its objects.
+    /// Returns the URL: the name in messages, and the prefix of its documents' names.
     pub fn name(&self) -> String {
         let scheme = match self.has_tls {
             true => SCHEME,
@@ -81,7 +81,7 @@ impl XdsServer {
         }
     }
 
-    /// Whether it is on this machine.
+    /// Whether the host is a loopback address or `localhost`.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
         address.map_or(self.host == "localhost", |address| address.is_loopback())
@@ -118,35 +118,35 @@ impl FromStr for XdsServer {
     }
 }
 
-/// The identity of the proxy, with the fields that Istio's control plane reads.
+/// Identity of the proxy, with the fields that Istio's control plane reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct XdsNode {
-    /// Whether it is a sidecar; else a gateway.
+    /// Whether the proxy is a sidecar; otherwise it is a gateway.
     pub is_sidecar: bool,
-    /// Its name, that of the pod or of the machine.
+    /// Name of the pod or the machine.
     pub name: String,
-    /// Its address.
+    /// IP address of the proxy.
     pub address: String,
-    /// The namespace of the workload.
+    /// Namespace of the workload.
     pub namespace: String,
-    /// The domain of the mesh.
+    /// DNS domain of the mesh.
     pub domain: String,
-    /// The labels of the workload.
+    /// Labels of the workload.
     pub labels: BTreeMap<String, String>,
-    /// The name of its Kubernetes cluster.
+    /// Name of the proxy's Kubernetes cluster.
     pub cluster: String,
-    /// The network that it is in.
+    /// Network of the proxy.
     pub network: String,
-    /// Its service account.
+    /// Service account of the workload.
     pub service_account: String,
     /// Region, zone and sub-zone.
     pub locality: [String; 3],
-    /// The version of the proxy.
+    /// Version of the proxy.
     pub version: String,
 }
 
 impl XdsNode {
-    /// The node of a first request.
+    /// Returns the node of the first request on a stream.
     pub(super) fn message(&self) -> Node {
         let kind = if self.is_sidecar { "sidecar" } else { "router" };
         let (name, namespace) = (&self.name, &self.namespace);

@@ -1,4 +1,4 @@
-//! Ends a stream that stops in the middle of a message: the library waits for the rest for ever.
+//! Ends a stream that stops in the middle of a message. The gRPC library would wait for the rest forever.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,10 +14,10 @@ use crate::source::stream::stall::StallTimer;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The bytes before each message of gRPC: whether it is compressed, and its length.
+/// Length of the prefix of a gRPC message: compression flag and message length.
 const HEAD_BYTES: usize = 5;
 
-/// A channel whose responses fail when they stop in the middle of a message.
+/// Channel whose responses fail when they stop in the middle of a message.
 #[derive(Clone, Debug)]
 pub(super) struct Watched<S>(pub(super) S);
 
@@ -39,7 +39,7 @@ where
     }
 }
 
-/// A body of messages of gRPC.
+/// Body of gRPC messages.
 #[derive(Debug)]
 pub(super) struct WatchedBody<B> {
     inner: B,
@@ -57,13 +57,13 @@ impl<B> WatchedBody<B> {
     }
 }
 
-/// Where a body is in its messages.
+/// Parse position of a body within its messages.
 #[derive(Debug, Default)]
 struct Position {
-    /// What there is of the head of the message.
+    /// Bytes received of the message's prefix.
     head: [u8; HEAD_BYTES],
     head_bytes: usize,
-    /// The bytes of the message that are missing.
+    /// Bytes missing until the end of the message.
     missing: usize,
 }
 
@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// A body that says this, and then nothing more.
+    /// Returns a body that sends `bytes` and then stalls.
     fn body(bytes: &'static [u8]) -> WatchedBody<impl Body<Data = Bytes, Error = Error> + Unpin> {
         let first = stream::iter([Ok(Frame::data(Bytes::from_static(bytes)))]);
         WatchedBody::new(StreamBody::new(first.chain(stream::pending())))

@@ -1,6 +1,7 @@
-//! The resources of each type of one server, and what a response changes. Without I/O.
+//! Resources of each type of one server, and the changes that a response makes. Without I/O.
 //!
-//! A response is taken in as far as it can be: what cannot be read leaves its last version in effect, and the answer names it.
+//! A response is applied as far as possible. A resource that cannot be read keeps its last version in effect and is
+//! named in the NACK.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -28,16 +29,16 @@ use crate::xds::{
     resource_types,
 };
 
-/// Resources of a type that are remembered beside those of the last whole response.
+/// Largest number of resources of a type that are cached in addition to those of the last complete response.
 const SEEN_MAX: usize = 50_000;
 
-/// The type URL of the wrapper that names a resource.
+/// Type URL of the wrapper that carries the name of a resource.
 const NAMED_RESOURCE: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 
-/// Reads the text of one object by itself.
+/// Parser of the text of a single object.
 pub(crate) type ReadObject = Arc<dyn Fn(&Arc<str>, &str) -> FileReading + Send + Sync>;
 
-/// The types of a server. They outlive connections.
+/// Types of a server. They outlive connections.
 pub(super) struct Types {
     server: String,
     types: Vec<TypeState>,
@@ -50,87 +51,87 @@ struct TypeState {
     of: ResourceType,
     key: Key,
     known: Mirror<ObjectText>,
-    /// The resources of the last responses by the hash of what was received: one that comes again is not even decoded.
+    /// Cache of decoded resources, by the hash of the received bytes. A resource that is received again is not decoded.
     seen: HashMap<u128, Resource>,
-    /// The resources that are known, by their names in the protocol, with the versions that were accepted. That of a rejected one
-    /// is empty: a server sends it again on the next stream, or says that it is gone.
+    /// Accepted version of each known resource, by its name in the protocol. The version of a rejected resource is
+    /// empty, so that the server sends or removes it on the next stream.
     versions: HashMap<Arc<str>, Arc<str>>,
-    /// What is wrong with resources that cannot be read, by name.
+    /// Errors of resources that cannot be read, by name.
     unreadable: BTreeMap<String, String>,
-    /// Fields that are not known, by the name of the resource.
+    /// Unknown fields, by the name of the resource.
     unknown: BTreeMap<Arc<str>, Arc<str>>,
-    /// The version of the type that was accepted last.
+    /// Version of the type that was last accepted.
     accepted: String,
-    /// Whether the next response has all resources, whatever the protocol.
+    /// Whether the next response lists all resources, in either variant of the protocol.
     expects_whole: bool,
-    /// Whether there was a response.
+    /// Whether a response was received.
     is_listed: bool,
-    /// Whether there was one on the stream that is open now.
+    /// Whether a response was received on the current stream.
     is_current: bool,
 }
 
-/// What a response changes.
+/// Result of applying a response.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) key: Key,
     pub(super) changes: Vec<Change>,
-    /// What was saved, in case what changes is rejected.
+    /// Saved text of changed objects, for use if the new text is rejected.
     pub(super) saved: Vec<(Arc<str>, String)>,
-    /// What is wrong with resources, by the key of the finding; none if nothing is.
+    /// Diagnostics about resources, each with its key; `None` if there is none.
     pub(super) troubles: [(Key, Option<Diagnostic>); 2],
     pub(super) answer: Answer,
-    /// Whether it is the first response about the type.
+    /// Whether it is the first response for the type.
     pub(super) is_first: bool,
-    /// The revision of the server up to which everything has been received; none if versions are no numbers, or as long as a
+    /// Revision of the server up to which everything has been received. `None` if versions are not numbers, or while a
     /// type has no response on this stream.
     pub(super) revision: Option<u64>,
 }
 
-/// A resource that can be read.
+/// Resource that can be read.
 #[derive(Clone)]
 struct Resource {
     name: Arc<str>,
     version: Arc<str>,
     document: Arc<str>,
-    /// A hash of its text, used as its version: a server may change an object without a new version.
+    /// Hash of its text, used as its version. A server may change an object without a new version.
     hash: u64,
-    /// A hash of all of it that has an effect.
+    /// Hash of the content that has an effect.
     content: u64,
-    /// Fields that are not known.
+    /// Unknown fields of the resource.
     unknown: Option<Arc<str>>,
     is_wanted: bool,
-    /// Why the object is rejected; none if it is not.
+    /// Reason for which the object is rejected; `None` if it is accepted.
     rejection: Option<Arc<str>>,
 }
 
-/// A resource of a response.
+/// Decoded resource of a response.
 struct Read {
     resource: Resource,
-    /// The text of its object; none if it is the one that is known.
+    /// Text of the object; `None` if it is unchanged.
     text: Option<ObjectText>,
-    /// A hash of what was received.
+    /// Hash of the received bytes.
     received: u128,
 }
 
-/// A resource that cannot be read.
+/// Resource that cannot be read.
 struct Unreadable {
     name: Option<String>,
     reason: String,
 }
 
-/// What could be read of a response.
+/// Decoded content of a response.
 struct Content {
     read: Vec<Read>,
-    /// What is gone: names in the protocol, and of documents.
+    /// Removed resources: name in the protocol, and name of the document.
     removed: Vec<(String, Arc<str>)>,
-    /// Whether the type has these resources and no others.
+    /// Whether the response lists all resources of the type.
     is_whole: bool,
-    /// Documents that stay although they are not among what was read.
+    /// Documents that are kept although they were not decoded.
     kept: Vec<Arc<str>>,
 }
 
 impl Types {
-    /// All types that are read.
+    /// Creates all types that are read.
     pub(super) fn new(server: String, settings: &XdsSettings, read: ReadObject) -> Types {
         let types = resource_types().map(|of| TypeState {
             key: of.name.as_str().into(),
@@ -157,7 +158,7 @@ impl Types {
         }
     }
 
-    /// The names of the types.
+    /// Returns the keys of the types.
     pub(super) fn keys(&self) -> Vec<Key> {
         self.types
             .iter()
@@ -165,7 +166,7 @@ impl Types {
             .collect()
     }
 
-    /// The subscriptions that begin a new stream. The first one has the node.
+    /// Returns the subscriptions for a new stream. The first one has the node.
     pub(super) fn subscribe(&mut self, node: Node) -> Vec<Subscription> {
         let mut node = Some(node);
         let types = self.types.iter_mut();
@@ -183,7 +184,7 @@ impl Types {
             .collect()
     }
 
-    /// Takes in a response. `Err` is the answer to one that was not asked for.
+    /// Applies a response. `Err` is the acknowledgment of a response that was not requested.
     pub(super) fn take_in(&mut self, received: Received) -> Result<Taken, Answer> {
         let mut types = self.types.iter().enumerate();
         let found = types.find(|(_, state)| state.of.url == received.type_url);
@@ -254,7 +255,7 @@ impl Types {
         })
     }
 
-    /// Types without a response are not waited for any longer.
+    /// Stops waiting for types without a response.
     pub(super) fn give_up_silent(&mut self) {
         let silent = self.types.iter_mut().filter(|state| !state.is_listed);
         silent.for_each(|state| state.is_current = true);
@@ -264,7 +265,7 @@ impl Types {
         document(&self.server, of, name)
     }
 
-    /// A resource of a response, decoded and read if it was not before.
+    /// Returns a resource of a response; decodes and reads it if it is not cached.
     fn resource(&self, state: &TypeState, received: ReceivedResource) -> Result<Read, Unreadable> {
         let hash = hash_of(&received);
         let before = state.seen.get(&hash).filter(|seen| state.has(seen));
@@ -349,7 +350,7 @@ impl Types {
         }
     }
 
-    /// Notes an object that was saved. Returns whether its type is followed.
+    /// Stores a saved object. Returns whether its type is followed.
     pub(super) fn save(&mut self, document: String, text: String) -> bool {
         let key = key_of(&self.server, &document).map(str::to_owned);
         let mut types = self.types.iter_mut();
@@ -361,7 +362,7 @@ impl Types {
         is_followed
     }
 
-    /// Puts the saved objects of all types in place of the missing responses.
+    /// Applies the saved objects of all types in place of the missing responses.
     pub(super) fn restore_all(&mut self, at: SystemTime) -> Restored {
         let saved = self
             .types
@@ -376,13 +377,13 @@ impl Types {
         }
     }
 
-    /// The types without a response.
+    /// Returns the types without a response.
     pub(super) fn silent(&self) -> Vec<Key> {
         let types = self.types.iter().filter(|state| !state.is_listed);
         types.map(|state| Arc::clone(&state.key)).collect()
     }
 
-    /// Puts the saved objects of types without a response in place of the missing responses.
+    /// Applies the saved objects of types without a response in place of the missing responses.
     pub(super) fn restore_silent(&mut self, at: Option<SystemTime>) -> Vec<Restored> {
         let Some(at) = at else {
             return Vec::new();
@@ -422,12 +423,12 @@ impl TypeState {
         }
     }
 
-    /// Whether a resource is known, or would not be, as it is.
+    /// Whether the stored state of a resource already equals `resource`.
     fn has(&self, resource: &Resource) -> bool {
         !resource.is_wanted || self.known.has(&resource.document, resource.hash)
     }
 
-    /// The resources that were accepted, with their versions.
+    /// Returns the accepted resources, with their versions.
     fn versions(&self) -> HashMap<String, String> {
         let versions = self.versions.iter();
         versions
@@ -435,7 +436,7 @@ impl TypeState {
             .collect()
     }
 
-    /// Notes the version and the findings of a resource. Returns its item.
+    /// Records the version and the diagnostics of a resource. Returns its mirror item.
     fn note(&mut self, read: Read, errors: &mut Errors) -> Item<ObjectText> {
         let Read {
             resource,
@@ -468,7 +469,7 @@ impl TypeState {
         item
     }
 
-    /// Takes in what was read. Returns what changes; what is rejected goes to `errors`.
+    /// Applies decoded content. Returns the changes; rejected resources are added to `errors`.
     fn apply(&mut self, content: Content, errors: &mut Errors) -> Vec<Change> {
         let Content {
             read,
@@ -541,7 +542,7 @@ impl TypeState {
     }
 }
 
-/// Why an object is rejected by itself; none if it is not.
+/// Returns the reason for which an object is rejected; `None` if it is accepted.
 fn rejection(reading: &FileReading) -> Option<String> {
     let mut errors = reading.errors();
     let first = errors.next()?;
@@ -552,7 +553,7 @@ fn rejection(reading: &FileReading) -> Option<String> {
     })
 }
 
-/// The name of a document: `xds://HOST:PORT/NAMESPACE/RESOURCE/NAME`.
+/// Returns the name of a document: `xds://HOST:PORT/NAMESPACE/RESOURCE/NAME`.
 fn document(server: &str, of: &ResourceType, name: &str) -> Arc<str> {
     match name.split_once('/') {
         Some((namespace, name)) => format!("{server}/{namespace}/{}/{name}", of.name).into(),
@@ -560,13 +561,13 @@ fn document(server: &str, of: &ResourceType, name: &str) -> Arc<str> {
     }
 }
 
-/// The type that a document is of.
+/// Returns the type of a document.
 fn key_of<'a>(server: &str, document: &'a str) -> Option<&'a str> {
     let path = document.strip_prefix(server)?.strip_prefix('/')?;
     path.rsplit('/').nth(1)
 }
 
-/// A hash of what was received of a resource.
+/// Returns the hash of the received bytes of a resource.
 fn hash_of(received: &ReceivedResource) -> u128 {
     let mut hasher = xxhash3_128::Hasher::new();
     let name = received.name.as_deref().unwrap_or_default();

@@ -1,18 +1,18 @@
-//! The annotations of an object that Strait reads.
+//! Annotations of an object that Strait reads.
 
 use crate::raw::{Field, Map};
 use crate::resource::flomesh::GlobalTrafficPolicy;
 use crate::span::Span;
 
-/// The annotations of one object that mean something here, as they were written.
+/// Annotations of one object that Strait reads, as written.
 #[derive(Debug, Default)]
 pub struct Annotations(Vec<(String, Span, Field<String>)>);
 
 impl Annotations {
-    /// None of them.
+    /// No annotations.
     pub const NONE: Self = Self(Vec::new());
 
-    /// Takes the annotations of Strait, and foreign ones with an effect.
+    /// Selects the `strait.io` annotations, and foreign ones that have an effect.
     pub fn of(all: &Field<Map<String>>) -> Self {
         let entries = all.get().into_iter().flat_map(Map::iter);
         let counts =
@@ -24,13 +24,13 @@ impl Annotations {
         )
     }
 
-    /// Every one of them, with the span of its key.
+    /// Returns all annotations, with the span of each key.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Span, &Field<String>)> {
         let entries = self.0.iter();
         entries.map(|(key, span, value)| (&**key, *span, value))
     }
 
-    /// The one of this key, if its value is a text.
+    /// Returns the value of an annotation, if it is a string.
     pub fn get(&self, key: &str) -> Option<&Field<String>> {
         let mut entries = self.0.iter();
         entries
@@ -40,5 +40,5 @@ impl Annotations {
     }
 }
 
-/// What all of ours begin with.
+/// Prefix of all Strait annotations.
 const PREFIX: &str = "strait.io/";

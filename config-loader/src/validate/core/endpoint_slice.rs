@@ -1,6 +1,6 @@
-//! EndpointSlice: what Kubernetes itself would refuse.
+//! EndpointSlice: the checks of the Kubernetes API.
 //!
-//! Kubernetes also refuses loopback and link-local addresses. We don't: a proxy beside its backends may use them.
+//! Unlike Kubernetes, loopback and link-local addresses are accepted: a proxy next to its endpoints may use them.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ const ADDRESS_TYPES: [(&str, AddressType); 3] = [
     ("IPv6", AddressType::Ipv6),
 ];
 
-/// The label by which older versions of the API named an endpoint's zone.
+/// Label that names an endpoint's zone in older versions of the API.
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
 /// Checks an EndpointSlice.
@@ -72,7 +72,7 @@ fn belongs_to_service(check: &mut Check<'_>) {
     }
 }
 
-/// Names of zones and nodes, which few endpoints of a slice have alone.
+/// Cache of zone and node names, which many endpoints of a slice share.
 #[derive(Default)]
 struct Names(HashSet<Arc<str>>);
 
@@ -91,7 +91,7 @@ impl Names {
     }
 }
 
-/// The pod that a reference leads to, as [`SliceEndpoint::pod`] names it.
+/// Returns the pod of a reference, in the form of [`SliceEndpoint::pod`].
 fn pod(field: &Field<raw::ObjectReference>, check: &Check<'_>) -> Option<Arc<str>> {
     let reference = field.get()?;
     let (kind, pod) = (text(&reference.kind)?, text(&reference.name)?);
@@ -105,7 +105,7 @@ fn pod(field: &Field<raw::ObjectReference>, check: &Check<'_>) -> Option<Arc<str
     })
 }
 
-/// A text that says something.
+/// Returns a text that is not empty.
 fn text(field: &Field<String>) -> Option<&str> {
     let text = field.get().filter(|text| !text.is_empty())?;
     Some(text)
@@ -138,7 +138,7 @@ fn endpoint(
     })
 }
 
-/// A missing condition is what Kubernetes takes it for: ready, as ready as it is serving, not terminating.
+/// Returns the conditions with the defaults of Kubernetes: ready is true, serving is ready, terminating is false.
 fn conditions(raw: &raw::EndpointConditions) -> Conditions {
     let ready = raw.ready.get().copied().unwrap_or(true);
     Conditions {
@@ -190,7 +190,7 @@ fn wrong_address(entry: &Field<String>, text: &str, why: &str, check: &mut Check
     }
 }
 
-/// The host that an address of a family is.
+/// Parses an address of the given type.
 fn host(text: &str, address_type: AddressType) -> Result<Host, &'static str> {
     match (address_type, scalar::ip(text)) {
         (AddressType::Ipv4, Some(address @ IpAddr::V4(_)))

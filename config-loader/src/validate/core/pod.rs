@@ -1,4 +1,4 @@
-//! Pod, Node and Namespace: state of a cluster, which its API server has checked. What is wrong in a field leaves the field out.
+//! Pod, Node and Namespace: cluster state, which its API server has already validated. An invalid field is left out.
 
 use crate::raw::core as raw;
 use crate::resource::core::{Addresses, Namespace, Node, Pod};
@@ -20,7 +20,7 @@ pub fn pod(raw: &raw::Pod, _check: &mut Check<'_>) -> Pod {
     }
 }
 
-/// The addresses of a pod, without those that are none.
+/// Returns the valid addresses of a pod.
 fn addresses(status: &raw::PodStatus) -> Addresses {
     let all = status.pod_ips.get().into_iter().flatten();
     let all = all.filter_map(|entry| entry.get()?.ip.get());
@@ -31,7 +31,7 @@ fn addresses(status: &raw::PodStatus) -> Addresses {
     }
 }
 
-/// Whether a pod has not ended, and no condition says that it is not ready.
+/// Whether a pod has not terminated, and no condition says that it is not ready.
 fn is_ready(status: &raw::PodStatus) -> bool {
     let phase = status.phase.get().map(String::as_str);
     let mut conditions = status.conditions.get().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Secret: what Kubernetes itself would refuse, and PEM. No finding ever shows a value.
+//! Secret: the checks of the Kubernetes API, and of PEM. No diagnostic ever shows a value.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::resource::core::{Secret, SecretType, SecretValue};
 use crate::span::Span;
 use crate::validate::{Check, api};
 
-/// The most bytes that the values of a secret have together.
+/// Largest total size of the values of a Secret, in bytes.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The longest key, in bytes.
+/// Largest length of a key, in bytes.
 const KEY_BYTES_MAX: usize = 253;
 
 /// Checks a Secret.
@@ -84,7 +84,7 @@ fn check_key(key: &str, span: Span, check: &mut Check<'_>) {
     }
 }
 
-/// The bytes of a value. Line breaks within it are skipped, a null is empty: both as Kubernetes reads it.
+/// Decodes a value. As in Kubernetes, line breaks are skipped, and null is empty.
 fn decode(value: &Field<raw::SecretText>, check: &mut Check<'_>) -> Option<Vec<u8>> {
     let Some(raw::SecretText(text)) = value.get() else {
         return value.is_null().then(Vec::new);

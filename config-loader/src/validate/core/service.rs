@@ -1,4 +1,4 @@
-//! Service: what Kubernetes itself would refuse.
+//! Service: the checks of the Kubernetes API.
 
 mod address;
 mod service_type;
@@ -27,13 +27,13 @@ const TYPES: [(&str, Type); 4] = [
     ("NodePort", Type::NodePort),
 ];
 
-/// The values of `internalTrafficPolicy` and `externalTrafficPolicy`.
+/// Values of `internalTrafficPolicy` and `externalTrafficPolicy`.
 pub(in crate::validate) const TRAFFIC_POLICIES: [(&str, TrafficPolicy); 2] = [
     ("Cluster", TrafficPolicy::Cluster),
     ("Local", TrafficPolicy::Local),
 ];
 
-/// The values of `trafficDistribution`.
+/// Values of `trafficDistribution`.
 pub(in crate::validate) const DISTRIBUTIONS: [(&str, TrafficDistribution); 3] = [
     ("PreferClose", TrafficDistribution::PreferSameZone),
     ("PreferSameNode", TrafficDistribution::PreferSameNode),
@@ -105,7 +105,7 @@ pub fn service(raw: &raw::Service, check: &mut Check<'_>) -> Service {
     }
 }
 
-/// The name is a label of the service's host name.
+/// Checks that the name is a DNS label, since it is part of the service's host name.
 fn name(check: &mut Check<'_>) {
     let name = check.name().to_owned();
     if !api::is_label(&name) && !name.is_empty() {
@@ -198,7 +198,7 @@ fn app_protocol(field: &Field<String>, check: &mut Check<'_>) {
     }
 }
 
-/// The port on every node; 0 leaves the choice to Kubernetes.
+/// Returns the port on every node. 0 lets Kubernetes choose it.
 fn node_port(field: &Field<i64>, kind: Type, check: &mut Check<'_>) -> Option<u16> {
     let value = *field.get().filter(|value| **value != 0)?;
     if matches!(kind, Type::ClusterIp | Type::ExternalName) {
@@ -237,7 +237,7 @@ fn target_port(field: &Field<IntOrString>, own: u16, check: &mut Check<'_>) -> T
     }
 }
 
-/// What is wrong with the name of a pod's port: the rules of IANA service names.
+/// Returns the error of a pod port name that is not an IANA service name.
 fn port_name_problem(name: &str) -> Option<&'static str> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.len() > 15 {

@@ -1,4 +1,4 @@
-//! Cluster: its key, and where its gateway is.
+//! Cluster: its key and the address of its gateway.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::resource::core::Host;
 use crate::resource::flomesh::{Cluster, ClusterKey};
 use crate::validate::{Check, api, scalar};
 
-/// A region, zone or group that none is written for.
+/// Default of the region, zone and group in a cluster key.
 const SEGMENT_DEFAULT: &str = "default";
 
 /// Checks a Cluster.
@@ -65,7 +65,7 @@ mod tests {
     use crate::diagnostic::Diagnostics;
     use crate::load_bytes;
 
-    /// Key and gateway of a Cluster in both groups, or what is wrong with it.
+    /// Returns the key and gateway of a Cluster in both API groups, or its diagnostics.
     fn read(spec: &str) -> String {
         let mut all = ["flomesh.io", "multicluster.flomesh.io"].map(|group| {
             let text = format!(

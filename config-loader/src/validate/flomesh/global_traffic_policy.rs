@@ -1,4 +1,4 @@
-//! GlobalTrafficPolicy: what its API and its webhook refuse.
+//! GlobalTrafficPolicy: the checks of its API and its webhook.
 
 use crate::diagnostic::codes::multicluster::{
     GTP001, GTP002, GTP003, GTP004, GTP005, GTP006, GTP007, GTP009,
@@ -16,7 +16,7 @@ const BALANCINGS: [(&str, ClusterBalancing); 3] = [
     ("Locality", ClusterBalancing::Locality),
 ];
 
-/// The only order there is.
+/// The only value of the failover order annotation.
 const ORDERED: &str = "ordered";
 
 /// Checks a GlobalTrafficPolicy.
@@ -51,7 +51,7 @@ pub fn global_traffic_policy(
     }
 }
 
-/// What the annotation says of the order of backups.
+/// Whether the annotation orders the backups.
 fn is_ordered(balancing: Option<ClusterBalancing>, check: &mut Check<'_>) -> bool {
     let Some(field) = check.annotations().get(GlobalTrafficPolicy::FAILOVER_ORDER) else {
         return false;
@@ -81,7 +81,7 @@ fn is_ordered(balancing: Option<ClusterBalancing>, check: &mut Check<'_>) -> boo
     is_ordered
 }
 
-/// Whether a type was written that there isn't; then nothing can be said about its targets.
+/// Whether the type is unknown, so that its targets cannot be checked.
 fn unknown(field: &Field<String>, balancing: Option<ClusterBalancing>) -> bool {
     let written = field.is_invalid() || field.get().is_some_and(|text| !text.is_empty());
     written && balancing.is_none()

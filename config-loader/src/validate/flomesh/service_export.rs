@@ -1,4 +1,4 @@
-//! ServiceExport: what its API refuses, and what no gateway route can be.
+//! ServiceExport: the checks of its API, and of gateway routes.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::validate::{Check, api, api_status, scalar};
 const PATH_TYPES: [(&str, PathType); 2] =
     [("Exact", PathType::Exact), ("Prefix", PathType::Prefix)];
 
-/// The names that the API has.
+/// Names of algorithms in the API.
 const ALGORITHMS: [(&str, Algorithm); 3] = [
     ("HashingLoadBalancer", Algorithm::Hashing),
     ("LeastWorkLoadBalancer", Algorithm::LeastWork),
     ("RoundRobinLoadBalancer", Algorithm::RoundRobin),
 ];
 
-/// The names that its controller reads.
+/// Names of algorithms that the flomesh controller also accepts.
 const ALGORITHM_ALIASES: [(&str, Algorithm); 3] = [
     ("hashing", Algorithm::Hashing),
     ("least-work", Algorithm::LeastWork),
@@ -116,7 +116,7 @@ fn rules(
     rules
 }
 
-/// The rewrite, if both of its parts are there.
+/// Returns the rewrite, if both of its parts are present.
 fn rewrite(field: &Field<raw::PathRewrite>, check: &mut Check<'_>) -> Option<PathRewrite> {
     let raw = field.get()?;
     let from = raw.from.get().filter(|text| !text.is_empty());
@@ -171,7 +171,7 @@ fn regex(text: &str, field: &Field<String>, check: &mut Check<'_>) -> Option<Arc
     None
 }
 
-/// `$1` as `${1}`: without braces, the crate `regex` takes letters that follow for a part of the group's name.
+/// Writes `$1` as `${1}`. Without braces, the crate `regex` reads letters that follow as part of the group name.
 fn braced(to: &str) -> String {
     let mut out = String::with_capacity(to.len() + 4);
     let mut rest = to;
@@ -200,7 +200,7 @@ fn braced(to: &str) -> String {
     out
 }
 
-/// The numbers of the groups in a text made by [`braced`].
+/// Returns the group numbers in a text made by [`braced`].
 fn groups(to: &str) -> impl Iterator<Item = usize> + '_ {
     to.split("${").skip(1).map(|part| {
         let (number, _) = part.split_once('}').unwrap_or(("", ""));

@@ -1,4 +1,4 @@
-//! ServiceImport: what its API refuses, and what no import can mean.
+//! ServiceImport: the checks of its API, and of its meaning.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ pub fn service_import(raw: &raw::ServiceImport, check: &mut Check<'_>) -> Servic
     import(raw, IPS_MAX, check)
 }
 
-/// The most addresses of a service.
+/// Largest number of addresses of a service.
 const IPS_MAX: usize = 1;
 
-/// Checks an import that has at most this many addresses.
+/// Checks an import with at most `ips_max` addresses.
 pub(in crate::validate) fn import(
     raw: &raw::ServiceImport,
     ips_max: usize,
@@ -150,7 +150,8 @@ fn endpoint(raw: &raw::Endpoint, span: Span, check: &mut Check<'_>) -> Option<Im
     })
 }
 
-/// The API wants `host`, `ip` and `path` written even when they are empty. We need not: nothing else could be meant.
+/// Returns the target of an endpoint. The API requires `host`, `ip` and `path` even if they are empty; this check does
+/// not, because nothing else could be meant.
 fn target(raw: &raw::Target, span: Span, check: &mut Check<'_>) -> Option<ImportTarget> {
     let server_name = api::some_text(&raw.host);
     let host = server_name
@@ -185,7 +186,7 @@ fn host(text: &str, field: &Field<String>, check: &mut Check<'_>) -> Option<Host
     None
 }
 
-/// A prefix without the one trailing slash that the request's path brings along.
+/// Returns the path prefix without its trailing slash, because the path of a request begins with one.
 fn path_prefix(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
     let path = field.get().map_or("", String::as_str);
     if !path.is_empty() && !path.starts_with('/') {

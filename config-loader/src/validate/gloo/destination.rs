@@ -1,4 +1,4 @@
-//! Destination: what its API refuses, and what no routing can do without.
+//! Destination: the checks of its API, and of fields that routing requires.
 
 use super::values::mesh_ref;
 use super::{external_service, kube_service, status};

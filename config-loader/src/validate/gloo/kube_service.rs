@@ -16,7 +16,7 @@ use crate::resource::gloo::{
 use crate::span::Span;
 use crate::validate::{Check, api, scalar};
 
-/// The types by their names, in the order of their numbers.
+/// Service types by name, in the order of their protobuf numbers.
 const TYPES: [(&str, KubeServiceType); 4] = [
     ("CLUSTER_IP", KubeServiceType::ClusterIp),
     ("NODE_PORT", KubeServiceType::NodePort),
@@ -109,7 +109,7 @@ fn port(raw: &raw::KubeServicePort, span: Span, check: &mut Check<'_>) -> Option
     })
 }
 
-/// A port that is 0 where there is none, as protobuf writes it.
+/// Returns a port; `None` for 0, which is how protobuf writes a missing number.
 fn some_port(field: &Field<i64>, check: &mut Check<'_>) -> Option<u16> {
     let value = *field.get().filter(|value| **value != 0)?;
     api::port_number(value, field.span(), check)
@@ -212,7 +212,7 @@ fn subsets(
     subsets
 }
 
-/// A type by its name or by its number: protobuf's JSON has both.
+/// Returns the service type by its name or number: the JSON mapping of protobuf allows both.
 fn service_type(field: &Field<IntOrString>, check: &mut Check<'_>) -> KubeServiceType {
     let Some(written) = field.get() else {
         return KubeServiceType::default();

@@ -16,7 +16,7 @@ use crate::resource::gloo::{
 use crate::span::Span;
 use crate::validate::{Check, api, api_status, scalar};
 
-/// What the weights of a shift sum up to.
+/// Sum of the weights of a traffic shift.
 const WEIGHTS_SUM: u64 = 100;
 
 pub(super) fn status(

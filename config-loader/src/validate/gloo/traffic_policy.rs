@@ -1,5 +1,5 @@
-//! What an applied traffic policy is for: its matchers of requests and selectors of sources. What is not known there is
-//! an error, since a condition that is passed over would let the policy take more than it is for.
+//! Selection of traffic by an applied policy: its request matchers and source selectors. An unknown condition is an
+//! error, because ignoring it would apply the policy to more traffic than it selects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::resource::istio::{HeaderKey, HeaderMatch, HttpMatch, Pattern, QueryMa
 use crate::span::Line;
 use crate::validate::scalar;
 
-/// What the matchers of requests are called, today and before.
+/// Field names of the request matchers: the current and the former one.
 const REQUESTS: [&str; 2] = ["httpRequestMatchers", "requestMatchers"];
 
-/// What a condition on the path is written with; all but the last also without `uri`, as it was before.
+/// Field names of a path condition. In the former form, all except the last also stand outside `uri`.
 const PATHS: [&str; 4] = ["exact", "prefix", "regex", "suffix"];
 
-/// Which requests a policy is for.
+/// Returns the traffic that a policy selects.
 ///
 /// # Errors
-/// Why that is unknown.
+/// The reason for which the selection cannot be read.
 pub(super) fn target(spec: &Value, regexes: &Budget) -> Result<PolicyTarget, String> {
     let mut target = PolicyTarget::default();
     let Some(spec) = spec.as_object() else {
@@ -55,7 +55,8 @@ fn takes_all(matcher: &HttpMatch) -> bool {
         && matcher.query_params.is_empty()
 }
 
-/// Today's form has the fields within `kubeWorkloadMatcher`, an older one beside it.
+/// Returns the workload selector. The current form has its fields inside `kubeWorkloadMatcher`, the former one next to
+/// it.
 fn workload_selector(at: &At<'_>) -> Result<WorkloadSelector, String> {
     at.knows(&["kubeWorkloadMatcher", "labels", "namespaces", "clusters"])?;
     let inner = at.object("kubeWorkloadMatcher")?;
@@ -124,7 +125,7 @@ fn request_matcher(at: &At<'_>) -> Result<HttpMatch, String> {
     Ok(matcher)
 }
 
-/// The condition on the path, if there is one.
+/// Returns the path condition, if there is one.
 fn path(at: &At<'_>, ignore_case: bool) -> Result<Option<StringMatch>, String> {
     let mut written = PATHS.into_iter().filter(|name| at.has(name));
     let Some(name) = written.next() else {
@@ -148,7 +149,7 @@ fn path(at: &At<'_>, ignore_case: bool) -> Result<Option<StringMatch>, String> {
     }))
 }
 
-/// The value of a header or a parameter; without one it only has to be there.
+/// Returns the condition on the value of a header or query parameter. Without one, any value matches.
 fn value(at: &At<'_>) -> Result<StringMatch, String> {
     let text = at.text("value")?;
     Ok(match (at.flag("regex")?, text) {
@@ -158,11 +159,11 @@ fn value(at: &At<'_>) -> Result<StringMatch, String> {
     })
 }
 
-/// A mapping, and where it is within the policy.
+/// Mapping, with its path within the policy.
 struct At<'v> {
     object: &'v Map<String, Value>,
     path: String,
-    /// The expressions of the object that the policy is part of.
+    /// Budget of the regular expressions of the object that contains the policy.
     regexes: &'v Budget,
 }
 
@@ -194,7 +195,7 @@ impl<'v> At<'v> {
         }
     }
 
-    /// The expression that `source` is, which comes of this field.
+    /// Compiles the regular expression `source` of the field `name`.
     fn pattern(&self, source: &str, name: &str) -> Result<Pattern, String> {
         let compiled = match source {
             "" => Err("it is empty".to_owned()),
@@ -294,7 +295,7 @@ mod tests {
 
     use super::*;
 
-    /// What is asked for, as text.
+    /// Formats the conditions as text.
     fn said(matcher: &HttpMatch) -> String {
         let text = |value: &StringMatch| match value {
             StringMatch::Exact(text) => format!("={text}"),

@@ -1,4 +1,4 @@
-//! Values that several parts of a Destination have.
+//! Values that several parts of a Destination share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) fn cluster_ref(raw: &raw::ClusterObjectRef) -> ClusterRef {
     }
 }
 
-/// The entries of a map of texts. Label keys of other systems are taken as they are.
+/// Returns the entries of a string map. Label keys are not checked, because they come from other systems.
 pub(super) fn texts(field: &Field<Map<String>>) -> BTreeMap<String, String> {
     let entries = field.get().into_iter().flat_map(Map::iter);
     entries
@@ -32,7 +32,7 @@ pub(super) fn texts(field: &Field<Map<String>>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The texts of a list.
+/// Returns the texts of a list.
 pub(super) fn list(entries: Vec<(&Field<String>, &String)>) -> Vec<Arc<str>> {
     entries
         .into_iter()
@@ -40,7 +40,7 @@ pub(super) fn list(entries: Vec<(&Field<String>, &String)>) -> Vec<Arc<str>> {
         .collect()
 }
 
-/// A generation, 0 if none is written. Protobuf's JSON mapping writes numbers of 64 bits as texts.
+/// Returns a generation; 0 if missing. The JSON mapping of protobuf writes 64-bit numbers as strings.
 pub(super) fn generation(field: &Field<IntOrString>, check: &mut Check<'_>) -> i64 {
     let text = match field.get() {
         None => return 0,

@@ -1,4 +1,4 @@
-//! Values that Istio 1.32 accepts or rejects where the API alone does not say so; each case was given to its validation.
+//! Values that Istio 1.32 accepts or rejects beyond the rules of its API. Each case was checked with its validation.
 
 use super::testing::check;
 
@@ -50,7 +50,7 @@ fn enum_values_are_not_empty() {
     }
 }
 
-/// The closing brackets that a text lacks.
+/// Returns the closing brackets that a text lacks.
 fn open_brackets(text: &str) -> String {
     let mut open = Vec::new();
     for letter in text.chars() {

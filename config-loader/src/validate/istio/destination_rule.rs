@@ -1,4 +1,4 @@
-//! DestinationRule: raw to checked. This file has the head; the policies have their own.
+//! DestinationRule: validation of the top-level fields. Traffic policies have their own files.
 
 mod client_tls;
 mod connection_pool;
@@ -67,7 +67,7 @@ fn host(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
     Arc::from(host)
 }
 
-/// A rule for some workloads only is for its own namespace only.
+/// Checks that a rule with a workload selector is exported only to its own namespace.
 fn exports_nothing(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) {
     let entries: Vec<(&str, Span)> = field
         .get()

@@ -1,4 +1,4 @@
-//! Gateway: raw to checked.
+//! Gateway: validation.
 
 mod hosts;
 mod server_tls;
@@ -135,7 +135,7 @@ fn server(raw: &raw::istio::Server, span: Span, check: &mut Check<'_>) -> Server
     }
 }
 
-/// What a listener binds to.
+/// Returns the address or socket that a listener binds to.
 pub(in crate::validate::istio) fn bind(
     field: &Field<String>,
     no_address: Code,
@@ -240,7 +240,7 @@ fn protocol(
     known_protocol(&port.protocol, GW192, check)
 }
 
-/// The protocol of that name; none if it is missing or unknown.
+/// Returns the protocol with the name in the field; `None` if it is missing or unknown.
 pub(super) fn known_protocol(
     field: &Field<String>,
     code: Code,
@@ -259,7 +259,7 @@ pub(super) fn known_protocol(
     known
 }
 
-/// Whether a server has TLS settings where its protocol, which stands at `span`, wants them, and only there.
+/// Checks that a server has TLS settings if, and only if, its protocol at `span` requires them.
 fn tls_fits(raw: &raw::istio::Server, protocol: Protocol, span: Span, check: &mut Check<'_>) {
     let Some(tls) = raw.tls.get() else {
         if protocol.is_tls() && !raw.tls.is_invalid() {

@@ -1,4 +1,4 @@
-//! PeerAuthentication: raw to checked.
+//! PeerAuthentication: validation.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::raw::{self, Field, Map};
 use crate::resource::istio::{MutualTls, PeerAuthentication, PortMutualTls};
 use crate::validate::scalar;
 
-/// Every mode, with what it means; `UNSET` inherits.
+/// Mutual TLS modes by name; `UNSET` inherits.
 const MODES: [(&str, Option<MutualTls>); 4] = [
     ("STRICT", Some(MutualTls::Strict)),
     ("PERMISSIVE", Some(MutualTls::Permissive)),

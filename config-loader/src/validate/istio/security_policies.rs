@@ -1,4 +1,5 @@
-//! AuthorizationPolicy and RequestAuthentication: raw to checked. The table of unsupported kinds says that they are not enforced.
+//! AuthorizationPolicy and RequestAuthentication: validation. The table of unsupported kinds states that they are not
+//! enforced.
 
 use serde::de::IgnoredAny;
 

@@ -1,4 +1,4 @@
-//! ServiceEntry: raw to checked.
+//! ServiceEntry: validation.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::resource::istio::{
 use crate::span::Span;
 use crate::validate::{annotations, scalar};
 
-/// The most hosts of one object.
+/// Largest number of hosts of one object.
 const HOSTS_MAX: usize = 256;
 
 const RESOLUTIONS: [(&str, Resolution); 5] = [
@@ -178,7 +178,7 @@ fn number(raw: &raw::istio::ServicePort, around: Span, check: &mut Check<'_>) ->
     scalar::port(&raw.number, check)
 }
 
-/// The endpoints with the places of their addresses.
+/// Returns the endpoints with the spans of their addresses.
 fn addresses<'a>(
     raw: &'a raw::istio::ServiceEntry,
     entry: &'a ServiceEntry,
@@ -192,7 +192,7 @@ fn addresses<'a>(
         .map(|(endpoint, (raw, span))| (&**endpoint, raw, shared::location(&raw.address, span)))
 }
 
-/// Whether hosts, addresses and endpoints fit the resolution.
+/// Checks that hosts, addresses and endpoints fit the resolution.
 fn fits_resolution(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Check<'_>) {
     let resolution = entry.resolution;
     if !matches!(resolution, Resolution::None | Resolution::Static) {
@@ -224,7 +224,8 @@ fn fits_resolution(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: 
     }
 }
 
-/// With resolution NONE a connection goes to the address and port that its client dialled, whatever else is written.
+/// Reports fields without effect. With resolution NONE, a connection goes to the address and port that its client
+/// dialed.
 fn without_effect_where_dialled(raw: &raw::istio::ServiceEntry, check: &mut Check<'_>) {
     let none = match shared::text(&raw.resolution) {
         Some(_) => "resolution NONE",
@@ -389,7 +390,7 @@ fn sockets(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Che
     }
 }
 
-/// Whether traffic tells which host it is for: on a TCP port only its address could.
+/// Checks that traffic identifies its host. On a TCP port, only the address can.
 fn hosts_can_be_told_apart(
     raw: &raw::istio::ServiceEntry,
     entry: &ServiceEntry,
@@ -446,7 +447,7 @@ fn hosts_can_be_told_apart(
     }
 }
 
-/// What a port speaks, for a message.
+/// Returns the protocol of a port, for a message.
 fn spoken(port: &ServiceEntryPort) -> &'static str {
     match port.protocol {
         Protocol::Detect => "no protocol",
@@ -454,8 +455,8 @@ fn spoken(port: &ServiceEntryPort) -> &'static str {
     }
 }
 
-/// A connection to an address that several hosts share does not tell for which of them it is: its TLS need not name
-/// one.
+/// Warns of an address that several hosts share: a connection does not tell which host it is for, because its TLS need
+/// not name one.
 fn one_address_of_several_hosts(
     raw: &raw::istio::ServiceEntry,
     entry: &ServiceEntry,

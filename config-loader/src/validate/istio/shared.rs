@@ -1,5 +1,5 @@
-//! What the validators of these kinds share: texts that count as missing when empty, rules about what excludes what,
-//! host names, and references to other objects.
+//! Helpers that the Istio validators share: texts that count as missing if empty, mutually exclusive fields, host
+//! names, and references to other objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::raw::{self, Field, Map};
 use crate::span::{Line, Span};
 use crate::validate::scalar;
 
-/// The text of a field; none if it is empty, which these kinds take for missing.
+/// Returns the text of a field; `None` if it is empty, which counts as missing in these kinds.
 pub(super) fn text(field: &Field<String>) -> Option<&str> {
     field
         .get()
@@ -22,22 +22,22 @@ pub(super) fn text(field: &Field<String>) -> Option<&str> {
         .filter(|text| !text.is_empty())
 }
 
-/// As [`text`], to keep.
+/// Returns the text of a field as an `Arc`; see [`text`].
 pub(super) fn text_arc(field: &Field<String>) -> Option<Arc<str>> {
     text(field).map(Arc::from)
 }
 
-/// As [`text`], empty if missing.
+/// Returns the text of a field; empty if missing.
 pub(super) fn text_or_empty(field: &Field<String>) -> Arc<str> {
     text_arc(field).unwrap_or_default()
 }
 
-/// Whether a flag is set; it is not if missing.
+/// Whether a flag is set; false if missing.
 pub(super) fn flag(field: &Field<bool>) -> bool {
     field.get().copied().unwrap_or(false)
 }
 
-/// Where a block stands; [`Span::NONE`] if it is missing.
+/// Returns the span of a block; [`Span::NONE`] if it is missing.
 pub(super) fn block<T>(field: &Field<T>) -> Span {
     if field.is_set() {
         field.span()
@@ -46,7 +46,7 @@ pub(super) fn block<T>(field: &Field<T>) -> Span {
     }
 }
 
-/// Where a list stands; [`Span::NONE`] if it is missing or empty.
+/// Returns the span of a list; [`Span::NONE`] if it is missing or empty.
 pub(super) fn list<T>(field: &Field<Vec<T>>) -> Span {
     match field.get() {
         Some(entries) if entries.is_empty() => Span::NONE,
@@ -54,7 +54,7 @@ pub(super) fn list<T>(field: &Field<Vec<T>>) -> Span {
     }
 }
 
-/// Where a text stands; [`Span::NONE`] if it is missing or empty.
+/// Returns the span of a text; [`Span::NONE`] if it is missing or empty.
 pub(super) fn text_span(field: &Field<String>) -> Span {
     match field.get() {
         Some(text) if text.is_empty() => Span::NONE,
@@ -62,7 +62,7 @@ pub(super) fn text_span(field: &Field<String>) -> Span {
     }
 }
 
-/// Where a map stands; [`Span::NONE`] if it is missing or empty.
+/// Returns the span of a map; [`Span::NONE`] if it is missing or empty.
 pub(super) fn map_span<T>(field: &Field<Map<T>>) -> Span {
     match field.get() {
         Some(map) if !map.0.is_empty() => field.span(),
@@ -70,7 +70,7 @@ pub(super) fn map_span<T>(field: &Field<Map<T>>) -> Span {
     }
 }
 
-/// Where something that should be in `field` is missed: the field if it was written, else `around`.
+/// Returns the span for a diagnostic about a missing value: that of `field` if it is present, else `around`.
 pub(super) fn location<T>(field: &Field<T>, around: Span) -> Span {
     if field.is_written() {
         field.span()
@@ -79,7 +79,7 @@ pub(super) fn location<T>(field: &Field<T>, around: Span) -> Span {
     }
 }
 
-/// The line of a field; that of the whole object if it was not written.
+/// Returns the line of a field, or of the whole object if the field is missing.
 pub(super) fn line<T>(field: &Field<T>, check: &Check<'_>) -> Line {
     if field.is_written() {
         check.line(field.span())
@@ -88,7 +88,7 @@ pub(super) fn line<T>(field: &Field<T>, check: &Check<'_>) -> Line {
     }
 }
 
-/// The texts of a list.
+/// Returns the texts of a list.
 pub(super) fn texts(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Arc<str>> {
     let entries = scalar::items(field, check);
     entries
@@ -97,8 +97,8 @@ pub(super) fn texts(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) ->
         .collect()
 }
 
-/// Records that two things exclude each other, if both are set: each is its name and its span, [`Span::NONE`] if it is
-/// not set. Returns whether they clash.
+/// Reports two mutually exclusive fields that are both set. Each has its name and its span, [`Span::NONE`] if it is not
+/// set. Returns whether they conflict.
 pub(super) fn exclude(
     a: (&str, Span),
     b: (&str, Span),
@@ -122,7 +122,7 @@ pub(super) fn exclude(
     true
 }
 
-/// The labels of a workload selector that stands at `around`.
+/// Returns the labels of the workload selector at the span `around`.
 pub(super) fn selector(
     labels: &Field<Map<String>>,
     around: Span,
@@ -140,7 +140,7 @@ pub(super) fn selector(
     scalar::selector(labels, check)
 }
 
-/// The port of a port selector, which must name one.
+/// Returns the port of a port selector, which is required.
 pub(super) fn port_selector(
     field: &Field<raw::istio::PortSelector>,
     check: &mut Check<'_>,
@@ -155,7 +155,7 @@ pub(super) fn port_selector(
     scalar::port(&selector.number, check)
 }
 
-/// A list of IP addresses and CIDRs.
+/// Returns a list of IP addresses and CIDR blocks.
 pub(super) fn subnets(
     field: &Field<Vec<Field<String>>>,
     code: Code,
@@ -175,7 +175,7 @@ pub(super) fn subnets(
     nets
 }
 
-/// A namespace and a name as the name of an object.
+/// Returns the name of an object from its namespace and name.
 pub(super) fn name_of(namespace: &str, name: &str) -> Name {
     Name {
         namespace: Arc::from(namespace),
@@ -183,12 +183,12 @@ pub(super) fn name_of(namespace: &str, name: &str) -> Name {
     }
 }
 
-/// The path behind `unix://`, if that is what `text` is.
+/// Returns the path after `unix://`, if `text` has that form.
 pub(super) fn unix_path(text: &str) -> Option<&str> {
     text.strip_prefix("unix://")
 }
 
-/// Whether `path` is that of a Unix socket: absolute and not a directory's, or `@` and a name.
+/// Whether `path` is the path of a Unix socket: absolute and without a trailing slash, or `@` and a name.
 pub(super) fn is_socket_path(path: &str) -> bool {
     match path.strip_prefix('@') {
         Some(name) => !name.is_empty(),

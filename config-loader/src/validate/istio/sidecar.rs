@@ -1,4 +1,4 @@
-//! Sidecar: raw to checked.
+//! Sidecar: validation.
 
 mod egress;
 mod ingress;

@@ -1,9 +1,9 @@
-//! What the table tests of these validators share.
+//! Helpers of the table tests of the Istio validators.
 
 use crate::diagnostic::codes::common::CM024;
 use crate::{Diagnostic, Diagnostics, ResourceSet, Severity};
 
-/// Loads a file. Findings about what has no effect yet, and about what is missing around it, are left out.
+/// Loads a file. Leaves out diagnostics about unsupported fields and about missing references.
 pub(super) fn load(yaml: &str) -> (ResourceSet, Vec<Diagnostic>) {
     let mut diagnostics = Diagnostics::default();
     let set = crate::load_bytes("test.yaml", yaml.as_bytes(), &mut diagnostics);
@@ -12,7 +12,7 @@ pub(super) fn load(yaml: &str) -> (ResourceSet, Vec<Diagnostic>) {
     (set, found.filter(own).collect())
 }
 
-/// A document of `kind` whose spec is `body`, from line 5 on.
+/// Returns a document of `kind` with the spec `body`, from line 5 on.
 pub(super) fn document(kind: &str, body: &str) -> String {
     let body = body.trim_start_matches('\n').replace('\n', "\n  ");
     format!(
@@ -20,7 +20,7 @@ pub(super) fn document(kind: &str, body: &str) -> String {
     )
 }
 
-/// A finding in short: `E VS036 7`.
+/// Formats a diagnostic in short form: `E VS036 7`.
 fn short(found: &Diagnostic) -> String {
     let severity = match found.severity {
         Severity::Error => 'E',
@@ -30,15 +30,14 @@ fn short(found: &Diagnostic) -> String {
     format!("{severity} {} {}", found.code, found.location.line)
 }
 
-/// Checks that each body has exactly the findings given with it, in short, and that every message keeps to the form
-/// that they all have.
+/// Checks that each body has exactly the given diagnostics in short form, and that every message has the common form.
 pub(super) fn check(kind: &str, cases: &[(&str, &[&str])]) {
     for (body, expected) in cases {
         check_of(&document(kind, body), expected);
     }
 }
 
-/// As [`check`], of whole documents.
+/// Checks a whole document, as [`check`] does.
 pub(super) fn check_of(yaml: &str, expected: &[&str]) {
     let (_, found) = load(yaml);
     let shorts: Vec<String> = found.iter().map(short).collect();
@@ -53,7 +52,7 @@ pub(super) fn check_of(yaml: &str, expected: &[&str]) {
     }
 }
 
-/// The message and the help of the only finding of a body.
+/// Returns the message and the help of the only diagnostic of a body.
 pub(super) fn message(kind: &str, body: &str) -> (String, String) {
     let (_, found) = load(&document(kind, body));
     let [found] = found.as_slice() else {

@@ -1,4 +1,4 @@
-//! VirtualService: raw to checked. This file has the head; the rules have their own.
+//! VirtualService: validation of the top-level fields. The rules have their own files.
 
 mod action;
 mod cors;

@@ -1,4 +1,4 @@
-//! WorkloadEntry: raw to checked, on its own or as an endpoint of a ServiceEntry.
+//! WorkloadEntry: validation, both as an object and as an endpoint of a ServiceEntry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub fn workload_entry(raw: &raw::istio::WorkloadEntry, check: &mut Check<'_>) ->
     entry(raw, check.body(), Role::Alone, check)
 }
 
-/// The endpoints of a ServiceEntry.
+/// Returns the endpoints of a ServiceEntry.
 pub(super) fn endpoints(
     field: &Field<Vec<Field<raw::istio::WorkloadEntry>>>,
     check: &mut Check<'_>,
@@ -33,10 +33,10 @@ pub(super) fn endpoints(
     endpoints
 }
 
-/// Endpoints before one that are looked at for the same values.
+/// Number of preceding endpoints that are searched for shared values.
 const LOOKBACK: usize = 8;
 
-/// Most endpoints have the labels of one shortly before them, and are in its locality. These take more memory than all else.
+/// Shares equal labels and localities with preceding endpoints, which saves most of the memory of a large ServiceEntry.
 fn share_values(endpoint: &mut WorkloadEntry, before: &[Arc<WorkloadEntry>]) {
     let near = before.iter().rev().take(LOOKBACK);
     if let Some(same) = near.clone().find(|one| one.labels == endpoint.labels) {
@@ -57,16 +57,16 @@ fn share_values(endpoint: &mut WorkloadEntry, before: &[Arc<WorkloadEntry>]) {
     }
 }
 
-/// Where an entry stands.
+/// Position of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// It is an object.
+    /// An object of its own.
     Alone,
-    /// It is an endpoint of a ServiceEntry.
+    /// An endpoint of a ServiceEntry.
     Endpoint,
 }
 
-/// The entry that stands at `span`.
+/// Returns the entry at `span`.
 fn entry(
     raw: &raw::istio::WorkloadEntry,
     span: Span,

@@ -1,4 +1,4 @@
-//! MultiClusterService: what its API and its webhook refuse.
+//! MultiClusterService: the checks of its API and its webhook.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const TYPES: [(&str, Exposure); 2] = [
     (Exposure::LoadBalancer.as_str(), Exposure::LoadBalancer),
 ];
 
-/// The longest name of a cluster, in bytes.
+/// Largest length of a cluster name, in bytes.
 const CLUSTER_NAME_MAX: usize = 48;
 
 /// Checks a MultiClusterService.
@@ -51,7 +51,7 @@ pub fn multi_cluster_service(
     }
 }
 
-/// The name is that of a Service: a DNS-1035 label.
+/// Checks that the name is a Service name: a DNS-1035 label.
 fn name(check: &mut Check<'_>) {
     let name = check.name().to_owned();
     let starts_with_letter = name.starts_with(|c: char| c.is_ascii_lowercase());
@@ -113,7 +113,7 @@ fn ports(field: &Field<Vec<Field<raw::ExposurePort>>>, check: &mut Check<'_>) ->
     ports
 }
 
-/// The clusters of `providerClusters`, or of the field that it succeeds.
+/// Returns the clusters of `providerClusters`, or of the field that it replaces.
 fn providers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<NamedCluster> {
     let clusters = clusters(&spec.provider_clusters, "providerClusters", check);
     let old = (&spec.service_provision_clusters, "serviceProvisionClusters");
@@ -121,7 +121,7 @@ fn providers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<
     if clusters.is_empty() { old } else { clusters }
 }
 
-/// The clusters of `consumerClusters`, or of the fields that it succeeds.
+/// Returns the clusters of `consumerClusters`, or of the fields that it replaces.
 fn consumers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<NamedCluster> {
     let successor = "consumerClusters";
     let clusters = clusters(&spec.consumer_clusters, successor, check);

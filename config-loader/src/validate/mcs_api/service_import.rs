@@ -1,4 +1,5 @@
-//! ServiceImport: that of flomesh without endpoints. Those are in EndpointSlices with the mark of their cluster.
+//! ServiceImport of the upstream API: like that of flomesh, but its endpoints are in EndpointSlices labeled with their
+//! cluster.
 
 use crate::diagnostic::codes::multicluster::SI015;
 use crate::raw::mcs_api as raw;
@@ -8,10 +9,10 @@ use crate::validate::core::{DISTRIBUTIONS, TRAFFIC_POLICIES};
 use crate::validate::flomesh::import;
 use crate::validate::{Check, api, api_status};
 
-/// One address of each family.
+/// Largest number of addresses: one per IP family.
 const IPS_MAX: usize = 2;
 
-/// `status.endpointSliceObjects`, which is for people.
+/// Values of `status.endpointSliceObjects`, which is informational.
 const SLICES: [(&str, ()); 2] = [("Absent", ()), ("Present", ())];
 
 /// Checks a ServiceImport.

@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X327, X328};
 use crate::resource::ResourceSet;
 
-/// Aliases of aliases must end somewhere, and rules are for what is behind them.
+/// Warns of alias chains without an end, and of rules for an alias instead of its target.
 pub(super) fn check(
     set: &ResourceSet,
     domain: &str,
@@ -40,7 +40,7 @@ pub(super) fn check(
     }
 }
 
-/// Requests for an alias go by the rules of its target.
+/// Warns of rules for an alias: requests for it follow the rules of its target.
 fn check_rules(set: &ResourceSet, domain: &str, services: &Services, found: &mut Vec<Diagnostic>) {
     for object in set.destination_rules.values() {
         let host = object.full_host(domain);

@@ -1,4 +1,4 @@
-//! Findings that are kept for each object, and made again for the objects that a change touches.
+//! Diagnostics that are kept per object, and computed again for the objects that a change affects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,22 +10,23 @@ use crate::kind::Name;
 use crate::resource::istio::{Destination, DestinationRule, HttpAction, VirtualService};
 use crate::resource::{Object, Objects, ResourceSet};
 
-/// The findings about the objects of one kind. An object without findings has no entry.
+/// Diagnostics of the objects of one kind. An object without diagnostics has no entry.
 #[derive(Debug, Default)]
 pub(super) struct ByObject(BTreeMap<Name, OfObject>);
 
 #[derive(Debug)]
 struct OfObject {
     found: Vec<Diagnostic>,
-    /// Whether it names an unknown host. Then a finding suggests one of all known hosts, and only so many findings do.
+    /// Whether the object names an unknown host. Its diagnostic may suggest any known host, and the number of
+    /// suggestions is limited, so it is computed again with every change.
     names_unknown: bool,
 }
 
-/// Whether a change touches an object that did not change itself.
+/// Predicate: whether a change affects an object that did not change itself.
 type IsTouched<'a, T> = dyn Fn(&Object<T>) -> bool + 'a;
 
 impl ByObject {
-    /// Follows a change. Checks the objects that changed, came, or are touched, in the order of their names; `check` also returns
+    /// Applies a change. Checks new, changed, and affected objects in the order of their names. `check` also returns
     /// whether an object names an unknown host.
     pub(super) fn update<T>(
         &mut self,
@@ -70,19 +71,19 @@ impl ByObject {
     }
 }
 
-/// What a change touches.
+/// Hosts and objects that a change affects.
 pub(super) struct Touched {
-    /// Hosts that are described otherwise than before, have other endpoints, or have other rules.
+    /// Hosts whose description, endpoints or rules changed.
     pub(super) hosts: HostIndex<()>,
-    /// Whether that may be any host.
+    /// Whether any host may be affected.
     pub(super) any_host: bool,
-    /// Whether a Gateway is not what it was.
+    /// Whether a Gateway changed.
     gateways: bool,
     virtual_services: BTreeSet<Name>,
 }
 
 impl Touched {
-    /// The difference between two sets, in which these hosts are described otherwise or have other rules.
+    /// Returns the difference between two sets. `hosts` are those whose description or rules changed.
     pub(super) fn new(
         before: &ResourceSet,
         now: &ResourceSet,
@@ -122,7 +123,7 @@ impl Touched {
         }
     }
 
-    /// Whether findings about some VirtualService or DestinationRule may differ that did not change itself.
+    /// Whether diagnostics about unchanged VirtualServices or DestinationRules may differ.
     pub(super) fn reaches_others(&self) -> bool {
         self.any_host
             || self.gateways
@@ -137,7 +138,7 @@ impl Touched {
             || native().is_some_and(|native| self.hosts.find(&native).is_some())
     }
 
-    /// Whether the change touches a VirtualService: its gateways, hosts of its destinations, or its delegates.
+    /// Whether the change affects a VirtualService: its gateways, hosts of its destinations, or its delegates.
     pub(super) fn has_routes(
         &self,
         object: &Object<VirtualService>,
@@ -170,7 +171,7 @@ impl Touched {
             || !self.virtual_services.is_empty() && delegates()
     }
 
-    /// Whether the change touches a DestinationRule: its host.
+    /// Whether the change affects the host of a DestinationRule.
     pub(super) fn has_rule(&self, object: &Object<DestinationRule>, domain: &str) -> bool {
         let host = object.full_host(domain);
         let covers = || {

@@ -1,4 +1,4 @@
-//! Addresses and hosts of services outside that several objects claim: the oldest has it.
+//! Addresses and hosts of external services that several objects claim. The oldest object wins.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,15 +21,15 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     check_hosts(set, found);
 }
 
-/// An object that says what it has.
+/// Claim of an object to an address or host.
 struct Claim<'a, T> {
     age: Age<'a>,
     id: &'a ObjectRef,
-    /// The namespaces that see it; all by default.
+    /// Namespaces that see the object; `None` for the default, all.
     export_to: Option<&'a ExportTo>,
     what: T,
     location: Location,
-    /// The diagnostic if another object wins, without its message.
+    /// Diagnostic if another object wins, without its message.
     finding: Diagnostic,
 }
 
@@ -45,7 +45,7 @@ impl<'a, T> Claim<'a, T> {
         }
     }
 
-    /// Whether proxies that see `other` see this, too.
+    /// Whether all proxies that see `other` also see this one.
     fn is_seen_by(&self, other: &Self) -> bool {
         let export_to = self.export_to;
         export_to.is_none_or(|export_to| export_to.includes(&other.id.namespace))
@@ -60,7 +60,7 @@ impl<'a, T> Claim<'a, T> {
     }
 }
 
-/// An address, or a block of them, and the host that it represents.
+/// IP address or CIDR block, and the host that it belongs to.
 struct Address {
     net: IpNet,
     host: String,
@@ -147,7 +147,7 @@ fn of_import(import: &Object<ServiceImport>) -> impl Iterator<Item = Claim<'_, A
     })
 }
 
-/// The address of a federated host, which is computed.
+/// Returns the claim to the computed address of a federated host.
 fn of_federated(object: &Object<Destination>) -> Option<Claim<'_, Address>> {
     let Backing::Kube(kube) = &object.spec.backing else {
         return None;
@@ -170,7 +170,8 @@ fn text(net: IpNet) -> String {
     }
 }
 
-/// ServiceEntries of one namespace describe one service; others for one host do not.
+/// Warns of hosts that several services claim. ServiceEntries of one namespace describe the same service;
+/// ServiceEntries of different namespaces and Destinations do not.
 fn check_hosts(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     let mut by_host: HashMap<String, Vec<Claim<'_, ()>>> = HashMap::new();
     for object in set.service_entries.values() {

@@ -1,4 +1,4 @@
-//! Known clusters, by their keys and by their bare names.
+//! Known Kubernetes clusters, by key and by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +12,19 @@ use crate::resource::gloo::{Backing, Destination, MeshRef, ShiftTarget};
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
-/// Every cluster that is known.
+/// Known Kubernetes clusters.
 pub(super) struct Clusters<'a> {
-    /// The keys that end with each name.
+    /// Keys by their last part, the cluster's name.
     by_name: BTreeMap<&'a str, BTreeSet<&'a str>>,
-    /// Names that endpoints are marked with.
+    /// Cluster names in the labels of endpoints.
     serving: BTreeSet<&'a str>,
-    /// Remote clusters of `--clusters`, and whether they have a gateway there.
+    /// Remote clusters of `--clusters`, and whether the file has a gateway for each.
     told: BTreeMap<&'a str, bool>,
-    /// The key of the one that resources are read for, if that is known.
+    /// Key of the local cluster, if known.
     pub(super) own: Option<&'a str>,
-    /// The domain of the services of the mesh.
+    /// DNS domain of the mesh's services.
     pub(super) domain: &'a str,
-    /// The mesh that resources are read for, if that was said.
+    /// Mesh of the proxy, if known.
     pub(super) mesh: Option<&'a MeshRef>,
 }
 
@@ -63,30 +63,31 @@ impl<'a> Clusters<'a> {
         self.by_name.contains_key(name) || self.serving.contains(name)
     }
 
-    /// Whether `--clusters` names it.
+    /// Whether `--clusters` names the cluster.
     pub(super) fn is_told(&self, key: &ClusterKey) -> bool {
         self.told.contains_key(key.as_str())
     }
 
-    /// The names of remote clusters whose gateways `--clusters` has.
+    /// Returns the names of remote clusters with a gateway in `--clusters`.
     pub(super) fn entered(&self) -> impl Iterator<Item = &'a str> {
         let told = self.told.iter().filter(|(_, has_gateway)| **has_gateway);
         told.map(|(key, _)| last(key))
     }
 
-    /// The names of all.
+    /// Returns the names of all clusters.
     pub(super) fn names(&self) -> BTreeSet<&'a str> {
         let named = self.by_name.keys().chain(&self.serving);
         named.copied().filter(|name| !name.is_empty()).collect()
     }
 
-    /// The keys that a bare name may mean, where there are several: then it means none of them. A key means itself.
+    /// Returns the keys that a name may refer to, if there are several. Such a name refers to no cluster. A full key is
+    /// never ambiguous.
     fn ambiguous(&self, name: &str) -> Option<&BTreeSet<&'a str>> {
         let keys = self.by_name.get(name)?;
         (keys.len() > 1).then_some(keys)
     }
 
-    /// Warns of a bare name that means no cluster since it could mean several.
+    /// Warns of an ambiguous name, which refers to no cluster.
     pub(super) fn check_name<T>(
         &self,
         object: &Object<T>,
@@ -111,12 +112,12 @@ impl<'a> Clusters<'a> {
     }
 }
 
-/// The last part of a key.
+/// Returns the last part of a key, the cluster's name.
 pub(super) fn last(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or_default()
 }
 
-/// Names that could mean several clusters, wherever the name alone is written.
+/// Warns of ambiguous cluster names wherever only the name is written.
 pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
     if clusters.by_name.values().all(|keys| keys.len() < 2) {
         return;

@@ -1,4 +1,4 @@
-//! Delegates that no rule names.
+//! Delegate VirtualServices that no rule refers to.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::resource::ResourceSet;
 use crate::resource::istio::HttpAction;
 use crate::span::Line;
 
-/// A VirtualService without hosts only lends its rules.
+/// Warns of unused delegates. A VirtualService without hosts is only used as a delegate.
 pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     let rules = set
         .virtual_services

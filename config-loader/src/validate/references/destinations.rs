@@ -1,4 +1,4 @@
-//! Destinations that are unreachable, or whose traffic shift is not followed.
+//! Gloo Destinations that are unreachable, or whose traffic shift has no effect.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     }
 }
 
-/// The subsets that Destinations require, by the hosts that have them.
+/// Returns the subsets that Destinations require, by host.
 pub(super) fn required_subsets(
     set: &ResourceSet,
     domain: &str,
@@ -76,7 +76,7 @@ fn by_age(set: &ResourceSet) -> Vec<&Object<Destination>> {
     all
 }
 
-/// A host that an older Destination of another service has is that one's.
+/// Warns of a host that an older Destination of another service already has.
 fn check_host<'a>(
     (object, kube): (&'a Object<Destination>, &KubeService),
     hosts: &mut HashMap<String, &'a Object<Destination>>,
@@ -103,7 +103,7 @@ fn check_host<'a>(
     hosts.insert(host.to_ascii_lowercase(), object);
 }
 
-/// The clusters of which a gateway is known.
+/// Returns the names of clusters with a known gateway.
 fn entered(set: &ResourceSet) -> BTreeSet<&str> {
     let all = set.destinations.values();
     let gateways = all.filter_map(|object| match &object.spec.backing {
@@ -131,8 +131,8 @@ fn entered(set: &ResourceSet) -> BTreeSet<&str> {
     named.chain(of_clusters).collect()
 }
 
-/// Without a gateway there is nothing to connect to. The local cluster needs none: where it is not known which one that
-/// is, what has a Service here may be of it.
+/// Warns of a cluster without a known gateway. The local cluster needs none; if it is unknown, a cluster whose Service
+/// is present may be the local one.
 fn check_gateway(
     set: &ResourceSet,
     (object, kube): (&Object<Destination>, &KubeService),
@@ -162,12 +162,12 @@ fn check_gateway(
     found.push(diagnostic);
 }
 
-/// Which meshes proxies are in, by their clusters.
+/// Meshes of the proxies, by cluster.
 pub(super) struct Meshes<'a> {
     said: Option<&'a MeshRef>,
-    /// The cluster that resources are read for, if that is known.
+    /// Name of the local cluster, if known.
     own: Option<&'a str>,
-    /// Those of the Destinations of each cluster.
+    /// Meshes that the Destinations of each cluster name.
     of_clusters: HashMap<&'a str, BTreeSet<&'a MeshRef>>,
 }
 
@@ -187,7 +187,7 @@ impl<'a> Meshes<'a> {
         }
     }
 
-    /// The cluster of the proxies that a Destination concerns: where nothing is said, those of the local cluster.
+    /// Returns the cluster of the proxies that a Destination is for. Default: the local cluster.
     fn home<'b>(&self, kube: &'b KubeService) -> &'b str
     where
         'a: 'b,
@@ -195,7 +195,7 @@ impl<'a> Meshes<'a> {
         self.own.unwrap_or_else(|| last(&kube.service.cluster))
     }
 
-    /// The meshes of a cluster's proxies. None where nothing says which.
+    /// Returns the meshes of a cluster's proxies; `None` if unknown.
     fn of(&self, cluster: &str) -> Option<Vec<&'a MeshRef>> {
         if let Some(said) = self.said {
             return Some(vec![said]);
@@ -204,8 +204,7 @@ impl<'a> Meshes<'a> {
         of.map(|all| all.iter().copied().collect())
     }
 
-    /// Whether proxies of a cluster know a Destination, as far as can be said: it is of theirs, or federated to their
-    /// mesh.
+    /// Whether proxies of a cluster use a Destination: it is in their cluster, or federated to their mesh.
     fn know(&self, home: &str, kube: &KubeService, federation: Option<&Federation>) -> bool {
         if last(&kube.service.cluster) == home {
             return true;
@@ -221,7 +220,7 @@ impl<'a> Meshes<'a> {
     }
 }
 
-/// Why a shift is not followed, if so. Errors of its parts were reported when the object was parsed.
+/// Returns the reason for which a shift has no effect, if any. Parse errors of its parts were reported before.
 fn idle(
     (set, meshes, domain): (&ResourceSet, &Meshes<'_>, &str),
     (object, kube): (&Object<Destination>, &KubeService),
@@ -255,8 +254,8 @@ fn idle(
     })
 }
 
-/// A part in another cluster must be a Destination that is federated to the proxies' mesh; of their own cluster nothing
-/// is asked.
+/// Checks that a target in another cluster is a Destination that is federated to the proxies' mesh. Targets in their
+/// own cluster are not checked.
 fn unknown(
     (set, meshes): (&ResourceSet, &Meshes<'_>),
     own: &KubeService,
@@ -306,7 +305,7 @@ fn unknown(
     })
 }
 
-/// The hosts that Destinations have of services of clusters, in lower case, each with the oldest that has it.
+/// Returns the hosts of Destinations, in lower case, each with the oldest Destination that has it.
 pub(super) fn owners<'a>(
     set: &'a ResourceSet,
     clusters: &Clusters<'_>,

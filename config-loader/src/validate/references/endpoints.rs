@@ -1,4 +1,4 @@
-//! The endpoints of a service, where files say all of them.
+//! Endpoints of a service, if the resources describe all of them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,13 +7,13 @@ use crate::resource::core::{EndpointSlice, LabelText, Pod};
 use crate::resource::istio::{EndpointAddress, Locality, ServiceEntry, WorkloadEntry};
 use crate::resource::{Object, ResourceSet};
 
-/// The label that stands in for `locality`, with dots for slashes.
+/// Label that replaces `locality`, with dots instead of slashes.
 const LOCALITY_LABEL: &str = "istio-locality";
 
-/// Slices by namespace and name of their service.
+/// EndpointSlices by namespace and name of their service.
 type Slices<'a> = HashMap<(&'a str, &'a str), Vec<&'a Object<EndpointSlice>>>;
 
-/// The endpoints that resources name.
+/// Endpoints in the resources.
 pub(super) struct Endpoints<'a> {
     set: &'a ResourceSet,
     slices: Slices<'a>,
@@ -27,7 +27,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// The endpoints of what a namespace sees of a host; `None` if they are not all known.
+    /// Returns the endpoints of a host as a namespace sees it; `None` if some are unknown.
     pub(super) fn of(&self, seen: &Seen<'a>) -> Option<Vec<Endpoint<'a>>> {
         let mut all = Vec::new();
         for source in seen.sources() {
@@ -86,44 +86,44 @@ fn slices(set: &ResourceSet) -> Slices<'_> {
     slices
 }
 
-/// What is known of an endpoint.
+/// Endpoint, or a group of endpoints with equal properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Endpoint<'a> {
-    /// Its labels; of two values of one label, that of the first counts.
+    /// Labels. The first map takes precedence.
     labels: [Option<&'a BTreeMap<String, String>>; 2],
-    /// The labels of its pod, if that is known.
+    /// Labels of the pod, if known.
     pub(super) pod: Option<&'a LabelText>,
-    /// Whether a slice names it, of which its pod has the labels.
+    /// Whether it is in an EndpointSlice, so that its labels come from its pod.
     pub(super) is_of_slice: bool,
     whereabouts: Whereabouts<'a>,
-    /// Whether it is a name, which has as many addresses as DNS says.
+    /// Whether its address is a DNS name, which may have any number of IP addresses.
     pub(super) is_name: bool,
-    /// How many there are like it.
+    /// Number of endpoints in the group.
     pub(super) count: usize,
 }
 
-/// What is known of where an endpoint is.
+/// Known locality of an endpoint.
 #[derive(Clone, Copy, Debug)]
 enum Whereabouts<'a> {
-    /// In the region of the proxy, whichever that is.
+    /// The region of the proxy, which may be unknown itself.
     Own,
-    /// In another cluster, of which nothing is known here.
+    /// A remote cluster, whose locality is unknown.
     Unknown,
-    /// Where it is written to be.
+    /// The locality as written.
     Written(&'a Locality),
 }
 
-/// Where an endpoint is, as far as that can be compared.
+/// Locality of an endpoint in comparable form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum At {
-    /// Somewhere in the region of the proxy.
+    /// The region of the proxy.
     OwnRegion,
-    /// There; nowhere if nothing says where.
+    /// This locality; empty if there is none.
     Location(Locality),
 }
 
 impl At {
-    /// The place, if it is known.
+    /// Returns the locality, if it is known.
     pub(super) fn location(&self) -> Option<&Locality> {
         match self {
             At::OwnRegion => None,
@@ -133,8 +133,8 @@ impl At {
 }
 
 impl<'a> Endpoint<'a> {
-    /// The endpoints of a slice, of which those whose pods have the same labels are one. The slice's labels stand in for those
-    /// of pods that are not known.
+    /// Returns the endpoints of a slice, grouped by the labels of their pods. Endpoints of unknown pods use the labels
+    /// of the slice.
     fn of_slice(set: &'a ResourceSet, slice: &'a Object<EndpointSlice>) -> Vec<Endpoint<'a>> {
         let mut counts: BTreeMap<Option<&LabelText>, usize> = BTreeMap::new();
         for endpoint in &slice.spec.endpoints {
@@ -155,7 +155,7 @@ impl<'a> Endpoint<'a> {
         endpoints.collect()
     }
 
-    /// Endpoints whose pods have the labels of this one.
+    /// Returns the endpoints whose pods have the labels of `pod`.
     fn of_pod(pod: &'a Object<Pod>, count: usize) -> Endpoint<'a> {
         Endpoint {
             labels: [None, None],
@@ -167,7 +167,7 @@ impl<'a> Endpoint<'a> {
         }
     }
 
-    /// An endpoint that is written, with the labels of its metadata if it has some.
+    /// Returns an endpoint of a ServiceEntry or WorkloadEntry, with the labels of its metadata, if any.
     fn of_entry(
         entry: &'a WorkloadEntry,
         metadata: Option<&'a BTreeMap<String, String>>,
@@ -187,14 +187,14 @@ impl<'a> Endpoint<'a> {
         own.map(String::as_str).or_else(|| self.pod?.get(key))
     }
 
-    /// Whether it carries all of `wanted`.
+    /// Whether the endpoint has all labels in `wanted`.
     pub(super) fn has_labels(&self, wanted: &BTreeMap<String, String>) -> bool {
         wanted
             .iter()
             .all(|(key, value)| self.label(key) == Some(value.as_str()))
     }
 
-    /// Its locality; none if unknown.
+    /// Returns the locality; `None` if unknown.
     pub(super) fn at(&self) -> Option<At> {
         let written = match self.whereabouts {
             Whereabouts::Own => return Some(At::OwnRegion),

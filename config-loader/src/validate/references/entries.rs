@@ -10,10 +10,10 @@ use crate::resource::istio::{Protocol, ServiceEntry, ServiceEntryPort};
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
-/// A port of a host, by namespace, host and number.
+/// Port of a host: namespace, host and number.
 type Key<'a> = (&'a str, String, u16);
 
-/// A port of a host has the protocol that the oldest ServiceEntry of the namespace says.
+/// Warns of conflicting protocols. The oldest ServiceEntry of the namespace determines the protocol of a port.
 pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     let mut by_age: Vec<&Object<ServiceEntry>> = set
         .service_entries
@@ -40,7 +40,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Addresses and `exportTo` of a host are those of the oldest ServiceEntry of the namespace.
+/// Warns of conflicting addresses and `exportTo`. The oldest ServiceEntry of the namespace determines them for a host.
 fn check_whole_host(by_age: &[&Object<ServiceEntry>], found: &mut Vec<Diagnostic>) {
     let mut first: HashMap<(&str, String), &Object<ServiceEntry>> = HashMap::new();
     for object in by_age {
@@ -78,12 +78,12 @@ fn check_whole_host(by_age: &[&Object<ServiceEntry>], found: &mut Vec<Diagnostic
     }
 }
 
-/// The name of a field, without its path.
+/// Returns the name of a field without its path.
 fn short(field: &str) -> &str {
     field.rsplit('.').next().unwrap_or(field)
 }
 
-/// Whether a port that has these protocols is served in one way.
+/// Whether two protocols of a port are handled in the same way.
 fn is_one(a: Protocol, b: Protocol) -> bool {
     a == b
         || [a, b]

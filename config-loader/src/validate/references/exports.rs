@@ -20,7 +20,8 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     check_paths(set, found);
 }
 
-/// An import puts its prefix before a path that begins with a slash: the whole is never equal to the prefix.
+/// Warns of an exact path, which no import can reach: an import adds its prefix before the path of a request, which
+/// begins with a slash, so that the result never equals the exported path.
 fn check_exact(export: &Export, found: &mut Vec<Diagnostic>) {
     for (index, rule) in export.spec.rules.iter().enumerate() {
         if rule.path_type != PathType::Exact {
@@ -34,7 +35,7 @@ fn check_exact(export: &Export, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Only a Service has endpoints that a gateway may serve to others, on its own ports.
+/// Warns of an export without a Service. Only a Service has endpoints that a gateway can serve, on its own ports.
 fn check_service(export: &Export, service: Option<&Object<Service>>, found: &mut Vec<Diagnostic>) {
     let name = &export.id.name;
     let Some(service) = service else {
@@ -74,7 +75,7 @@ fn check_service(export: &Export, service: Option<&Object<Service>>, found: &mut
     }
 }
 
-/// A path that an older export has spoils the whole of a younger one.
+/// Warns of a path that an older export has. The newer export as a whole has no effect.
 fn check_paths(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     let mut exports: Vec<&Export> = set.service_exports.values().map(|one| &**one).collect();
     exports.sort_by(|a, b| a.age().cmp(&b.age()));

@@ -1,7 +1,6 @@
 //! MultiClusterServices that name unknown clusters or ports.
 //!
-//! Which cluster the proxy is in may not be known here: then one name that nothing else has may be that of the local
-//! cluster.
+//! The local cluster may be unknown. In that case, one otherwise unknown name is accepted as the local cluster.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +48,7 @@ fn help(name: &str, names: &BTreeSet<&str>) -> String {
     }
 }
 
-/// An exposed port must be a port of the service, from whichever resource that is known.
+/// Checks that an exposed port is a port of the service, in any resource that describes it.
 fn check_ports(set: &ResourceSet, name: &Name, object: &Exposed, found: &mut Vec<Diagnostic>) {
     let known = ports(set, name);
     if known.is_empty() {
@@ -76,7 +75,7 @@ fn check_ports(set: &ResourceSet, name: &Name, object: &Exposed, found: &mut Vec
     }
 }
 
-/// The ports of a service by number and name: those of the Service, of the import and of Destinations.
+/// Returns the ports of a service by number and name, from the Service, the import and Destinations.
 fn ports<'a>(set: &'a ResourceSet, name: &Name) -> BTreeSet<(u16, &'a str)> {
     let service = set.services.get(name).into_iter();
     let service = service.flat_map(|service| &service.spec.ports);

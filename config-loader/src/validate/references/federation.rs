@@ -1,7 +1,7 @@
-//! Policies over several clusters that cannot do what they say, and imports of nothing.
+//! Policies across clusters that cannot have their effect, and imports without endpoints.
 //!
-//! Which cluster the proxy is in may not be known here: then, where the service has endpoints without a cluster, one
-//! key that nothing else names may be that of the local cluster.
+//! The local cluster may be unknown. In that case, if the service has endpoints without a cluster, one otherwise
+//! unknown key is accepted as the local cluster.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ fn unknown_service(policy: &Policy) -> Diagnostic {
     diagnostic
 }
 
-/// Clusters beyond the limit get no requests.
+/// Warns of clusters beyond the limit, which get no requests.
 fn check_count(policy: &Policy, service: &Served<'_>, found: &mut Vec<Diagnostic>) {
     let count = service.clusters.len() + usize::from(service.is_native);
     if count > POOLS_MAX && policy.spec.balancing != ClusterBalancing::Locality {
@@ -80,7 +80,7 @@ fn check_count(policy: &Policy, service: &Served<'_>, found: &mut Vec<Diagnostic
     }
 }
 
-/// The local cluster is what a FailOver begins with, and no backup.
+/// Warns of the local cluster among the backups of a FailOver policy, which always begins with it.
 fn check_own(policy: &Policy, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
     if policy.spec.balancing != ClusterBalancing::FailOver {
         return;
@@ -99,7 +99,7 @@ fn check_own(policy: &Policy, clusters: &Clusters<'_>, found: &mut Vec<Diagnosti
     }
 }
 
-/// Clusters that have no endpoint of the service.
+/// Warns of target clusters without an endpoint of the service.
 fn check_targets(
     policy: &Policy,
     service: &Served<'_>,
@@ -151,12 +151,13 @@ fn check_targets(
     }
 }
 
-/// Whether the last part of a known key is that of `key`.
+/// Whether `known` has the same last part, the cluster's name, as `key`.
 fn ends(known: &str, key: &ClusterKey) -> bool {
     last(known) == key.name()
 }
 
-/// What may have been meant by a key: nothing that is among the targets already.
+/// Returns a fix for an unknown cluster key: a similar cluster that is not a target yet, or the clusters that serve the
+/// service.
 fn help(key: &str, service: &Served<'_>, targets: &[TrafficTarget]) -> String {
     let is_named = |known: &str| {
         let mut keys = targets.iter().map(|target| &target.cluster);
@@ -173,7 +174,7 @@ fn help(key: &str, service: &Served<'_>, targets: &[TrafficTarget]) -> String {
     }
 }
 
-/// Policies that leave only the local cluster, or none.
+/// Warns of policies whose weights leave only the local cluster, or none.
 fn check_weights(policy: &Policy, found: &mut Vec<Diagnostic>) {
     let spec = &policy.spec;
     let mut weights = spec.targets.iter().map(|target| target.weight);
@@ -197,8 +198,8 @@ fn check_weights(policy: &Policy, found: &mut Vec<Diagnostic>) {
     found.push(diagnostic);
 }
 
-/// Endpoints that want a path in front of a request's, on ports whose requests have none. What a port carries is said
-/// by the Service of the same name first.
+/// Warns of endpoints with a path prefix on ports that do not carry HTTP. The Service of the same name determines the
+/// protocol first.
 fn check_paths(
     import: &Object<ServiceImport>,
     service: Option<&Arc<Object<Service>>>,
@@ -237,7 +238,7 @@ fn check_paths(
     }
 }
 
-/// An import of nothing, where no other resource names endpoints of other clusters either.
+/// Returns the diagnostic about an import without endpoints, if no other resource has endpoints in remote clusters.
 fn empty_import(import: &Object<ServiceImport>) -> Diagnostic {
     let message = "the import has no endpoints: no other cluster serves it".to_owned();
     let field = "spec.ports".to_owned();

@@ -1,14 +1,14 @@
-//! Findings about lines of objects, and suggestions for them.
+//! Diagnostics about lines of objects, and suggested fixes.
 
 use crate::catalog::Services;
 use crate::diagnostic::{Code, Diagnostic, Location, Severity, suggest};
 use crate::resource::Object;
 use crate::span::{Line, Span};
 
-/// How many unknown hosts are compared with all known ones: the work is bounded when nothing is known.
+/// Largest number of unknown hosts for which a similar host is searched. It bounds the work when all hosts are unknown.
 pub(super) const SUGGESTIONS_MAX: usize = 100;
 
-/// A finding about a line of an object, whose text is gone.
+/// Returns a warning about a line of an object whose text is no longer available.
 pub(super) fn warning<T>(
     object: &Object<T>,
     code: Code,
@@ -23,7 +23,7 @@ pub(super) fn warning<T>(
     found
 }
 
-/// The place of a line of an object.
+/// Returns the location of a line of an object.
 pub(super) fn location<T>(object: &Object<T>, line: Line) -> Location {
     let mut location = Location::whole_file(object.provenance.file.clone());
     location.line = object.line_of(line);
@@ -32,7 +32,7 @@ pub(super) fn location<T>(object: &Object<T>, line: Line) -> Location {
     location
 }
 
-/// The host that was most likely meant by an unknown one: either its first label or the rest is misspelt.
+/// Returns the most similar known host: the same host with a misspelled first label, or one with the same first label.
 pub(super) fn nearest_host<'s>(services: &'s Services, host: &str) -> Option<&'s str> {
     let (first, rest) = host.split_once('.').unwrap_or((host, ""));
     let hosts = services.iter().map(|(host, _)| &**host);

@@ -1,4 +1,4 @@
-//! Gateways: what they serve, and which of their servers cannot be used.
+//! Gateways: the hosts that they serve, and servers that cannot be used.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use crate::diagnostic::codes::references::{X282, X319};
 use crate::resource::istio::{Bind, Gateway, Server, ServerTlsMode};
 use crate::resource::{Name, Object, ResourceSet};
 
-/// The hosts of every Gateway.
+/// Hosts of every Gateway.
 pub(super) struct Gateways<'a>(&'a ResourceSet);
 
 impl<'a> Gateways<'a> {
@@ -18,7 +18,7 @@ impl<'a> Gateways<'a> {
         Gateways(set)
     }
 
-    /// Whether a server of the Gateway serves a host of VirtualServices in `namespace`, or a part of it.
+    /// Whether a server of the Gateway serves `host`, or a part of it, for VirtualServices in `namespace`.
     pub(super) fn serves(&self, gateway: &Name, host: &str, namespace: &str) -> bool {
         let Some(object) = self.0.gateways.get(gateway) else {
             return false;
@@ -30,7 +30,7 @@ impl<'a> Gateways<'a> {
         })
     }
 
-    /// The hosts of a Gateway.
+    /// Returns the hosts of a Gateway.
     pub(super) fn hosts(&self, gateway: &Name) -> Vec<String> {
         let servers = self
             .0
@@ -47,13 +47,13 @@ impl<'a> Gateways<'a> {
     }
 }
 
-/// A server that is in use, with the object that has it.
+/// Server in use, with the Gateway that has it.
 type Taken<'a> = (&'a Object<Gateway>, &'a Server);
 
-/// Finds servers that want a port, or an SNI host on it, that an older server has.
+/// Warns of servers whose port, or SNI host on a port, an older server already has.
 ///
-/// Which Gateways configure the same proxy depends on the proxy. Here they do if every label that one selects by is
-/// one that the other selects by.
+/// It depends on the proxy which Gateways configure it. Two Gateways count as configuring the same proxy if the
+/// selector of one contains all labels of the other.
 pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     let mut objects: Vec<_> = set.gateways.values().collect();
     objects.sort_by(|a, b| a.age().cmp(&b.age()));
@@ -101,8 +101,8 @@ fn is_shared(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> bool
     within(a, b) || within(b, a)
 }
 
-/// The finding about a server whose client certificates a client could avoid by the name of another server on the port: requests
-/// that try get 421.
+/// Returns the diagnostic about a server whose client certificate requirement can be bypassed with the SNI of another
+/// server on the port. Such requests get 421.
 fn avoidable((object, server): Taken<'_>, (other_object, other): Taken<'_>) -> Option<Diagnostic> {
     let tls = server.tls.as_ref().filter(|tls| asks_clients(tls.mode))?;
     let wide = other.tls.as_ref().filter(|tls| tls.mode.terminates())?;
@@ -141,7 +141,7 @@ fn avoidable((object, server): Taken<'_>, (other_object, other): Taken<'_>) -> O
     Some(diagnostic)
 }
 
-/// Whether a server of this mode asks clients for certificates.
+/// Whether servers with this TLS mode request client certificates.
 fn asks_clients(mode: ServerTlsMode) -> bool {
     matches!(
         mode,
@@ -149,7 +149,7 @@ fn asks_clients(mode: ServerTlsMode) -> bool {
     )
 }
 
-/// Why a server cannot be used beside an older one on the same port, if it cannot.
+/// Returns the reason for which a server cannot be used next to an older one on the same port, if any.
 fn why(server: &Server, older: &Server) -> Option<String> {
     match (server.protocol.is_tls(), older.protocol.is_tls()) {
         (true, true) => {

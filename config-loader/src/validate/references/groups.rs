@@ -1,4 +1,4 @@
-//! Objects of one name in two API groups: one rules, and the other should not say something else.
+//! Objects with the same name in two API groups. One takes precedence, and the other should not differ from it.
 
 use super::finding::{location, warning};
 use crate::diagnostic::codes::multicluster::{GTP008, SX010};

@@ -1,4 +1,4 @@
-//! Routes that name no port, and the port that they mean.
+//! Routes without a port number, and the port that they use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +8,16 @@ use crate::diagnostic::Location;
 use crate::resource::Object;
 use crate::resource::istio::{Destination, VirtualService};
 
-/// Routes that name no port: the first to each host and subset.
+/// Routes without a port number: the first one to each host and subset.
 #[derive(Default)]
 pub(super) struct ImplicitPorts {
-    /// Those to services of several ports.
+    /// Routes to services with several ports.
     pub(super) of_several: ByHost,
-    /// Those to services of one port, which is then the one.
+    /// Routes to services with one port, which they use.
     pub(super) of_one: ByHost,
 }
 
-/// Places by host and subset.
+/// Locations by host and subset.
 #[derive(Default)]
 pub(super) struct ByHost(BTreeMap<String, BTreeMap<Option<String>, Location>>);
 
@@ -41,14 +41,14 @@ impl ImplicitPorts {
     }
 }
 
-/// How many different ports these are.
+/// Returns the number of distinct port numbers.
 pub(super) fn count(ports: &[(u16, &str)]) -> usize {
     let numbers: BTreeSet<u16> = ports.iter().map(|(number, _)| *number).collect();
     numbers.len()
 }
 
 impl ByHost {
-    /// The first route to a host that a rule for `pattern` covers, and to `subset` if there is one.
+    /// Returns the first route to `subset`, if given, of a host that a rule for `pattern` covers.
     pub(super) fn first(&self, pattern: &str, subset: Option<&str>) -> Option<&Location> {
         let mut covered = self
             .0

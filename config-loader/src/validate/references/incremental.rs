@@ -1,4 +1,4 @@
-//! Findings that follow changes equal those of a check of the whole set.
+//! Property test: incrementally updated diagnostics equal those of a full check.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::store::{Change, Store};
 use crate::{Fleet, ReadOptions};
 
-/// Files, each with the texts that it may have.
+/// Files, each with its possible texts.
 const FILES: &[&[&str]] = &[
     &[
         "{kind: Service, apiVersion: v1, metadata: {name: web, namespace: a}, spec: {ports: [{name: http, port: 80}]}}",

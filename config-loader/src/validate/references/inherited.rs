@@ -1,5 +1,4 @@
-//! Subsets of DestinationRules: what they need of the policy that they inherit, which may stand in another rule for the
-//! same host.
+//! Subsets of DestinationRules that depend on an inherited policy, which may be in another rule for the same host.
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -34,7 +33,8 @@ impl<'a> ByHost<'a> {
         Self { domain, rules }
     }
 
-    /// The rule whose policy the subsets of a rule inherit: the oldest that has one, of the rules that are merged with it.
+    /// Returns the rule whose policy the subsets of `object` inherit: the oldest one with a policy, of the rules that
+    /// are merged with it.
     fn base(&self, object: &'a Rule) -> Option<&'a Rule> {
         let mut merged = self
             .rules
@@ -46,7 +46,7 @@ impl<'a> ByHost<'a> {
     }
 }
 
-/// The namespace and the host of a rule.
+/// Returns the namespace and the host of a rule.
 fn key<'a>(object: &'a Rule, domain: &str) -> (Arc<str>, Cow<'a, str>) {
     let namespace = &object.id.namespace;
     let host = hostname::complete(&object.spec.host, namespace, domain);
@@ -71,7 +71,7 @@ pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>
     }
 }
 
-/// The setting by which a policy fails over, and its line, if it does so without outlier detection of its own.
+/// Returns the setting, with its line, that makes a policy fail over without outlier detection of its own, if any.
 fn fails_over(policy: &TrafficPolicy) -> Option<(&'static str, Line)> {
     if policy.outlier_detection.is_some() {
         return None;

@@ -1,5 +1,5 @@
-//! VirtualServices that are put together: delegates under their roots, and several for one host of a Gateway. What one
-//! of them loses by the other is reported with both places.
+//! Merged VirtualServices: delegates under their roots, and several for one host of a Gateway. Diagnostics about a rule
+//! that is lost in a merge have both locations.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::validate::istio::{Earlier, Hidden};
 
 type Vs = Object<VirtualService>;
 
-/// Most findings of this file about one object; more say the same.
+/// Largest number of diagnostics of this module about one object. More would only repeat the same message.
 const FOUND_MAX: usize = 100;
 
 pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
@@ -41,7 +41,7 @@ pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>
     }
 }
 
-/// A rule of a delegate is dropped whole when one of its blocks fits no block of the root rule.
+/// Warns of a delegate rule that is dropped, because one of its blocks conflicts with every block of the root rule.
 fn check_delegate(root: &Vs, rule: &HttpRule, target: &Vs, found: &mut Vec<Diagnostic>) {
     if rule.matches.is_empty() {
         return;
@@ -66,7 +66,7 @@ fn check_delegate(root: &Vs, rule: &HttpRule, target: &Vs, found: &mut Vec<Diagn
     }
 }
 
-/// The first block of the root rule and the field by which it conflicts, when all of them do.
+/// Returns the first block of the root rule and the conflicting field, if all blocks conflict.
 fn misfit<'a>(rule: &'a HttpRule, block: &HttpMatch) -> Option<(&'a HttpMatch, &'static str)> {
     let mut first = None;
     for outer in &rule.matches {
@@ -76,7 +76,7 @@ fn misfit<'a>(rule: &'a HttpRule, block: &HttpMatch) -> Option<(&'a HttpMatch, &
     first
 }
 
-/// The VirtualServices for one host of one Gateway, oldest first, where there are several that every namespace sees.
+/// Returns the VirtualServices for one host of one Gateway, oldest first, if several are visible to every namespace.
 fn shared_hosts<'a>(set: &'a ResourceSet, domain: &str) -> Vec<Vec<&'a Vs>> {
     let mut claims: HashMap<(&Name, Cow<'_, str>), Vec<&'a Vs>> = HashMap::new();
     for object in set.virtual_services.values() {
@@ -107,8 +107,8 @@ fn shared_hosts<'a>(set: &'a ResourceSet, domain: &str) -> Vec<Vec<&'a Vs>> {
     several
 }
 
-/// A block that an older VirtualService has as well is never reached in a younger one: their routes are put one behind
-/// the other.
+/// Warns of blocks of a newer VirtualService that an older one also has. Their routes are appended, so the newer block
+/// is never reached.
 fn check_shared(objects: &[&Vs], found: &mut Vec<Diagnostic>) {
     let rules: Vec<(&Vs, &HttpRule)> = objects
         .iter()

@@ -1,5 +1,5 @@
-//! PeerAuthentications: policies that count for no workload, ports that no service has, and DestinationRules that send plain
-//! text to workloads that refuse it.
+//! PeerAuthentications without an effect: policies that apply to no workload, and ports that no service has. Also
+//! DestinationRules that send plain text to workloads that reject it.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub(super) fn check(
     }
 }
 
-/// Istio has it that a policy with a selector in the root namespace counts for no workload.
+/// Returns the diagnostic about a policy with a selector in the root namespace, which in Istio applies to no workload.
 fn selects_nothing(policy: &Policy) -> Diagnostic {
     let message = "a selector in the root namespace selects no workload: this policy has no effect";
     let field = "spec.selector".to_owned();
@@ -64,7 +64,7 @@ fn selects_nothing(policy: &Policy) -> Diagnostic {
     diagnostic
 }
 
-/// Whether two policies of one namespace want to decide the same for some workload that both name.
+/// Whether two policies of one namespace set the same mode for a workload that both select.
 fn overlap(older: &Policy, younger: &Policy) -> bool {
     let (one, other) = (&older.spec.selector, &younger.spec.selector);
     older.id.namespace == younger.id.namespace
@@ -94,7 +94,7 @@ fn hidden(policy: &Policy, older: &Policy) -> Diagnostic {
     diagnostic
 }
 
-/// A mode of a port counts for connections to that port of the workload, and such come by a service.
+/// Warns of a port mode that has no effect, because no service uses that port of the workload.
 fn check_ports(set: &ResourceSet, policy: &Policy, found: &mut Vec<Diagnostic>) {
     if policy.spec.ports.is_empty() {
         return;
@@ -118,8 +118,8 @@ fn check_ports(set: &ResourceSet, policy: &Policy, found: &mut Vec<Diagnostic>) 
     }
 }
 
-/// The ports that services use of the workloads that a policy selects; none if not all of them are known, or no service
-/// is.
+/// Returns the workload ports that services use of the workloads that a policy selects. `None` if some ports are
+/// unknown, or no service is known.
 fn ports_of_services(set: &ResourceSet, policy: &Policy) -> Option<Vec<u16>> {
     let selector = &policy.spec.selector;
     let may_select = |other: &Labels| {
@@ -163,7 +163,7 @@ fn ports_of_services(set: &ResourceSet, policy: &Policy) -> Option<Vec<u16>> {
     (!ports.is_empty()).then_some(ports)
 }
 
-/// What DestinationRules are compared with.
+/// Resources that DestinationRules are checked against.
 struct Rules<'a> {
     set: &'a ResourceSet,
     root_namespace: &'a str,
@@ -192,7 +192,7 @@ impl Rules<'_> {
         }
     }
 
-    /// A port of a host whose workloads refuse plain text, with the policy that says so.
+    /// Returns a port of a host whose workloads reject plain text, with the policy that requires mutual TLS.
     fn strict(
         &self,
         (host, rule): (&str, &Object<DestinationRule>),
@@ -223,7 +223,7 @@ impl Rules<'_> {
     }
 }
 
-/// Namespace and labels of the workloads of a service, and its ports with those of the workloads, if they are known.
+/// Namespace and labels of the workloads of a service, and its ports with the workload ports, if known.
 type Workloads<'a> = (&'a str, &'a Labels, Vec<(u16, Option<u16>)>);
 
 fn workloads(source: &Source) -> Option<Workloads<'_>> {
@@ -247,7 +247,7 @@ fn workloads(source: &Source) -> Option<Workloads<'_>> {
     }
 }
 
-/// The blocks of a policy that want plain text, with the port that each is for.
+/// Returns the blocks of a policy that disable TLS, each with the port that it applies to.
 fn plain<'p>(policy: &'p TrafficPolicy, path: &str) -> Vec<(Option<u16>, &'p ClientTls, String)> {
     let whole = policy.tls.as_deref();
     let whole = whole.map(|tls| (None, tls, format!("{path}.tls.mode")));

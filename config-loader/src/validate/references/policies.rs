@@ -1,4 +1,4 @@
-//! Traffic policies that cannot do what they say, for what other objects say.
+//! Traffic policies that have no effect because of other objects.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,18 +16,18 @@ use crate::resource::istio::{
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
-/// What policies are compared with.
+/// Resources that policies are checked against.
 #[derive(Clone, Copy)]
 pub(super) struct World<'a> {
     pub(super) set: &'a ResourceSet,
     pub(super) resolver: Resolver<'a>,
     pub(super) endpoints: &'a Endpoints<'a>,
-    /// Made when a policy asks for it: few do.
+    /// Routes without a port number, computed on first use, which is rare.
     pub(super) implicit: &'a OnceCell<ImplicitPorts>,
     pub(super) first_ejection_is_capped: bool,
 }
 
-/// Checks the policies of a rule for this host that have an effect beside the older rules that it is merged with.
+/// Checks the policies of a rule for this host that take effect next to the older rules that it is merged with.
 pub(super) fn check(
     (object, host): (&Object<DestinationRule>, &str),
     older: &[&Object<DestinationRule>],
@@ -68,7 +68,7 @@ pub(super) fn check(
     }
 }
 
-/// Whether findings about a rule depend on the routes that name no port: it has a hash key for a port.
+/// Whether diagnostics about a rule depend on routes without a port number: it has a hash key for a port.
 pub(super) fn asks_for_implicit_ports(object: &Object<DestinationRule>) -> bool {
     let subsets = object.spec.subsets.iter();
     let policies = subsets.map(|subset| &subset.traffic_policy);
@@ -78,15 +78,15 @@ pub(super) fn asks_for_implicit_ports(object: &Object<DestinationRule>) -> bool 
     ports.any(|port| port.load_balancer.as_deref().and_then(hash).is_some())
 }
 
-/// The name and the labels of a subset.
+/// Name and labels of a subset.
 type Subset<'a> = Option<(&'a str, &'a BTreeMap<String, String>)>;
 
 struct Checker<'a> {
     object: &'a Object<DestinationRule>,
     host: &'a str,
-    /// Those of the service, where all are known.
+    /// Endpoints of the service; `None` if some are unknown.
     endpoints: Option<&'a [Endpoint<'a>]>,
-    /// Those of the service, by number and name; empty if they are not known.
+    /// Ports of the service, by number and name; empty if unknown.
     ports: &'a [(u16, &'a str)],
     world: &'a World<'a>,
     found: &'a mut Vec<Diagnostic>,
@@ -128,7 +128,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Settings of a port are for the port that clients address, not for that of the endpoints.
+    /// Warns of port settings for a port of the endpoints. They apply to the port of the service.
     fn strange_ports(&mut self, policy: &TrafficPolicy, path: &str) {
         for (index, settings) in policy.ports.iter().enumerate() {
             let port = settings.port;
@@ -156,7 +156,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The endpoints of the service or of a subset, where all are known.
+    /// Returns the endpoints of the service or of a subset; `None` if some are unknown.
     fn endpoints(&self, subset: Subset<'_>) -> Option<Vec<Endpoint<'a>>> {
         let all = self.endpoints?.iter().copied();
         Some(match subset {
@@ -165,7 +165,8 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// With too few endpoints for its share, outlier detection ejects no endpoint.
+    /// Warns of outlier detection that never ejects an endpoint, because `maxEjectionPercent` of the endpoints is less
+    /// than one.
     fn ejection(&mut self, outliers: &OutlierDetection, subset: Subset<'_>, path: &str) {
         let Some(count) = self.futile(outliers, subset) else {
             return;
@@ -189,7 +190,7 @@ impl<'a> Checker<'a> {
         self.found.push(diagnostic);
     }
 
-    /// How many endpoints there are, if none of them can ever be ejected.
+    /// Returns the number of endpoints if none of them can ever be ejected.
     fn futile(&self, outliers: &OutlierDetection, subset: Subset<'_>) -> Option<usize> {
         let endpoints = self.endpoints(subset)?;
         let count = endpoints.iter().map(|endpoint| endpoint.count).sum();
@@ -199,7 +200,8 @@ impl<'a> Checker<'a> {
         (!names && first_is_capped && (1..100).contains(&(share * count))).then_some(count)
     }
 
-    /// Where the cap holds always, a subset may be too small for what it inherits though the service is not.
+    /// Warns of a subset that is too small for the inherited outlier detection, although the service is not. Applies
+    /// only if the ejection limit also applies to the first ejection.
     fn inherited_ejection(&mut self) {
         let base = &self.object.spec.traffic_policy;
         let Some(outliers) = base.outlier_detection.as_deref() else {
@@ -216,7 +218,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Settings that lead to places without endpoints.
+    /// Warns of settings for localities without endpoints.
     fn localities(&mut self, balancer: &LoadBalancer, subset: Subset<'_>, path: &str) {
         let Some(endpoints) = self.endpoints(subset).filter(|all| !all.is_empty()) else {
             return;
@@ -241,7 +243,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Endpoints in the proxy's region are in `from` when an entry applies, and so not in `to`.
+    /// Warns of failover settings without an effect. When an entry applies, endpoints in the proxy's region are in
+    /// `from`, so they are not in `to`.
     fn failovers(&mut self, failovers: &[Failover], places: &[At], path: &str) {
         for (index, failover) in failovers.iter().enumerate() {
             let to = &failover.to;

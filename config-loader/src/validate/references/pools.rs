@@ -1,5 +1,5 @@
-//! DestinationRules of services that several clusters share under a policy: what of them cannot act within the pool of
-//! one cluster.
+//! DestinationRules of services that several clusters share under a policy, and their settings without an effect within
+//! the endpoints of one cluster.
 
 use super::clusters::Clusters;
 use super::finding::{location, warning};
@@ -17,7 +17,7 @@ use crate::span::Line;
 
 type Policy = Object<GlobalTrafficPolicy>;
 
-/// Labels that all endpoints of a cluster have alike.
+/// Labels that have the same value for all endpoints of a cluster.
 const OF_CLUSTERS: [&str; 2] = ["topology.istio.io/cluster", "topology.istio.io/network"];
 
 pub(super) fn check(
@@ -49,7 +49,8 @@ pub(super) fn check(
     }
 }
 
-/// Pools of several endpoints in a tier that another one comes after: how many endpoints, and where.
+/// Returns the failover tiers with several endpoints that are followed by another tier: number of endpoints, and
+/// cluster.
 fn followed(
     policy: &Policy,
     service: &Served<'_>,
@@ -72,7 +73,7 @@ fn followed(
     pools
 }
 
-/// A pool of several endpoints of which not all may be ejected stays in use, whatever they answer.
+/// Warns of a tier whose endpoints cannot all be ejected: it stays in use even if all of them fail.
 fn check_ejections(
     rule: &Object<DestinationRule>,
     (policy, host): (&Policy, &str),
@@ -100,7 +101,7 @@ fn check_ejections(
     }
 }
 
-/// The blocks of a rule that eject, except those of subsets.
+/// Returns the outlier detection blocks of a rule, except those of subsets.
 fn ejections(rule: &DestinationRule) -> impl Iterator<Item = (String, &OutlierDetection)> {
     let policy = &rule.traffic_policy;
     let base = policy.outlier_detection.as_deref();
@@ -113,7 +114,7 @@ fn ejections(rule: &DestinationRule) -> impl Iterator<Item = (String, &OutlierDe
     base.into_iter().chain(ports)
 }
 
-/// Labels that tell clusters apart tell nothing within one.
+/// Warns of labels that are the same for all endpoints of a cluster, and therefore order nothing within it.
 fn check_labels(
     rule: &Object<DestinationRule>,
     (policy, host): (&Policy, &str),
@@ -147,7 +148,7 @@ fn check_labels(
     }
 }
 
-/// The balancers of a policy and of its ports.
+/// Returns the load balancers of a policy and of its ports.
 fn balancers(
     path: String,
     policy: &TrafficPolicy,
@@ -163,7 +164,7 @@ fn balancers(
     all.filter_map(|(path, balancer)| Some((format!("{path}.loadBalancer"), balancer.as_deref()?)))
 }
 
-/// What orders endpoints by labels, with its field and its line.
+/// Returns the lists of failover labels of a load balancer, each with its field and its line.
 fn labels<'b>(
     path: &str,
     balancer: &'b LoadBalancer,

@@ -1,4 +1,4 @@
-//! DestinationRules of one host that are merged: of what several say the oldest counts.
+//! Merged DestinationRules of one host. A setting in several rules is taken from the oldest.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::span::Line;
 
 type Rule = Object<DestinationRule>;
 
-/// Settings that the merge of DestinationRules drops.
+/// Warns of settings that the merge of DestinationRules drops.
 pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
     let mut by_host: HashMap<(&str, String), Vec<&Rule>> = HashMap::new();
     for object in set.destination_rules.values() {

@@ -1,4 +1,4 @@
-//! The services that destinations of VirtualServices name.
+//! Resolution of VirtualService destinations to services.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::resource::{Object, ResourceSet};
 
 type Vs = Object<VirtualService>;
 
-/// Finds the services that destinations name.
+/// Resolver of destinations to services.
 #[derive(Clone, Copy)]
 pub(super) struct Resolver<'a> {
     pub(super) naming: &'a Naming,
@@ -28,8 +28,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The namespace from which an object sees services: a gateway sees what its own namespace sees, a sidecar what that of
-    /// the resource does.
+    /// Returns the namespace from which an object sees services: for a gateway the namespace of the proxy, for a
+    /// sidecar that of the object.
     pub(super) fn namespace<'o>(&self, object: &'o Vs) -> &'o str
     where
         'a: 'o,
@@ -38,7 +38,7 @@ impl<'a> Resolver<'a> {
         namespace.unwrap_or(&object.id.namespace)
     }
 
-    /// The client that sends the requests of an object; a sidecar may be in any namespace.
+    /// Returns the client that sends the requests of an object. A sidecar may be in any namespace.
     pub(super) fn client(&self, object: &Vs) -> PossibleClient<'a> {
         PossibleClient {
             namespace: self.client.namespace.filter(|_| is_at_gateway(object)),
@@ -46,7 +46,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The full host of a destination; for an alias its target host.
+    /// Returns the full host of a destination. For an alias it is the target host.
     pub(super) fn host<'h>(&self, object: &Vs, destination: &'h Destination) -> Cow<'h, str> {
         let host = self.named_host(object, destination);
         match self.services.behind_alias(&host, self.namespace(object)) {
@@ -55,7 +55,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The names that a destination is an alias of, directly or not.
+    /// Returns the names that a destination is a direct or indirect alias of.
     pub(super) fn aliases(&self, object: &Vs, destination: &Destination) -> Vec<String> {
         let host = self.named_host(object, destination);
         self.services.aliases(&host, self.namespace(object))
@@ -68,7 +68,7 @@ impl<'a> Resolver<'a> {
             .destination(&destination.host, &object.id.namespace, is_host)
     }
 
-    /// The routes that name no port.
+    /// Returns the routes without a port number.
     pub(super) fn implicit_ports(&self, set: &ResourceSet) -> ImplicitPorts {
         let mut implicit = ImplicitPorts::default();
         for object in set.virtual_services.values() {
@@ -84,13 +84,13 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Whether a gateway serves a VirtualService.
+/// Whether a VirtualService applies to a gateway.
 pub(super) fn is_at_gateway(object: &Vs) -> bool {
     let mut gateways = object.spec.gateways.iter();
     gateways.any(|gateway| matches!(gateway.value, GatewayRef::Named(_)))
 }
 
-/// Every destination of a VirtualService.
+/// Returns every destination of a VirtualService.
 pub(super) fn destinations(object: &Vs) -> impl Iterator<Item = &Destination> {
     let spec = &object.spec;
     let http = spec.http.iter().flat_map(|rule| {

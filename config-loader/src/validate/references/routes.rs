@@ -1,4 +1,4 @@
-//! VirtualServices: where their rules lead, and whether anything leads to them.
+//! VirtualServices: destinations of their rules, and whether any traffic reaches the rules.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::resource::istio::{
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
-/// What VirtualServices may refer to, and the findings about one of them.
+/// Resources that VirtualServices refer to, and the diagnostics about one VirtualService.
 pub(super) struct Routes<'a> {
     set: &'a ResourceSet,
     resolver: Resolver<'a>,
@@ -46,7 +46,7 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// Checks one VirtualService. Returns the findings, and whether it names an unknown service.
+    /// Checks one VirtualService. Returns the diagnostics, and whether it names an unknown service.
     pub(super) fn check(&mut self, object: &Vs) -> (Vec<Diagnostic>, bool) {
         let suggestions = self.suggestions;
         self.check_object(object);
@@ -208,7 +208,8 @@ impl<'a> Routes<'a> {
         self.found.push(diagnostic);
     }
 
-    /// Gateways of a match block, each with its line; the block is that of a kind of rules, a rule and its own index.
+    /// Returns the gateways of a match block, each with its line. The block is given by the kind of rule, the rule and
+    /// its index.
     fn check_match_gateways<'g>(
         &mut self,
         object: &Vs,
@@ -259,7 +260,7 @@ impl<'a> Routes<'a> {
         self.found.push(diagnostic);
     }
 
-    /// Every host must be served by one of the gateways, unless sidecars use the object.
+    /// Warns of hosts that no gateway of the object serves, unless the object applies to the mesh.
     fn check_hosts(&mut self, object: &Vs) {
         let spec = &object.spec;
         let named = spec
@@ -310,7 +311,7 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// Each of several gateways must serve one of the hosts.
+    /// Warns of a gateway that serves none of the hosts, if there are several gateways.
     fn check_idle_gateways(&mut self, object: &Vs) {
         let naming = self.resolver.naming;
         for (index, gateway) in object.spec.gateways.iter().enumerate() {
@@ -364,7 +365,7 @@ impl<'a> Routes<'a> {
     }
 }
 
-/// What is found at a destination that only other namespaces see.
+/// Returns the diagnostic about a destination that is visible only in other namespaces.
 fn hidden_service(
     (object, destination): (&Vs, &Destination),
     by: &ObjectRef,
@@ -384,7 +385,7 @@ fn hidden_service(
     found
 }
 
-/// What is wrong with the port of a destination, and what to write.
+/// Returns the error of a destination's port, and its fix.
 fn check_port(known_ports: &[(u16, &str)], destination: &Destination) -> Option<(String, String)> {
     let host = &destination.host;
     let known = |port: u16| known_ports.iter().any(|(number, _)| *number == port);
@@ -408,7 +409,7 @@ fn check_port(known_ports: &[(u16, &str)], destination: &Destination) -> Option<
     }
 }
 
-/// In the mesh a host belongs to the first visible VirtualService that names it.
+/// Warns of hosts that an older visible VirtualService of the mesh already has.
 pub(super) fn check_owners(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
     let mut claims: HashMap<Cow<'_, str>, Vec<(&Vs, usize)>> =
         HashMap::with_capacity(set.virtual_services.len());

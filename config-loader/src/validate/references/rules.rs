@@ -1,4 +1,4 @@
-//! DestinationRules: the subsets that they define, and what hides them.
+//! DestinationRules: their subsets, and rules that others hide.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use crate::resource::{Object, ResourceSet};
 
 type Rule = Object<DestinationRule>;
 
-/// How many different labels of pods a help shows.
+/// Largest number of distinct pod labels in a help text.
 const LABELS_MAX: usize = 3;
 
-/// Labels that controllers give their pods to tell versions apart.
+/// Pod labels that controllers add to distinguish revisions.
 const HASHES: [&str; 2] = ["controller-revision-hash", "pod-template-hash"];
 
-/// The DestinationRules, and the subsets that need none.
+/// DestinationRules, and subsets that exist without a rule.
 #[derive(Debug)]
 pub(super) struct Rules {
     domain: Arc<str>,
     index: DestinationRules,
-    /// Subsets that no rule has to define, by host.
+    /// Subsets that Destinations require, by host. No rule has to define them.
     required: HashMap<String, BTreeSet<Arc<str>>>,
 }
 
-/// A host of a destination, and who sends requests there.
+/// Host of a destination, and the client that sends requests to it.
 #[derive(Clone, Copy)]
 pub(super) struct Sent<'a> {
     pub(super) host: &'a str,
-    /// The namespace of its service, if that is known.
+    /// Namespace of its service, if known.
     pub(super) service_namespace: Option<&'a str>,
     pub(super) client: PossibleClient<'a>,
 }
 
 impl Rules {
-    /// Without rules, for a mesh with this domain.
+    /// Creates an empty set for a mesh with this domain.
     pub(super) fn new(domain: &Arc<str>) -> Rules {
         Rules {
             domain: Arc::clone(domain),
@@ -48,7 +48,7 @@ impl Rules {
         }
     }
 
-    /// Follows a change of the resources; returns the hosts whose rules changed.
+    /// Applies a change of the resources. Returns the hosts whose rules changed.
     pub(super) fn update(&mut self, before: &ResourceSet, now: &ResourceSet) -> BTreeSet<Arc<str>> {
         if !before.destinations.same(&now.destinations) {
             self.required = destinations::required_subsets(now, &self.domain);
@@ -56,7 +56,7 @@ impl Rules {
         self.index.update(before, now).into_keys().collect()
     }
 
-    /// The rules that may apply to requests.
+    /// Returns the rules that may apply to requests.
     pub(super) fn may_apply(&self, sent: Sent<'_>) -> impl Iterator<Item = &Rule> {
         let rules = self
             .index
@@ -64,7 +64,7 @@ impl Rules {
         rules.into_iter().map(|rule| &**rule)
     }
 
-    /// The older rules that a rule is merged with: of what they and it say, theirs counts.
+    /// Returns the older rules that a rule is merged with. Their settings take precedence.
     pub(super) fn merged_before<'a>(&'a self, rule: &Rule, host: &str) -> Vec<&'a Rule> {
         let all = self.index.of_host(host).iter().map(|rule| &**rule);
         let all = all.filter(|older| older.id.namespace == rule.id.namespace);
@@ -73,7 +73,7 @@ impl Rules {
             .collect()
     }
 
-    /// Whether some rule for a host defines a subset, or a Destination requires it.
+    /// Whether a rule for the host defines a subset, or a Destination requires it.
     pub(super) fn has_subset(&self, sent: Sent<'_>, subset: &str) -> bool {
         let required = |host: &str| {
             let all = self.required.get(host);
@@ -86,7 +86,7 @@ impl Rules {
             || native().is_some_and(|native| required(&native))
     }
 
-    /// The subsets that rules for a host define.
+    /// Returns the subsets that rules for a host define.
     pub(super) fn subsets(&self, sent: Sent<'_>) -> std::vec::IntoIter<&str> {
         let subsets = self.may_apply(sent).flat_map(|rule| &rule.spec.subsets);
         let names: Vec<&str> = subsets.map(|subset| &*subset.name).collect();
@@ -94,24 +94,24 @@ impl Rules {
     }
 }
 
-/// A rule, and what its host and subsets are compared with.
+/// Rule to check, with the resources that it is checked against.
 #[derive(Clone, Copy)]
 pub(super) struct CheckedRule<'a> {
     pub(super) object: &'a Rule,
-    /// Its full host.
+    /// Full host of the rule.
     pub(super) host: &'a str,
     pub(super) services: &'a Services,
     pub(super) domain: &'a str,
     pub(super) endpoints: &'a Endpoints<'a>,
 }
 
-/// Checks the host and the subsets of a rule. Counts the suggestions of other hosts.
+/// Checks the host and the subsets of a rule. Counts the suggestions of other hosts in `suggestions`.
 pub(super) fn check(rule: CheckedRule<'_>, suggestions: &mut usize, found: &mut Vec<Diagnostic>) {
     check_host(rule, suggestions, found);
     check_subsets(rule, found);
 }
 
-/// A rule must be for a host that there is, or a wildcard that matches one.
+/// Warns of a host that does not exist, or a wildcard that matches no host.
 fn check_host(rule: CheckedRule<'_>, suggestions: &mut usize, found: &mut Vec<Diagnostic>) {
     let CheckedRule {
         object,
@@ -152,7 +152,7 @@ fn check_host(rule: CheckedRule<'_>, suggestions: &mut usize, found: &mut Vec<Di
     found.push(diagnostic);
 }
 
-/// A subset must select an endpoint, where all endpoints are known.
+/// Warns of a subset that selects no endpoint, if all endpoints are known.
 fn check_subsets(rule: CheckedRule<'_>, found: &mut Vec<Diagnostic>) {
     let (object, host) = (rule.object, rule.host);
     let seen = rule.services.find_from(host, &object.id.namespace);
@@ -196,7 +196,7 @@ fn written<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     labels.join(", ")
 }
 
-/// The labels of the pods behind endpoints, for a help: different ones, without those that only their controller reads.
+/// Formats the distinct labels of the endpoints' pods for a help text, without labels that only controllers read.
 fn of_pods(endpoints: &[Endpoint<'_>]) -> String {
     let pods = endpoints.iter().filter_map(|endpoint| endpoint.pod);
     let labels = pods.map(|pod| {
@@ -216,7 +216,7 @@ fn of_pods(endpoints: &[Endpoint<'_>]) -> String {
     format!("; its pods have {}{more}", shown.join("; "))
 }
 
-/// Whether nothing can be said of a subset: its labels are those of pods, none of which is known.
+/// Whether a subset cannot be checked: it selects by pod labels, and no pod is known.
 fn is_unjudged(subset: &Subset, endpoints: &[Endpoint<'_>]) -> bool {
     let mut all = endpoints.iter();
     let mut keys = subset.labels.keys();
@@ -229,7 +229,7 @@ fn is_unjudged(subset: &Subset, endpoints: &[Endpoint<'_>]) -> bool {
         })
 }
 
-/// One note for all subsets by labels of pods, where no pod is known.
+/// Reports once, for all subsets, that subsets by pod labels cannot be checked because no pod is known.
 pub(super) fn check_unread(
     set: &ResourceSet,
     domain: &str,
@@ -269,7 +269,7 @@ pub(super) fn check_unread(
     found.push(note);
 }
 
-/// A rule for a wildcard adds nothing to a more specific one of its namespace.
+/// Warns of a wildcard rule without an effect next to a more specific rule of its namespace.
 pub(super) fn check_hidden(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
     for wide in set.destination_rules.values() {
         let pattern = wide.full_host(domain);

@@ -1,4 +1,4 @@
-//! Which clusters serve a service, and with how many endpoints, as far as resources say.
+//! Known clusters of each service, with their numbers of endpoints.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,29 +7,29 @@ use crate::resource::ResourceSet;
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::Backing;
 
-/// The clusters that serve a service, as far as resources say.
+/// Known clusters of a service.
 #[derive(Default)]
 pub(super) struct Served<'a> {
-    /// Whether a resource describes it.
+    /// Whether a resource describes the service.
     pub(super) exists: bool,
     /// Whether the local cluster may serve it.
     pub(super) is_native: bool,
-    /// Endpoints of the local cluster.
+    /// Number of endpoints in the local cluster.
     pub(super) native: usize,
-    /// Clusters by their keys, or by their names where nothing else is written.
+    /// Endpoints by cluster key, or by cluster name if only that is known.
     pub(super) clusters: BTreeMap<&'a str, Endpoints>,
 }
 
-/// How many endpoints another cluster has.
+/// Numbers of endpoints in a remote cluster.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Endpoints {
-    /// Workloads that are reached directly.
+    /// Number of workloads that are reached directly.
     direct: usize,
-    /// Endpoints of imports, at the port that has the most; not used where workloads are.
+    /// Number of imported endpoints, at the port that has the most. Not used if there are direct workloads.
     imported: usize,
 }
 
-/// All services.
+/// Returns all services with their known clusters.
 pub(super) fn served(set: &ResourceSet) -> HashMap<Name, Served<'_>> {
     let mut all: HashMap<Name, Served<'_>> = HashMap::new();
     for name in set.services.keys() {
@@ -83,12 +83,12 @@ pub(super) fn served(set: &ResourceSet) -> HashMap<Name, Served<'_>> {
 }
 
 impl Served<'_> {
-    /// Whether a cluster serves it.
+    /// Whether a cluster serves the service.
     pub(super) fn has(&self, key: &ClusterKey) -> bool {
         self.known(key).next().is_some()
     }
 
-    /// How many endpoints of one group it has in another cluster.
+    /// Returns the number of endpoints in a remote cluster: direct workloads, or else imported endpoints.
     pub(super) fn count(&self, key: &ClusterKey) -> usize {
         let direct: usize = self.known(key).map(|of| of.direct).sum();
         match direct {

@@ -1,4 +1,4 @@
-//! Hosts that two kinds of resource describe, of which the service of a cluster is used.
+//! Hosts that resources of two kinds describe. The service of a Kubernetes cluster takes precedence.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     }
 }
 
-/// The hosts that services of clusters have.
+/// Hosts of Kubernetes services.
 struct ClusterHosts<'a> {
     set: &'a ResourceSet,
     domain: &'a str,
@@ -59,7 +59,8 @@ impl ClusterHosts<'_> {
         found.push(diagnostic);
     }
 
-    /// Whose service has a host: a Service goes before an import, and that before a Destination.
+    /// Returns the object whose service has a host. A Service takes precedence over an import, and an import over a
+    /// Destination.
     fn owner(&self, host: &str) -> Option<(&ObjectRef, Location)> {
         let service = |name: &Name| {
             let service = self.set.services.get(name)?;

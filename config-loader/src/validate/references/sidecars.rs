@@ -1,5 +1,5 @@
-//! Sidecars: selectors that select no workload, several Sidecars for one workload, egress hosts that match nothing, and
-//! TLS settings that the mesh's TLS displaces.
+//! Sidecars: selectors without a workload, several Sidecars for one workload, egress hosts without a match, and TLS
+//! settings that the mesh's mutual TLS replaces.
 
 mod reach;
 mod workloads;
@@ -80,7 +80,7 @@ fn check_selector(
     }
 }
 
-/// Whether two Sidecars of one namespace are for the same workload, at the same level.
+/// Whether two Sidecars of one namespace apply to the same workload at the same level.
 fn collide(older: &Object<Sidecar>, younger: &Object<Sidecar>, workloads: &Workloads<'_>) -> bool {
     let selectors = (
         &older.spec.workload_selector,
@@ -155,8 +155,8 @@ fn check_egress(sidecar: &Object<Sidecar>, reach: &Reach<'_>, found: &mut Vec<Di
     }
 }
 
-/// Settings of TLS count where the mesh's mutual TLS is off for the port, as a PeerAuthentication says it. A default of the
-/// whole mesh is for workloads with policies of their own.
+/// Warns of ingress TLS settings without an effect. They apply only if a PeerAuthentication disables mutual TLS for the
+/// port. The default Sidecar of the mesh is not checked, because its workloads have policies of their own.
 fn check_ingress(
     sidecar: &Object<Sidecar>,
     set: &ResourceSet,
@@ -202,7 +202,7 @@ fn check_ingress(
     }
 }
 
-/// The port of the services that a listener is for.
+/// Returns the service port that a listener is for.
 fn port_of(listener: &EgressListener) -> Option<u16> {
     let port = listener.port.as_ref()?;
     (port.number > 0).then_some(port.number)

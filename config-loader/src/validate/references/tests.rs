@@ -1,4 +1,4 @@
-//! Tests of what needs the whole set.
+//! Tests of checks across objects.
 
 use crate::diagnostic::Diagnostics;
 use crate::load_bytes;
@@ -51,7 +51,7 @@ spec:
 ---
 "#;
 
-/// The findings about one more document, apart from those of single objects.
+/// Checks the diagnostics that one more document adds, except those about single objects.
 fn check(text: &str, wanted: &[&str]) {
     let mut found = Diagnostics::default();
     load_bytes("a.yaml", format!("{WORLD}{text}").as_bytes(), &mut found);
@@ -86,7 +86,7 @@ fn virtual_service(spec: &str) -> String {
     )
 }
 
-/// A VirtualService with one route to a destination.
+/// Returns a VirtualService with one route to a destination.
 fn route(destination: &str) -> String {
     virtual_service(&format!(
         "  hosts: [a.com]\n  http:\n  - route:\n    - destination: {destination}\n"
@@ -179,7 +179,7 @@ fn routes_lead_to_ports_that_are_there() {
     );
 }
 
-/// A VirtualService with some hosts at some gateways.
+/// Returns a VirtualService with these hosts and gateways.
 fn hosts(hosts: &str, gateways: &str) -> String {
     virtual_service(&format!(
         "  hosts: {hosts}\n  gateways: {gateways}\n  http:\n  - route:\n    - destination: {{host: reviews}}\n"
@@ -266,7 +266,7 @@ fn a_host_has_one_owner_in_the_mesh() {
     );
 }
 
-/// A younger Gateway with one server.
+/// Returns a newer Gateway with one server.
 fn gateway(selector: &str, server: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: late, namespace: infra, creationTimestamp: \
@@ -308,7 +308,7 @@ fn servers_do_not_want_the_same_port() {
     );
 }
 
-/// A DestinationRule with one subset.
+/// Returns a DestinationRule with one subset.
 fn rule(name: &str, host: &str, labels: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: {name}, namespace: shop}}\nspec:\n  \
@@ -355,7 +355,7 @@ fn rules_for_many_hosts_are_not_hidden() {
     );
 }
 
-/// A DestinationRule of the namespace `shop`.
+/// Returns a DestinationRule in the namespace `shop`.
 fn policies(spec: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: z, namespace: shop}}\nspec: {spec}\n"
@@ -380,7 +380,7 @@ fn the_only_endpoint_is_not_ejected() {
     );
 }
 
-/// What is said where the cap holds for the first ejection, too: each finding's line and message.
+/// Returns line and message of each diagnostic if the ejection limit also applies to the first ejection.
 fn capped(text: &str) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.yaml");
@@ -477,7 +477,7 @@ fn a_hash_key_of_one_port_is_for_routes_that_name_it() {
     check(&with(&general, "{host: ratings}"), &[several]);
 }
 
-/// The codes with both places of each finding about VirtualServices that are put together.
+/// Returns the code and both locations of each diagnostic about merged VirtualServices.
 fn merged(text: &str) -> Vec<String> {
     let mut found = Diagnostics::default();
     load_bytes("a.yaml", text.as_bytes(), &mut found);
@@ -501,7 +501,7 @@ fn merged(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// VirtualServices, each on a line of its own after the first, younger and younger.
+/// Returns VirtualServices of decreasing age, one per line from line 2 on.
 fn ages(specs: &[&str]) -> String {
     let mut text = String::new();
     for (age, spec) in specs.iter().enumerate() {
@@ -640,7 +640,7 @@ fn younger_virtual_service_that_repeats_an_older_one_is_reported_with_both_place
     }
 }
 
-/// Codes and fields of the findings about objects, each written as `Kind namespace/name spec`, that only a whole set shows.
+/// Returns codes and fields of the diagnostics across objects, each object written as `Kind namespace/name spec`.
 fn codes(objects: &[&str]) -> Vec<String> {
     let mut text = String::new();
     for (number, object) in (1_u16..).zip(objects) {

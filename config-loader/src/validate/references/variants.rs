@@ -1,4 +1,4 @@
-//! Traffic shifts of policies for some requests that meet at one rule.
+//! Traffic shifts for selected requests that meet at one rule.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::resource::ResourceSet;
 use crate::resource::gloo::Backing;
 use crate::resource::istio::HttpAction;
 
-/// Each rule is split into one for every combination of the matchers of its destinations' shifts.
+/// Warns of too many variants of a rule. Each rule is split into one variant per combination of the request matchers of
+/// its destinations' shifts.
 pub(super) fn check(set: &ResourceSet, resolver: Resolver<'_>, found: &mut Vec<Diagnostic>) {
     let choices = choices(set, &resolver.naming.domain);
     if choices.is_empty() {
@@ -50,7 +51,7 @@ pub(super) fn check(set: &ResourceSet, resolver: Resolver<'_>, found: &mut Vec<D
     }
 }
 
-/// Number of kinds of requests that the shifts of a host tell apart, for hosts whose shifts are for some requests only.
+/// Returns the number of request variants by host, for hosts whose shifts apply to selected requests.
 fn choices(set: &ResourceSet, domain: &str) -> BTreeMap<String, usize> {
     let mut choices = BTreeMap::new();
     if set.destinations.is_empty() {

@@ -1,6 +1,6 @@
 //! Names and values of HTTP headers.
 
-/// The longest header name that the proxy can handle.
+/// Largest length of a header name that the proxy supports, in bytes.
 const HEADER_NAME_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Whether `text` is a header name: a token of RFC 9110 section 5.6.2.
@@ -11,19 +11,19 @@ pub fn is_header_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// What is wrong with a header value that may hold `%OPERATOR%`s.
+/// Error in a header value that may contain `%OPERATOR%`s.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderValueProblem {
-    /// It has a control character other than TAB.
+    /// A control character other than TAB.
     Control,
-    /// A `%` neither doubled nor the start of an operator that ends with `%`.
+    /// A `%` that is neither doubled nor the start of a closed operator.
     OpenPercent,
     /// An operator with an open quote, bracket or parenthesis; the text from its `%`.
     OpenOperator(String),
 }
 
-/// What is wrong with a header value: control characters, or `%` that is neither doubled nor a closed operator such as
-/// `%REQ(x-user)%`, whose name is in upper case.
+/// Returns the error in a header value: a control character, or a `%` that is neither doubled nor part of a closed
+/// operator such as `%REQ(x-user)%`, whose name is in upper case.
 pub fn header_value_problem(text: &str) -> Option<HeaderValueProblem> {
     if text
         .bytes()
@@ -49,17 +49,17 @@ pub fn header_value_problem(text: &str) -> Option<HeaderValueProblem> {
     None
 }
 
-/// How an operator ends.
+/// End of an operator.
 enum End {
-    /// The offset after its closing `%`.
+    /// Offset after the closing `%`.
     After(usize),
-    /// Its closing `%` is missing.
+    /// The closing `%` is missing.
     NoPercent,
-    /// Its arguments are not closed.
+    /// The arguments are not closed.
     OpenArguments,
 }
 
-/// Where the operator whose opening `%` stands before `text` ends.
+/// Returns the end of the operator whose opening `%` precedes `text`.
 fn operator_end(text: &str) -> End {
     let mut closers: Vec<u8> = Vec::new();
     let mut quoted = false;

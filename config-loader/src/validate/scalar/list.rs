@@ -1,4 +1,4 @@
-//! Lists, oneofs, labels, selectors, visibility.
+//! Lists, oneofs, labels, selectors, and visibility (`exportTo`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::resource::ExportTo;
 use crate::span::Span;
 use crate::validate::Check;
 
-/// What labels are made of.
+/// Help text about the characters of a label value.
 const LABEL_FORM: &str =
     "write up to 63 letters, digits, `-`, `_` and `.`, with a letter or a digit at both ends";
 
-/// The entries of a list that have a value. Null entries are errors.
+/// Returns the entries of a list. Null entries are errors.
 pub fn items<'f, T>(
     list: &'f Field<Vec<Field<T>>>,
     check: &mut Check<'_>,
@@ -40,8 +40,8 @@ pub fn items<'f, T>(
     present
 }
 
-/// Checks that at most one member of a oneof is set. Each is its name and its span, [`Span::NONE`] if it is not set.
-/// Returns whether that holds.
+/// Checks that at most one field of a oneof is set. Each has its name and its span, [`Span::NONE`] if it is not set.
+/// Returns whether that is the case.
 pub fn at_most_one(members: &[(&str, Span)], code: Code, check: &mut Check<'_>) -> bool {
     let mut set: Vec<&(&str, Span)> = members.iter().filter(|(_, span)| !span.is_none()).collect();
     let names: Vec<String> = set.iter().map(|(name, _)| format!("`{name}`")).collect();
@@ -63,7 +63,7 @@ pub fn at_most_one(members: &[(&str, Span)], code: Code, check: &mut Check<'_>) 
     false
 }
 
-/// A map of labels with valid keys and values.
+/// Returns a map of labels with valid keys and values.
 pub fn labels(field: &Field<Map<String>>, check: &mut Check<'_>) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
     for (key, key_field, value_field) in field.get().into_iter().flat_map(Map::iter) {
@@ -75,7 +75,7 @@ pub fn labels(field: &Field<Map<String>>, check: &mut Check<'_>) -> BTreeMap<Str
     labels
 }
 
-/// The labels of a selector: as [`labels`], no wildcards, a warning when there are none.
+/// Returns the labels of a selector. Wildcards are errors, and an empty selector gets a warning. See [`labels`].
 pub fn selector(field: &Field<Map<String>>, check: &mut Check<'_>) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
     let Some(map) = field.get() else {
@@ -133,7 +133,7 @@ fn label(key: &str, key_span: Span, value: &str, value_span: Span, check: &mut C
     }
 }
 
-/// Who may use the resource. `~` is only for those kinds that know it.
+/// Returns the namespaces that a resource is visible to. `~` (no namespace) is accepted only if `tilde_allowed` is set.
 pub fn export_to(
     field: &Field<Vec<Field<String>>>,
     tilde_allowed: bool,

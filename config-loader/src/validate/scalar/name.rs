@@ -12,8 +12,8 @@ pub fn is_dns_label(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Whether `text` is a Kubernetes object name: lower-case labels joined by dots, up to 253 bytes. As in Kubernetes, the whole
-/// has a limit, and its labels have none, unlike those of a host.
+/// Whether `text` is a Kubernetes object name: lower-case labels joined by dots, up to 253 bytes. As in Kubernetes, its
+/// labels have no length limit, unlike those of a host.
 pub fn is_object_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_label = |label: &str| {
@@ -83,12 +83,12 @@ fn is_bounded_by_alphanumerics(text: &str) -> bool {
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// The IP address that `text` is.
+/// Parses an IP address.
 pub fn ip(text: &str) -> Option<IpAddr> {
     text.parse().ok()
 }
 
-/// The IP address or CIDR block that `text` is.
+/// Parses an IP address or CIDR block.
 pub fn subnet(text: &str) -> Option<IpNet> {
     text.parse().ok().or_else(|| ip(text).map(IpNet::from))
 }

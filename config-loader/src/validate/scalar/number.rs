@@ -8,7 +8,7 @@ use crate::raw::Field;
 use crate::resource::Percent;
 use crate::validate::Check;
 
-/// A port, 1..65535.
+/// Returns a port, 1 to 65535.
 pub fn port(field: &Field<i64>, check: &mut Check<'_>) -> Option<u16> {
     let value = *field.get()?;
     match u16::try_from(value) {
@@ -26,7 +26,7 @@ pub fn port(field: &Field<i64>, check: &mut Check<'_>) -> Option<u16> {
     }
 }
 
-/// A percentage, 0 or 0.0001..100.
+/// Returns a percentage: 0, or 0.0001 to 100.
 pub fn percent(field: &Field<f64>, code: Code, check: &mut Check<'_>) -> Option<Percent> {
     let value = *field.get()?;
     if value == 0.0 || (0.0001..=100.0).contains(&value) {
@@ -46,7 +46,7 @@ pub fn percent(field: &Field<f64>, code: Code, check: &mut Check<'_>) -> Option<
     None
 }
 
-/// A whole percentage, 0..100.
+/// Returns an integer percentage, 0 to 100.
 pub fn int_percent(field: &Field<i64>, code: Code, check: &mut Check<'_>) -> Option<u8> {
     let value = *field.get()?;
     match u8::try_from(value) {
@@ -64,7 +64,7 @@ pub fn int_percent(field: &Field<i64>, code: Code, check: &mut Check<'_>) -> Opt
     }
 }
 
-/// A count of `what`, 0 or more.
+/// Returns a count of `what`, at least 0.
 pub fn non_negative(
     field: &Field<i64>,
     what: &str,
@@ -74,7 +74,7 @@ pub fn non_negative(
     count_up_to(u32::MAX, field, (what, code), check)
 }
 
-/// The same, of a field that the API has as an `int32`.
+/// Returns a count of a field that is an `int32` in the API, at least 0.
 pub fn int32(field: &Field<i64>, what: &str, code: Code, check: &mut Check<'_>) -> Option<u32> {
     count_up_to(i32::MAX.unsigned_abs(), field, (what, code), check)
 }
@@ -101,7 +101,7 @@ fn count_up_to(
     count
 }
 
-/// A number within a range; `what` names it in the message, such as `status`.
+/// Returns a number within a range. `what` names it in messages, for example `status`.
 pub fn in_range(
     field: &Field<i64>,
     range: RangeInclusive<i64>,

@@ -1,6 +1,6 @@
-//! `%OPERATOR%`s in header values: the known ones, and their parameters.
+//! `%OPERATOR%`s in header values: names and parameters.
 //!
-//! The proxy compiles them; what is good here it must know. A test of its `compile` holds the two together.
+//! The proxy compiles every operator that is accepted here. A test of its `compile` module ensures that both agree.
 
 mod names;
 
@@ -8,25 +8,25 @@ pub use names::{ABSENT_OPERATORS, OPERATORS};
 
 use super::is_header_name;
 
-/// What is wrong with an operator.
+/// Error in an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorProblem<'t> {
-    /// Envoy has it, and it never has a value here.
+    /// An Envoy operator that never has a value here.
     Absent(&'t str),
-    /// Its argument or its length: the operator, what is wrong, and what to write.
+    /// Invalid argument or length: the operator, the error, and the fix.
     Argument(&'t str, &'static str, &'static str),
-    /// Envoy does not have it either.
+    /// An operator that Envoy does not have either.
     Unknown(&'t str),
 }
 
-/// An operator, taken apart: `NAME(argument):10`.
+/// Parsed operator: `NAME(argument):10`.
 struct Operator<'t> {
     name: &'t str,
     argument: &'t str,
     rest: &'t str,
 }
 
-/// What is wrong with the operators of a value in which [`super::header_value_problem`] finds nothing.
+/// Returns the errors of the operators in a value without a [`super::header_value_problem`].
 pub fn operator_problems(text: &str) -> Vec<OperatorProblem<'_>> {
     let mut problems = Vec::new();
     let mut rest = text;
@@ -43,7 +43,7 @@ pub fn operator_problems(text: &str) -> Vec<OperatorProblem<'_>> {
     problems
 }
 
-/// Where the `%` is that ends an operator.
+/// Returns the offset of the `%` that ends an operator.
 fn operator_end(text: &str) -> usize {
     let mut depth = 0_u32;
     let mut quoted = false;
@@ -141,7 +141,7 @@ const NO_HEADER: (&str, &str) = (
     "write one name, or two with `?` between them",
 );
 
-/// Whether an argument is `first` or `first?second`.
+/// Whether an argument has the form `first` or `first?second`.
 fn header_names(argument: &str, is_name: fn(&str) -> bool) -> bool {
     let mut names = argument.splitn(2, '?');
     names.all(is_name)
@@ -158,7 +158,7 @@ fn has_time_format(name: &str) -> bool {
     matches!(name, "EMIT_TIME" | "START_TIME") || validity.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a text is a time format of which all parts are known.
+/// Whether a text is a time format with only known specifiers.
 fn is_time_format(format: &str) -> bool {
     let mut rest = format;
     while let Some((_, after)) = rest.split_once('%') {
@@ -176,7 +176,7 @@ fn is_time_format(format: &str) -> bool {
     true
 }
 
-/// What may follow a `%` in a time format.
+/// Characters that may follow a `%` in a time format.
 const TIME_SPECIFIERS: &str = "%ABCDFGHIMRSTUVWXYZabcdefghjklmprstuwxyz";
 
 #[cfg(test)]

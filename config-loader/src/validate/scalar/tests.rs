@@ -1,4 +1,4 @@
-//! Tables of what each scalar check accepts and refuses.
+//! Tables of values that each scalar check accepts and rejects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,7 +161,7 @@ fn header_names_must_be_tokens() {
     assert!(!is_header_name(&"a".repeat(65_536)));
 }
 
-/// Runs a check, and returns what it yields with one line per finding.
+/// Runs a check. Returns its result, with one line per diagnostic.
 fn run<T>(check: impl FnOnce(&mut Check<'_>) -> T) -> (T, String) {
     let file = Arc::from("a.yaml");
     let lines = Lines::new("");

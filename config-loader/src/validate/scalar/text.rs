@@ -1,4 +1,4 @@
-//! Texts with a meaning: durations, enums, regular expressions.
+//! Durations, enums and regular expressions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::raw::Field;
 use crate::re2::Extent;
 use crate::validate::Check;
 
-/// The longest regular expression, in bytes.
+/// Largest length of a regular expression, in bytes.
 pub const REGEX_BYTES_MAX: usize = 1024;
 
-/// A duration of at least 1 ms and of whole milliseconds.
+/// Returns a duration of at least 1 ms, in whole milliseconds.
 pub fn duration(field: &Field<String>, check: &mut Check<'_>) -> Option<Duration> {
     checked_duration(field, false, check)
 }
 
-/// As [`duration`], or `0s`.
+/// Returns a duration as [`duration`] does, and also accepts `0s`.
 pub fn duration_or_zero(field: &Field<String>, check: &mut Check<'_>) -> Option<Duration> {
     checked_duration(field, true, check)
 }
@@ -69,18 +69,18 @@ fn checked_duration(field: &Field<String>, zero: bool, check: &mut Check<'_>) ->
         .map(Duration::from_millis)
 }
 
-/// Why a text is not a duration.
+/// Reason for which a text is not a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DurationProblem {
-    /// It is a bare number.
+    /// The text is a number without a unit.
     NoUnit,
-    /// It is nothing like a duration.
+    /// The text does not have the form of a duration.
     Syntax,
-    /// It does not fit into 64 bits of nanoseconds.
+    /// The duration in nanoseconds exceeds 64 bits.
     TooLong,
 }
 
-/// Reads a duration as Go writes it, such as `-1h15m30.918s`, in nanoseconds.
+/// Parses a duration in Go's format, such as `-1h15m30.918s`, in nanoseconds.
 ///
 /// # Errors
 /// If the text is not a duration.
@@ -109,7 +109,7 @@ pub fn parse_duration(text: &str) -> Result<i64, DurationProblem> {
     Ok(if negative { -nanos } else { nanos })
 }
 
-/// One number with its unit, in nanoseconds, and the text after it.
+/// Parses one number with its unit. Returns it in nanoseconds, with the rest of the text.
 fn duration_part(text: &str) -> Result<(i128, &str), DurationProblem> {
     let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     let (number, after) = text.split_at(text.bytes().take_while(is_number).count());
@@ -146,7 +146,7 @@ fn to_number(digits: &str) -> i128 {
         .fold(0, |value, digit| value * 10 + i128::from(digit - b'0'))
 }
 
-/// The value of an enum by its name. `names` holds every name that is accepted.
+/// Returns the enum value with the name in a field. `names` has every accepted name.
 pub fn enum_of<T: Copy>(
     field: &Field<String>,
     names: &[(&str, T)],
@@ -170,7 +170,7 @@ pub fn enum_of<T: Copy>(
     None
 }
 
-/// A text for which `holds` is true; otherwise the message is "`...` is not WHAT".
+/// Returns a text that satisfies `holds`. Otherwise it reports that "`...` is not WHAT".
 pub fn text_that<'f>(
     field: &'f Field<String>,
     holds: fn(&str) -> bool,
@@ -186,18 +186,18 @@ pub fn text_that<'f>(
     None
 }
 
-/// The codes of what can be wrong with a regular expression in one field.
+/// Diagnostic codes for the regular expression of a field.
 #[derive(Clone, Copy, Debug)]
 pub struct RegexCodes {
-    /// It is empty.
+    /// Code for an empty expression.
     pub empty: Code,
-    /// It is longer than [`REGEX_BYTES_MAX`].
+    /// Code for an expression longer than [`REGEX_BYTES_MAX`].
     pub long: Code,
-    /// It is not of the RE2 dialect.
+    /// Code for an expression that is not in RE2 syntax.
     pub syntax: Code,
 }
 
-/// A regular expression of the RE2 dialect that must match this extent of a value, which need not be UTF-8.
+/// Compiles a regular expression in RE2 syntax that must match the `extent` of a value, which need not be UTF-8.
 pub fn regex(
     field: &Field<String>,
     extent: Extent,

@@ -1,8 +1,9 @@
-//! Kinds that a server does not serve: a server that starts answers for up to 2 s with a part of its API groups, and with success.
+//! Kinds that a server does not serve. A server that is starting responds for up to 2 s with success, but with only
+//! part of its API groups.
 //!
-//! Objects that were saved are let go only if a server that is ready does not serve their kind, twice, seconds apart. Until then
-//! they are in effect. A proxy without a saved state starts once its server is ready. Where the credentials do not allow to read
-//! that, two answers count that are the same.
+//! Saved objects are removed only if a ready server twice, seconds apart, does not serve their kind. Until then they
+//! stay in effect. A proxy without a saved state starts once its server is ready. If the credentials do not allow
+//! reading the readiness, two identical responses count instead.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,53 +13,54 @@ use tokio::time::Instant;
 use crate::source::kubernetes::discovery::{Readiness, Resource};
 use crate::source::stream::report::Key;
 
-/// What the first configuration waits for until the server is ready.
+/// Key that the first configuration waits for until the server is ready.
 pub(super) const GROUPS: &str = "every API group";
 
-/// How often a server is asked of which this is not known.
+/// Discovery interval until it is known which kinds the server does not serve.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time between the two answers of a server without a kind; of one that does not tell its readiness.
+/// Time between two responses without a kind after which its objects are removed: of a ready server, and of one whose
+/// readiness is unknown.
 const APART: Duration = Duration::from_secs(5);
 const APART_UNKNOWN: Duration = Duration::from_secs(30);
 
-/// Time between two answers that are the same, of a server that does not tell its readiness.
+/// Time for which the responses of a server whose readiness is unknown must be identical.
 const SAME_FOR: Duration = Duration::from_secs(2);
 
-/// What becomes of a kind that is not served.
+/// Action for a kind that is not served.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// What was saved of it takes the place of its list.
+    /// Apply the saved objects in place of the list.
     Keep(Key),
-    /// Its objects are let go.
+    /// Remove the objects.
     LetGo(Key),
 }
 
-/// What is known of what a server does not serve.
+/// State of the decision about kinds that a server does not serve.
 #[derive(Debug, Default)]
 pub(super) struct Unserved {
-    /// Whether it serves everything that it has.
+    /// Whether the server serves all of its API groups.
     is_whole: bool,
-    /// Whether nothing is open any more.
+    /// Whether every kind is decided.
     is_known: bool,
-    /// The resources of the first of several answers that are the same, and when it came.
+    /// Resources of the first of several identical responses, and its time.
     same: Option<(Instant, Vec<String>)>,
-    /// Kinds with saved objects that are not served, and since when by a server that is ready.
+    /// Kinds with saved objects that are not served, and the time since when a ready server has not served them.
     missing: HashMap<Key, Option<Instant>>,
 }
 
 impl Unserved {
-    /// Whether nothing is open any more.
+    /// Whether every kind is decided.
     pub(super) fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// What the first configuration waits for.
+    /// Returns the key that the first configuration waits for; `None` once all API groups are served.
     pub(super) fn awaited(&self) -> Option<Key> {
         (!self.is_whole).then(|| GROUPS.into())
     }
 
-    /// Takes in what is served.
+    /// Records a discovery response.
     pub(super) fn take_in(&mut self, readiness: Option<Readiness>, resources: &[Resource]) {
         let is_whole = match readiness {
             None => return,
@@ -81,7 +83,7 @@ impl Unserved {
         self.is_whole |= is_whole;
     }
 
-    /// Decides about the kinds with objects that the server does not serve, after each answer.
+    /// Decides, after each response, about kinds with objects that the server does not serve.
     pub(super) fn decide(&mut self, readiness: Readiness, missing: Vec<Key>) -> Vec<Step> {
         let apart = match readiness {
             Readiness::Ready => Some(APART),
@@ -108,7 +110,7 @@ impl Unserved {
         steps
     }
 
-    /// When the server is asked again, if it is `usually` otherwise.
+    /// Returns the time until the next discovery: `usually`, or less while kinds are undecided.
     pub(super) fn pause(&self, usually: Duration) -> Duration {
         match self.is_known {
             true => usually,

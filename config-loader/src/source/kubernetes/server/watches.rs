@@ -8,13 +8,13 @@ use tokio::task::JoinSet;
 use crate::source::kubernetes::client::Connected;
 use crate::source::stream::report::Key;
 
-/// Waits for something, and at least so long.
+/// Waits for `event`, and for at least `pause`.
 pub(super) async fn after(pause: Duration, event: impl Future<Output = ()>) {
     tokio::time::sleep(pause).await;
     event.await;
 }
 
-/// What is watched with one client. The tasks end when this is dropped.
+/// Watches of one client. Their tasks end when this is dropped.
 #[derive(Default)]
 pub(super) struct Watches {
     pub(super) keys: HashSet<Key>,
@@ -23,7 +23,7 @@ pub(super) struct Watches {
 }
 
 impl Watches {
-    /// Ends all of them, so that they begin anew.
+    /// Ends all watches, so that they start again.
     pub(super) fn clear(&mut self, connected: &Connected) {
         *self = Watches::default();
         connected.signs.clear();

@@ -18,7 +18,7 @@ fn gone(name: &str) -> Report {
     Report::Changes(vec![(name.into(), None)])
 }
 
-/// What is handed on, as `name=text` or `name gone`.
+/// Returns the update as `name=text` or `name gone`.
 fn taken(gathered: &mut Gathered, now: Instant) -> Option<Vec<String>> {
     let look = gathered.take(now)?;
     let events = look.events.into_iter().map(|(name, event)| match event {

@@ -100,15 +100,15 @@ fn objects_are_forgotten_and_come_back_with_the_next_list() {
     assert_eq!(mirror.apply(Event::InitDone), [set("a", 1)]);
 }
 
-/// What a server does between two moments at which it is looked at.
+/// Action of a server between two checks.
 #[derive(Clone, Debug)]
 enum Step {
     Write(u8),
     Delete(u8),
-    /// The connection is lost: what happens until the next list is not seen.
+    /// The connection is lost: changes until the next list are not seen.
     Lose,
     List,
-    /// A list that is cut off after so many objects.
+    /// A list that is cut off after this many objects.
     Cut(usize),
 }
 
@@ -123,8 +123,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever is lost, repeated or cut off: after a complete list the reader has what the server has, and at no time an
-    /// object that the server never had.
+    /// After losses, repetitions and truncated lists, a complete list makes the mirror equal to the server. At no time
+    /// does the mirror have an object that the server never had.
     #[test]
     fn reader_ends_with_what_the_server_has(steps in prop::collection::vec(step(), 0..40)) {
         let (mut server, mut reader) = (BTreeMap::new(), BTreeMap::new());

@@ -1,6 +1,8 @@
-//! A seeded simulation of a server: responses come late, twice, in another order, or not at all, and streams end at any time.
+//! Seeded simulation of a server. Responses arrive late, twice, in another order, or not at all, and streams end at any
+//! time.
 //!
-//! What is known of a type is at any time what the server had at some time, and in the end what it has.
+//! At any time, the known state of a type equals some state that the server had; at the end, it equals the server's
+//! state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +16,7 @@ use super::tests::{REJECTED_HOST, read};
 use super::{Node, Types};
 use crate::xds::{resource_of, resource_type};
 
-/// The types of the simulation; nothing comes of the others.
+/// Types of the simulation. All other types have no resources.
 const TYPES: [&str; 2] = [
     "networking.istio.io/v1/VirtualService",
     "networking.istio.io/v1/ServiceEntry",
@@ -24,10 +26,10 @@ const SEEDS: u64 = 400;
 const STEPS: usize = 120;
 const NAMES: usize = 5;
 
-/// The objects of a type: the host of each, by name.
+/// Objects of a type: the host of each, by name.
 type State = BTreeMap<String, String>;
 
-/// A server, and what is on its way to the client.
+/// Server, with the responses in flight to the client.
 struct Server {
     random: SmallRng,
     is_incremental: bool,
@@ -40,9 +42,9 @@ struct Server {
 struct ServedType {
     /// Host and version of each object.
     objects: BTreeMap<String, (String, u64)>,
-    /// All states that there were.
+    /// All states that the server ever had.
     states: BTreeSet<State>,
-    /// The versions that the client of the stream has, once it has what is in flight.
+    /// Versions that the client will have once it has received the responses in flight.
     sent: BTreeMap<String, String>,
 }
 
@@ -75,7 +77,7 @@ impl Server {
         self.random.random_range(0..end)
     }
 
-    /// Sets or deletes an object. Some versions of objects are rejected.
+    /// Sets or deletes an object. Some versions are rejected.
     fn change(&mut self) {
         let at = self.below(TYPES.len());
         let name = format!("shop/n{}", self.below(NAMES));
@@ -94,7 +96,7 @@ impl Server {
         one.states.insert(state);
     }
 
-    /// Sends what the client lacks of a type, or everything.
+    /// Sends the changes of a type that the client lacks, or its whole state.
     fn send(&mut self, at: usize) {
         let of = resource_type(TYPES[at]).unwrap();
         let is_incremental = self.is_incremental;
@@ -132,7 +134,7 @@ impl Server {
         self.in_flight.push((at, received));
     }
 
-    /// A new stream: what was in flight is lost, and the client says what it has.
+    /// Accepts a new stream. Responses in flight are lost, and the client states the versions that it has.
     fn accept(&mut self, subscriptions: &[Subscription]) {
         self.in_flight.clear();
         for (at, url) in TYPES.iter().enumerate() {
@@ -143,8 +145,8 @@ impl Server {
         }
     }
 
-    /// Takes the next response off the wire. Those of different types may overtake each other, and so may whole states; one may
-    /// come again at once.
+    /// Delivers the next response. Responses of different types, and whole states, may overtake each other; a response
+    /// may be delivered twice.
     fn deliver(&mut self) -> Option<Received> {
         if self.in_flight.is_empty() {
             return None;
@@ -177,14 +179,14 @@ fn copy(received: &Received) -> Received {
     }
 }
 
-/// The client, with what its changes add up to.
+/// Client, with the state that results from its changes.
 struct Client {
     types: Types,
     known: Vec<State>,
 }
 
 impl Client {
-    /// Takes in a response. Returns the number of its type.
+    /// Applies a response. Returns the number of its type.
     fn take_in(&mut self, received: Received) -> usize {
         let at = TYPES.iter().position(|url| *url == received.type_url);
         let at = at.unwrap();

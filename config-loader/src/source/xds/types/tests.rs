@@ -11,10 +11,10 @@ use crate::xds::{resource_of, resource_type};
 const VIRTUAL_SERVICES: &str = "networking.istio.io/v1/VirtualService";
 const DOCUMENTS: &str = "xds://s:1/shop/virtualservices.networking.istio.io";
 
-/// Objects with this host are rejected.
+/// Host of objects that are rejected.
 pub(super) const REJECTED_HOST: &str = "rejected";
 
-/// Reads an object; it is rejected if it has that host.
+/// Returns a parser that rejects objects with that host.
 pub(super) fn read() -> ReadObject {
     Arc::new(|file, text| {
         let is_rejected = text.contains(REJECTED_HOST);
@@ -68,7 +68,7 @@ fn undecodable(name: Option<&str>) -> ReceivedResource {
     }
 }
 
-/// A response with the whole state.
+/// Returns a response with the whole state.
 fn whole(version: &str, resources: Vec<ReceivedResource>) -> Received {
     Received {
         type_url: VIRTUAL_SERVICES.to_owned(),
@@ -81,7 +81,7 @@ fn whole(version: &str, resources: Vec<ReceivedResource>) -> Received {
     }
 }
 
-/// A response with changes.
+/// Returns a response with changes.
 fn changes(version: &str, resources: Vec<ReceivedResource>, removed: &[&str]) -> Received {
     Received {
         is_whole: false,
@@ -90,7 +90,7 @@ fn changes(version: &str, resources: Vec<ReceivedResource>, removed: &[&str]) ->
     }
 }
 
-/// What changes, as `NAME=HOST` or `NAME gone`.
+/// Returns the changes as `NAME=HOST` or `NAME gone`.
 fn changed(taken: &Taken) -> Vec<String> {
     let changes = taken.changes.iter().map(|(name, text)| {
         let name = name.strip_prefix(DOCUMENTS).unwrap();
@@ -142,7 +142,7 @@ fn whole_state_changes_only_what_differs() {
     assert_eq!(changed(&taken), ["c=c2"]);
 }
 
-/// Types whose reader counts the objects that it reads.
+/// Returns types whose parser counts its calls.
 fn counting_types() -> (Types, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&count);
@@ -176,7 +176,7 @@ fn unchanged_resources_are_read_once() {
     assert_eq!(take_in("5", many(2)), (10, 10), "they were gone");
 }
 
-/// Prints what a whole response with 10,000 resources costs of which one changed: run it with `--release --ignored`.
+/// Measures a whole response with 10,000 resources of which one changed. Run it with `--release --ignored`.
 #[test]
 #[ignore = "a measurement"]
 fn measure_a_whole_response_with_one_change() {

@@ -8,12 +8,12 @@ kind: EndpointSlice
 metadata: {name: web-1, namespace: ns1, labels: {kubernetes.io/service-name: web}}
 ";
 
-/// An EndpointSlice with the fields `body`, from line 4 on.
+/// Returns an EndpointSlice with the fields `body`, from line 4 on.
 fn around(body: &str) -> String {
     format!("{HEAD}{body}\n")
 }
 
-/// An IPv4 slice with one endpoint, on line 6, and a port.
+/// Returns an IPv4 slice with one endpoint, on line 6, and a port.
 fn endpoint(body: &str) -> String {
     around(&format!(
         "addressType: IPv4\nendpoints:\n- {{{body}}}\nports: [{{port: 80}}]"

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use crate::resource::core::{Secret, SecretType};
 use crate::validate::testing;
 
-/// A Secret with the fields `body`, from line 4 on.
+/// Returns a Secret with the fields `body`, from line 4 on.
 fn around(body: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: ns1}}\n{body}\n")
 }

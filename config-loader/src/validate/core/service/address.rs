@@ -1,4 +1,4 @@
-//! The addresses of a service.
+//! Addresses of a service.
 
 use std::net::IpAddr;
 
@@ -8,10 +8,10 @@ use crate::raw::Field;
 use crate::raw::core::ServiceSpec;
 use crate::validate::{Check, api, scalar};
 
-/// What represents a service without an address of its own.
+/// Value of `clusterIP` in a headless service.
 const NONE: &str = "None";
 
-/// The checked addresses of a service.
+/// Validated addresses of a service.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
     pub(super) cluster_ips: Vec<IpAddr>,
@@ -79,7 +79,7 @@ fn cluster_ip(field: &Field<String>, kind: Type, found: &mut Addresses, check: &
     }
 }
 
-/// A service has at most one address of each family.
+/// Checks that a service has at most one address of each IP family.
 fn families(spec: &ServiceSpec, found: &Addresses, check: &mut Check<'_>) {
     let count = found.cluster_ips.len();
     let same = |pair: &[IpAddr]| pair[0].is_ipv4() == pair[1].is_ipv4();

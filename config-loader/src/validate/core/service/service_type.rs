@@ -1,6 +1,6 @@
-//! The types of services.
+//! Types of services.
 
-/// The types by their names; the one that carries more is made elsewhere.
+/// Service type as named in the spec, without the data that belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     ClusterIp,

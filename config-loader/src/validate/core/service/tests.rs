@@ -7,7 +7,7 @@ use crate::resource::core::{
 };
 use crate::validate::testing;
 
-/// A Service whose spec is `spec`, from line 4 on.
+/// Returns a Service with the spec `spec`, from line 4 on.
 fn around(spec: &str) -> String {
     let spec = spec.replace('\n', "\n  ");
     format!(

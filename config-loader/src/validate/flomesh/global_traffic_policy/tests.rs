@@ -1,7 +1,7 @@
 use crate::resource::flomesh::{ClusterBalancing, GlobalTrafficPolicy};
 use crate::validate::testing;
 
-/// A GlobalTrafficPolicy whose spec is `spec`, from line 5 on.
+/// Returns a GlobalTrafficPolicy with the spec `spec`, from line 5 on.
 fn around(spec: &str) -> String {
     let spec = spec.replace('\n', "\n  ");
     format!(

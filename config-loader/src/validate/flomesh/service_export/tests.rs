@@ -5,7 +5,7 @@ use crate::resource::core::ConditionStatus;
 use crate::resource::flomesh::{Algorithm, PathType, ServiceAccount, ServiceExport};
 use crate::validate::testing;
 
-/// A ServiceExport whose spec is `spec`, from line 5 on.
+/// Returns a ServiceExport with the spec `spec`, from line 5 on.
 fn around(spec: &str) -> String {
     let spec = spec.replace('\n', "\n  ");
     format!(
@@ -13,7 +13,7 @@ fn around(spec: &str) -> String {
     )
 }
 
-/// One with a rule, and `rest` from line 6 on.
+/// Returns a ServiceExport with one rule, and `rest` from line 6 on.
 fn with_rule(rest: &str) -> String {
     around(&format!(
         "rules: [{{portNumber: 80, path: /web, pathType: Prefix}}]\n{rest}"

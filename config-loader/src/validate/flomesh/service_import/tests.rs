@@ -6,7 +6,7 @@ use crate::resource::core::{Host, Protocol, SessionAffinity};
 use crate::resource::flomesh::{ImportType, ServiceAccount, ServiceImport};
 use crate::validate::testing;
 
-/// A ServiceImport whose spec is `spec`, from line 5 on.
+/// Returns a ServiceImport with the spec `spec`, from line 5 on.
 fn around(spec: &str) -> String {
     let spec = spec.replace('\n', "\n  ");
     format!(
@@ -14,7 +14,7 @@ fn around(spec: &str) -> String {
     )
 }
 
-/// One whose only endpoint, on line 8, has this target.
+/// Returns a ServiceImport with one endpoint, on line 8, that has this target.
 fn target(target: &str) -> String {
     around(&format!(
         "ports:\n- port: 80\n  endpoints:\n  - {{clusterKey: a/b/c/d, target: {{{target}}}}}"

@@ -9,12 +9,12 @@ use crate::validate::testing;
 const HEAD: &str =
     "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {name: web}\nspec:\n";
 
-/// A Destination whose spec is `spec`, from line 5 on.
+/// Returns a Destination with the spec `spec`, from line 5 on.
 fn around(spec: &str) -> String {
     format!("{HEAD}  {}\n", spec.replace('\n', "\n  "))
 }
 
-/// One with a kubeService of these fields, from line 7 on.
+/// Returns a Destination with these fields of `kubeService`, from line 7 on.
 fn kube(fields: &str) -> String {
     around(&format!(
         "kubeService:\n  ref: {{name: web, namespace: ns1, clusterName: c2}}\n  {}",
@@ -22,7 +22,7 @@ fn kube(fields: &str) -> String {
     ))
 }
 
-/// One with an externalService of these fields, from line 6 on.
+/// Returns a Destination with these fields of `externalService`, from line 6 on.
 fn external(fields: &str) -> String {
     around(&format!(
         "externalService:\n  {}",

@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::resource::gloo::ShiftTarget;
 use crate::validate::testing;
 
-/// A Destination of a service with two ports, and `status` on line 7.
+/// Returns a Destination of a service with two ports, and `status` on line 7.
 fn around(status: &str) -> String {
     let service =
         "{ref: {name: web, namespace: ns1, clusterName: c2}, ports: [{port: 80}, {port: 81}]}";

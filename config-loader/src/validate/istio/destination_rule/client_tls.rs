@@ -1,4 +1,4 @@
-//! `tls` towards endpoints.
+//! `tls` of connections to endpoints.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ const MODES: [(&str, ClientTlsMode); 4] = [
     ("ISTIO_MUTUAL", ClientTlsMode::IstioMutual),
 ];
 
-/// What a credential that is a ConfigMap begins with.
+/// Prefix of a `credentialName` that refers to a ConfigMap.
 const CONFIG_MAP: &str = "configmap://";
 
-/// TLS to the endpoints.
+/// Returns the TLS settings of connections to endpoints.
 pub(super) fn client_tls(
     field: &Field<raw::istio::ClientTlsSettings>,
     check: &mut Check<'_>,
@@ -49,7 +49,7 @@ pub(super) fn client_tls(
     })
 }
 
-/// Where the fields stand that name certificates, keys and what else may not be there.
+/// Returns the lines of the TLS fields that are present, for diagnostics about missing certificates and keys.
 fn places(raw: &raw::istio::ClientTlsSettings, check: &Check<'_>) -> Vec<Lined<Arc<str>>> {
     let fields = [
         ("mode", &raw.mode),
@@ -71,7 +71,7 @@ fn places(raw: &raw::istio::ClientTlsSettings, check: &Check<'_>) -> Vec<Lined<A
         .collect()
 }
 
-/// Certificates come from files or from a credential.
+/// Checks that certificates come either from files or from a credential.
 fn one_source(raw: &raw::istio::ClientTlsSettings, check: &mut Check<'_>) {
     let credential = ("credentialName", shared::text_span(&raw.credential_name));
     for (name, field) in [
@@ -114,7 +114,7 @@ fn own_certificate(raw: &raw::istio::ClientTlsSettings, span: Span, check: &mut 
     }
 }
 
-/// Without verification there is nothing to verify with.
+/// Checks that no settings for verification are present if verification is off.
 fn verification(raw: &raw::istio::ClientTlsSettings, mode: ClientTlsMode, check: &mut Check<'_>) {
     if !shared::flag(&raw.insecure_skip_verify) {
         return;

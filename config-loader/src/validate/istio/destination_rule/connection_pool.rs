@@ -13,7 +13,7 @@ use crate::resource::istio::{
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// Limits of connections.
+/// Returns the connection pool limits.
 pub(in crate::validate::istio) fn connection_pool(
     field: &Field<raw::istio::ConnectionPoolSettings>,
     check: &mut Check<'_>,
@@ -32,7 +32,7 @@ pub(in crate::validate::istio) fn connection_pool(
     })
 }
 
-/// The settings of all connections, and the idle timeout if one is written: zero for never.
+/// Returns the TCP settings, and the idle timeout if it is present; zero means never.
 fn tcp(
     field: &Field<raw::istio::TcpSettings>,
     check: &mut Check<'_>,
@@ -53,12 +53,12 @@ fn tcp(
     (pool, idle)
 }
 
-/// An idle timeout, where zero means never.
+/// Returns an idle timeout, where zero means never.
 fn or_never(written: Option<Duration>) -> Option<Duration> {
     Some(written.unwrap_or(TcpPool::IDLE_TIMEOUT_DEFAULT)).filter(|idle| !idle.is_zero())
 }
 
-/// A number in which 0 is what a missing one means.
+/// Returns a number; `None` for 0, which counts as missing.
 fn count(field: &Field<i64>, name: &str, code: Code, check: &mut Check<'_>) -> Option<u32> {
     scalar::int32(field, name, code, check).filter(|count| *count > 0)
 }

@@ -1,4 +1,4 @@
-//! `loadBalancer`: how one endpoint is chosen.
+//! `loadBalancer`: selection of one endpoint.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// The most entries that a ring may be asked to have.
+/// Largest size of a hash ring.
 const RING_SIZE_MAX: u32 = 8_388_608;
 
 const SIMPLE: [(&str, Algorithm); 6] = [
@@ -30,7 +30,7 @@ const SIMPLE: [(&str, Algorithm); 6] = [
     ("ROUND_ROBIN", Algorithm::RoundRobin),
 ];
 
-/// How requests are spread. `outliers` says whether endpoints can be taken out.
+/// Returns the load balancer settings. `outliers` tells whether endpoints can be ejected.
 pub(super) fn load_balancer(
     field: &Field<raw::istio::LoadBalancerSettings>,
     outliers: bool,
@@ -194,7 +194,7 @@ fn hash_algorithm(raw: &raw::istio::ConsistentHash, check: &mut Check<'_>) -> Ha
     }
 }
 
-/// The size of a ring; none if it is missing, or 0, which is what a missing number means.
+/// Returns the size of a hash ring; `None` if it is missing or 0, which counts as missing.
 fn ring_size(field: &Field<i64>, check: &mut Check<'_>) -> Option<u64> {
     let size = scalar::non_negative(field, "minimumRingSize", DR305, check)?;
     if size > RING_SIZE_MAX {
@@ -240,7 +240,7 @@ fn table_size(field: &Field<i64>, check: &mut Check<'_>) -> u64 {
     size
 }
 
-/// The next size of a table; for the largest ones the one before.
+/// Returns the smallest prime that is not below `size` and within the limit, else the largest prime below `size`.
 fn near_prime(size: u64) -> u64 {
     let larger = (size.max(3)..HashAlgorithm::TABLE_SIZE_LIMIT).find(|one| is_prime(*one));
     let mut smaller = (3..size).rev();

@@ -15,14 +15,14 @@ use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// The labels that name a locality.
+/// Labels that name a locality.
 const LOCALITY_LABELS: [&str; 3] = [
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
     "topology.istio.io/subzone",
 ];
 
-/// How localities are chosen. `outliers` says whether endpoints can be taken out.
+/// Returns the locality settings. `outliers` tells whether endpoints can be ejected.
 pub(super) fn locality_setting(
     field: &Field<raw::istio::LocalityLoadBalancerSetting>,
     outliers: bool,
@@ -57,7 +57,7 @@ pub(super) fn locality_setting(
     })
 }
 
-/// How zones are chosen.
+/// Returns the zone-aware settings.
 pub(super) fn zone_aware_setting(
     field: &Field<raw::istio::ZoneAwareLoadBalancerSetting>,
     outliers: bool,
@@ -150,7 +150,7 @@ fn shares(
     shares
 }
 
-/// A pattern of localities.
+/// Parses a locality pattern.
 fn pattern(text: &str, span: Span, check: &mut Check<'_>) -> LocalityPattern {
     let parts: Vec<&str> = text.split('/').collect();
     let wild = parts.iter().position(|part| part.contains('*'));
@@ -178,7 +178,7 @@ fn pattern(text: &str, span: Span, check: &mut Check<'_>) -> LocalityPattern {
     LocalityPattern::parse(text)
 }
 
-/// Reports localities that an earlier entry covers, or that cover one. Two patterns overlap when one begins the other.
+/// Reports localities that overlap an earlier entry. Two patterns overlap if one is a prefix of the other.
 fn overlaps(patterns: &[(LocalityPattern, &str, Span)], check: &mut Check<'_>) {
     let mut known: HashMap<&[Arc<str>], (&str, Span)> = HashMap::new();
     for (pattern, text, span) in patterns {
@@ -254,7 +254,7 @@ fn region(field: &Field<String>, around: Span, check: &mut Check<'_>) -> Arc<str
     Arc::from(region)
 }
 
-/// Labels, of which none may name a locality if there is a code for that.
+/// Returns the labels of a failover priority. If there is a code for it, none of them may name a locality.
 fn failover_priority(
     field: &Field<Vec<Field<String>>>,
     refuse: Option<Code>,

@@ -6,7 +6,7 @@ use crate::resource::istio::OutlierDetection;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// When an endpoint is taken out.
+/// Returns the outlier detection settings.
 pub(super) fn outlier_detection(
     field: &Field<raw::istio::OutlierDetection>,
     check: &mut Check<'_>,

@@ -9,8 +9,8 @@ fn rule(cases: &[(&str, &[&str])]) {
     check("DestinationRule", cases);
 }
 
-/// Cases of a block, on line 6, with its findings but for their line. The block stands in the policy of the rule, of a
-/// subset and of a port.
+/// Checks cases of a block on line 6, each with its expected diagnostics without the line. The block is checked in the
+/// policy of the rule, of a subset and of a port.
 fn policy(cases: &[(&str, &[&str])]) {
     for (block, expected) in cases {
         let expected: Vec<String> = expected.iter().map(|code| format!("{code} 6")).collect();

@@ -14,7 +14,7 @@ use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// A policy. `outliers` says whether it may inherit an outlier detection.
+/// Returns a traffic policy. `outliers` tells whether it may inherit outlier detection.
 pub(super) fn traffic_policy(
     field: &Field<raw::istio::TrafficPolicy>,
     outliers: bool,

@@ -9,7 +9,7 @@ use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// The hosts of a server that stands at `around`.
+/// Returns the hosts of the server at the span `around`.
 pub(super) fn hosts(
     field: &Field<Vec<Field<String>>>,
     around: Span,
@@ -88,7 +88,7 @@ fn is_host(name: &str, span: Span, check: &mut Check<'_>) {
     }
 }
 
-/// Whether a `*` means a part of a label.
+/// Whether a `*` replaces only a part of a label.
 pub(in crate::validate::istio) fn is_partial_wildcard(name: &str) -> bool {
     let rest = name.strip_prefix('*');
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('.'))

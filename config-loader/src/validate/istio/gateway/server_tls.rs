@@ -1,4 +1,4 @@
-//! `tls` of a server: which settings its mode wants, and which it has no use for.
+//! `tls` of a server: settings that its mode requires, and settings that it does not use.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ const VERSIONS: [(&str, TlsVersion); 5] = [
     ("TLSV1_3", TlsVersion::V1_3),
 ];
 
-/// The settings of a server.
+/// Returns the TLS settings of a server.
 pub(in crate::validate::istio) fn server_tls(
     field: &Field<ServerTlsSettings>,
     check: &mut Check<'_>,
@@ -70,7 +70,7 @@ pub(in crate::validate::istio) fn server_tls(
     })
 }
 
-/// Where the fields stand that name certificates, keys and what else may not be there.
+/// Returns the lines of the TLS fields that are present, for diagnostics about missing certificates and keys.
 fn places(raw: &ServerTlsSettings, check: &Check<'_>) -> Vec<Lined<Arc<str>>> {
     let mut places = Vec::new();
     let mut add = |path: String, field: &Field<String>| {
@@ -113,7 +113,7 @@ fn places(raw: &ServerTlsSettings, check: &Check<'_>) -> Vec<Lined<Arc<str>>> {
     places
 }
 
-/// The settings other than `httpsRedirect` that are written, and where.
+/// Returns the settings that are present, except `httpsRedirect`, with their spans.
 pub(super) fn settings(
     raw: &ServerTlsSettings,
 ) -> impl Iterator<Item = (&'static str, Span)> + use<> {
@@ -160,7 +160,7 @@ pub(super) fn settings(
     settings.into_iter().filter(|(_, span)| !span.is_none())
 }
 
-/// Which sources of certificates are written, and where.
+/// Returns the possible sources of certificates, each with the span of its field.
 fn sources(raw: &ServerTlsSettings) -> [(&'static str, Span); 5] {
     [
         (
@@ -174,7 +174,7 @@ fn sources(raw: &ServerTlsSettings) -> [(&'static str, Span); 5] {
     ]
 }
 
-/// Whether the certificates fit the mode at `span`.
+/// Checks that the certificates fit the mode at `span`.
 fn certificates_fit(
     raw: &ServerTlsSettings,
     mode: ServerTlsMode,
@@ -235,7 +235,7 @@ fn istio_mutual(raw: &ServerTlsSettings, check: &mut Check<'_>) {
     }
 }
 
-/// As in Istio, files are a source only where both are written.
+/// Checks that there is only one source of certificates. As in Istio, files count only if both are present.
 fn one_source(raw: &ServerTlsSettings, check: &mut Check<'_>) {
     let [certificate, key, name, names, files] = sources(raw);
     let own = match key.1.is_none() {
@@ -278,7 +278,7 @@ fn one_source(raw: &ServerTlsSettings, check: &mut Check<'_>) {
     }
 }
 
-/// Warns of a certificate without its key, or a key without its certificate, where there is another source.
+/// Warns of a certificate without its key, or a key without its certificate, next to another source.
 fn one_alone(
     [certificate, key]: [(&'static str, Span); 2],
     others: [(&'static str, Span); 3],
@@ -298,7 +298,7 @@ fn one_alone(
     }
 }
 
-/// Whether everything is there that the mode needs.
+/// Checks that all settings that the mode requires are present.
 fn complete(raw: &ServerTlsSettings, mode: ServerTlsMode, span: Span, check: &mut Check<'_>) {
     let [certificate, key, name, names, files] = sources(raw);
     let secret = !name.1.is_none() || !names.1.is_none();

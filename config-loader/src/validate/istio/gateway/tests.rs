@@ -7,7 +7,7 @@ fn gateway(cases: &[(&str, &[&str])]) {
     check("Gateway", cases);
 }
 
-/// Cases of one server whose hosts are good.
+/// Checks cases of one server with valid hosts.
 fn server(cases: &[(&str, &[&str])]) {
     for (fields, expected) in cases {
         gateway(&[(
@@ -17,7 +17,7 @@ fn server(cases: &[(&str, &[&str])]) {
     }
 }
 
-/// Cases of the TLS settings of one HTTPS server.
+/// Checks cases of the TLS settings of one HTTPS server.
 fn tls(cases: &[(&str, &[&str])]) {
     for (settings, expected) in cases {
         let fields =

@@ -6,7 +6,7 @@ fn entry(cases: &[(&str, &[&str])]) {
     check("ServiceEntry", cases);
 }
 
-/// Cases of fields beside the host `a.com`, from line 6 on.
+/// Checks cases of fields after the host `a.com`, from line 6 on.
 fn with_host(cases: &[(&str, &[&str])]) {
     for (fields, expected) in cases {
         entry(&[(&format!("hosts: [a.com]\n{fields}"), *expected)]);

@@ -16,7 +16,7 @@ use crate::validate::istio::gateway::is_partial_wildcard;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// The listeners for what the workload can reach.
+/// Returns the egress listeners, for services that the workload can reach.
 pub(super) fn listeners(
     field: &Field<Vec<Field<raw::istio::IstioEgressListener>>>,
     check: &mut Check<'_>,
@@ -110,7 +110,7 @@ fn listener(
     }
 }
 
-/// A port 0, or one without a number, represents a socket.
+/// Checks a port without a number, or with 0, which requires a socket.
 fn zero(
     raw: &raw::istio::IstioEgressListener,
     port: &raw::istio::Port,
@@ -168,10 +168,11 @@ fn hosts(
     hosts
 }
 
-/// An egress host in a form that can be looked up: its namespace, and its name in lower case.
+/// Egress host as a lookup key: its namespace, and its name in lower case.
 type Key = (EgressNamespace, String);
 
-/// `own` is the namespace of the Sidecar, which `.` means for most of its workloads.
+/// Returns the lookup key of an egress host. `own` is the namespace of the Sidecar, which `.` refers to for most of its
+/// workloads.
 fn key(host: &EgressHost, own: &str) -> Key {
     let namespace = match &host.namespace {
         EgressNamespace::Own => EgressNamespace::Only(Arc::from(own)),
@@ -180,8 +181,8 @@ fn key(host: &EgressHost, own: &str) -> Key {
     (namespace, host.host.to_ascii_lowercase())
 }
 
-/// Warns of hosts that another entry covers. Each looks up what could cover it, so that it need not be compared with
-/// every other.
+/// Warns of hosts that another entry covers. Each host looks up its possible wildcards, instead of being compared with
+/// every other host.
 fn report_covered(hosts: &[(Key, &str, Span)], check: &mut Check<'_>) {
     let mut first: HashMap<&Key, (usize, Span)> = HashMap::new();
     for (at, (key, _, span)) in hosts.iter().enumerate() {
@@ -199,7 +200,7 @@ fn report_covered(hosts: &[(Key, &str, Span)], check: &mut Check<'_>) {
     }
 }
 
-/// What covers an egress host: itself, a wildcard for its name, and both for any namespace.
+/// Returns the keys that cover an egress host: itself, wildcards of its name, and both for any namespace.
 fn covering((namespace, name): &Key) -> impl Iterator<Item = Key> {
     let is_one = matches!(
         namespace,

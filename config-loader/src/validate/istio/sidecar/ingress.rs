@@ -18,7 +18,7 @@ use crate::validate::istio::gateway::server_tls;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// The listeners for what the workload accepts.
+/// Returns the ingress listeners, for traffic that the workload accepts.
 pub(super) fn listeners(
     field: &Field<Vec<Field<raw::istio::IstioIngressListener>>>,
     check: &mut Check<'_>,

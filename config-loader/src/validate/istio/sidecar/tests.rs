@@ -5,7 +5,7 @@ fn sidecar(cases: &[(&str, &[&str])]) {
     check("Sidecar", cases);
 }
 
-/// Cases of fields beside the port of one ingress listener, on line 5.
+/// Checks cases of fields after the port of one ingress listener, on line 5.
 fn ingress(cases: &[(&str, &[&str])]) {
     for (fields, expected) in cases {
         let expected: Vec<String> = expected.iter().map(|code| format!("{code} 5")).collect();
@@ -14,7 +14,7 @@ fn ingress(cases: &[(&str, &[&str])]) {
     }
 }
 
-/// Cases of the entries of `egress`, each on a line of its own from line 6 on.
+/// Checks cases of `egress` entries, one per line from line 6 on.
 fn egress(cases: &[(&[&str], &[&str])]) {
     for (entries, expected) in cases {
         let entries: Vec<String> = entries

@@ -1,4 +1,4 @@
-//! Values that listeners of both directions have.
+//! Values that ingress and egress listeners share.
 
 use crate::diagnostic::codes::istio::{SC225, SC226, SC227};
 use crate::raw::{self, Field};
@@ -7,7 +7,7 @@ use crate::validate::istio::gateway::{known_protocol, no_target_port};
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// What a port of a listener speaks, and whether the rest of it is fine.
+/// Returns the protocol of a listener's port, and checks the port's other fields.
 pub(super) fn protocol(port: &raw::istio::Port, check: &mut Check<'_>) -> Protocol {
     if let Some(name) = shared::text(&port.name).filter(|name| !scalar::is_dns_label(name)) {
         check

@@ -1,4 +1,4 @@
-//! What an HTTP rule does: redirect, answer, delegate or forward.
+//! Action of an HTTP rule: redirect, direct response, delegate or forward.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::resource::istio::{
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// The largest body of a direct response, in bytes.
+/// Largest body of a direct response, in bytes.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// The body of a direct response from which on there is a warning, in bytes.
+/// Size of the body of a direct response from which on there is a warning, in bytes.
 const BODY_BYTES_MANY: usize = 100 << 10;
 
-/// What the rule does. Where several actions are written, which was reported, it is the first of these.
+/// Returns the action of a rule. If there are several, which is reported elsewhere, the first in this order is used.
 pub(super) fn action(
     raw: &raw::istio::HttpRoute,
     matches: &[HttpMatch],

@@ -1,4 +1,4 @@
-//! Answers to cross-origin requests.
+//! CORS policies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const METHODS: [&str; 9] = [
     "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE",
 ];
 
-/// A CORS policy.
+/// Returns a CORS policy.
 pub(super) fn cors_policy(
     field: &Field<raw::istio::CorsPolicy>,
     check: &mut Check<'_>,

@@ -10,7 +10,7 @@ use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// A destination that must be there.
+/// Returns a required destination.
 pub(super) fn required(
     field: &Field<raw::istio::Destination>,
     around: Span,
@@ -28,7 +28,7 @@ pub(super) fn required(
     destination(field, check).unwrap_or_default()
 }
 
-/// A destination, if one is written.
+/// Returns a destination, if there is one.
 pub(in crate::validate::istio) fn destination(
     field: &Field<raw::istio::Destination>,
     check: &mut Check<'_>,
@@ -89,7 +89,7 @@ pub(in crate::validate::istio) fn destination(
     })
 }
 
-/// The destinations of an HTTP rule.
+/// Returns the destinations of an HTTP rule.
 pub(super) fn http_destinations(
     field: &Field<Vec<Field<raw::istio::HttpRouteDestination>>>,
     check: &mut Check<'_>,
@@ -113,12 +113,12 @@ pub(super) fn http_destinations(
     route
 }
 
-/// A weight; 0 if missing.
+/// Returns a weight; 0 if missing.
 pub(super) fn weight(field: &Field<i64>, check: &mut Check<'_>) -> u32 {
     scalar::int32(field, "weight", VS106, check).unwrap_or(0)
 }
 
-/// Reports that none of several destinations has a weight.
+/// Reports several destinations without any weight.
 pub(super) fn weights<T>(
     field: &Field<Vec<Field<T>>>,
     weights: impl ExactSizeIterator<Item = u32>,

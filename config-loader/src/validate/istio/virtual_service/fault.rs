@@ -1,4 +1,4 @@
-//! Faults: delays and aborts.
+//! Fault injection: delays and aborts.
 
 use crate::diagnostic::codes::common::CM019;
 use crate::diagnostic::codes::istio::{
@@ -11,7 +11,7 @@ use crate::resource::istio::{Abort, AbortStatus, Delay, Fault, GrpcStatus};
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// A fault.
+/// Returns the fault injection of a rule.
 pub(super) fn fault(
     field: &Field<raw::istio::HttpFaultInjection>,
     check: &mut Check<'_>,

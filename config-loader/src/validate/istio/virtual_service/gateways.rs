@@ -7,7 +7,7 @@ use crate::span::Line;
 use crate::validate::istio::shared::name_of;
 use crate::validate::{Check, scalar};
 
-/// The gateways of a VirtualService: the mesh if it names none and is no delegate.
+/// Returns the gateways of a VirtualService. Default: the mesh, unless it is a delegate.
 pub(super) fn of_service(
     field: &Field<Vec<Field<String>>>,
     delegate: bool,
@@ -30,7 +30,7 @@ pub(super) fn of_service(
     gateways
 }
 
-/// The gateways of a match block and where they stand; empty if it names none.
+/// Returns the gateways of a match block with their spans; empty if it names none.
 pub(super) fn of_match(
     field: &Field<Vec<Field<String>>>,
     check: &mut Check<'_>,

@@ -1,18 +1,18 @@
-//! What the rules of a VirtualService must know of its head.
+//! Top-level fields of a VirtualService that its rules depend on.
 
 use super::hosts::Covering;
 
-/// What the rules of a VirtualService must know of its head.
+/// Top-level fields of a VirtualService that its rules depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head<'a> {
-    /// Whether it only lends its rules.
+    /// Whether it is a delegate, whose rules are used only by other VirtualServices.
     pub(super) delegate: bool,
-    /// Whether it is for gateways, and for them only.
+    /// Whether it applies to gateways only.
     pub(super) gateways_only: bool,
-    /// Whether it is for a gateway, and maybe for the mesh, too.
+    /// Whether it applies to a gateway, and possibly also to the mesh.
     pub(super) at_gateway: bool,
-    /// Its hosts, in lower case.
+    /// Hosts, in lower case.
     pub(super) hosts: &'a [String],
-    /// The same, to look up what they cover.
+    /// Index of the hosts, to find the ones that cover an SNI.
     pub(super) covering: &'a Covering<'a>,
 }

@@ -1,4 +1,4 @@
-//! Header edits, of a rule or a destination.
+//! Header operations of a rule or a destination.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::validate::scalar::{
     is_header_name, items, operator_problems,
 };
 
-/// What a header name is made of.
+/// Help text about the characters of a header name.
 const NAME_FORM: &str =
     "a header name has letters, digits, `-`, `_` and a few other signs, and no blanks";
 
-/// Which message is edited.
+/// Message whose headers are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Message {
     Request,
     Response,
 }
 
-/// Header edits.
+/// Returns the header operations.
 pub(super) fn headers(
     field: &Field<raw::istio::Headers>,
     check: &mut Check<'_>,
@@ -40,7 +40,7 @@ pub(super) fn headers(
     })
 }
 
-/// Reports that the authority is set at more than one of these places.
+/// Reports an authority that is set in more than one of `places`.
 pub(super) fn set_once(places: &[(String, Span)], check: &mut Check<'_>) {
     if let [(first, first_span), (second, second_span), ..] = places {
         let location = check.location(*first_span);
@@ -55,7 +55,7 @@ pub(super) fn set_once(places: &[(String, Span)], check: &mut Check<'_>) {
     }
 }
 
-/// Whether a header name represents the authority.
+/// Whether a header name refers to the authority.
 pub(super) fn is_authority(name: &str) -> bool {
     name.eq_ignore_ascii_case("host") || name.eq_ignore_ascii_case(":authority")
 }
@@ -220,7 +220,7 @@ fn known_operators(text: &str, span: Span, check: &mut Check<'_>) {
     }
 }
 
-/// Where request operations set the authority.
+/// Adds the spans at which request header operations set the authority.
 pub(super) fn authority_places(
     field: &Field<raw::istio::Headers>,
     places: &mut Vec<(String, Span)>,
@@ -237,7 +237,7 @@ pub(super) fn authority_places(
     }
 }
 
-/// Where a rewrite sets the authority.
+/// Adds the span at which a rewrite sets the authority.
 pub(super) fn rewrite_authority_place(
     field: &Field<raw::istio::HttpRewrite>,
     places: &mut Vec<(String, Span)>,

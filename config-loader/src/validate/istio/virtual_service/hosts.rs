@@ -9,10 +9,10 @@ use crate::resource::istio::Lined;
 use crate::span::Span;
 use crate::validate::{Check, scalar};
 
-/// The first label of an SNI that names a cluster: `outbound_.PORT_.SUBSET_.HOST`.
+/// First label of an SNI that names a cluster: `outbound_.PORT_.SUBSET_.HOST`.
 const OUTBOUND: &str = "outbound_.";
 
-/// The hosts, as written.
+/// Returns the hosts, as written.
 pub(super) fn check(
     field: &Field<Vec<Field<String>>>,
     gateways_only: bool,
@@ -109,8 +109,8 @@ pub(super) fn is_outbound(text: &str) -> bool {
     })
 }
 
-/// Reports hosts that overlap. Each host looks up its own ends among the wildcards, so that it need not be compared
-/// with every other.
+/// Reports hosts that overlap. Each host looks up its suffixes among the wildcards, instead of being compared with
+/// every other host.
 fn overlaps(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) {
     let entries = field.get().into_iter().flatten();
     let hosts: Vec<(String, Span)> = entries
@@ -155,22 +155,22 @@ fn overlap(a: (&str, Span), b: (&str, Span), check: &mut Check<'_>) {
         .related(location, format!("`{}` is here", first.0));
 }
 
-/// Whether `text` can be an SNI to match.
+/// Whether `text` is a valid SNI match.
 pub(super) fn sni_is_valid(text: &str) -> bool {
     scalar::is_wildcard_domain(text) || is_outbound(text)
 }
 
-/// The hosts of a VirtualService, to find the ones that cover an SNI.
+/// Hosts of a VirtualService, indexed to find the ones that cover an SNI.
 #[derive(Debug, Default)]
 pub(super) struct Covering<'a> {
-    /// All of them.
+    /// All hosts.
     names: HashSet<&'a str>,
-    /// What follows the `*` of the wildcards.
+    /// Suffixes of wildcard hosts, after the `*`.
     suffixes: HashSet<&'a str>,
 }
 
 impl<'a> Covering<'a> {
-    /// Indexes hosts in lower case.
+    /// Indexes hosts, which are in lower case.
     pub(super) fn new(hosts: &'a [String]) -> Covering<'a> {
         let suffix = |host: &'a String| host.strip_prefix('*');
         Covering {
@@ -179,7 +179,7 @@ impl<'a> Covering<'a> {
         }
     }
 
-    /// Whether one of the hosts represents all that `sni`, in lower case, represents.
+    /// Whether one of the hosts matches all names that `sni`, in lower case, matches.
     pub(super) fn covers(&self, sni: &str) -> bool {
         // The `*` of a host represents at least one character, which may be that of the SNI.
         let mut ends = (1..=sni.len()).filter_map(|at| sni.get(at..));

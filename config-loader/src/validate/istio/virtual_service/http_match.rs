@@ -13,13 +13,13 @@ use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// What header keys that name JWT claims begin with.
+/// Prefix of header keys that refer to JWT claims.
 const CLAIMS: &str = "@request.auth.claims";
 
-/// The pseudo-headers that can be matched.
+/// Pseudo-headers that can be matched.
 const PSEUDO_HEADERS: [&str; 4] = [":authority", ":method", ":path", ":scheme"];
 
-/// The match blocks of a rule.
+/// Returns the match blocks of a rule.
 pub(super) fn blocks(
     field: &Field<Vec<Field<raw::istio::HttpMatchRequest>>>,
     head: Head<'_>,
@@ -91,7 +91,7 @@ fn never_matching(raw: &raw::istio::HttpMatchRequest, check: &mut Check<'_>) {
     }
 }
 
-/// A block that names gateways asks for nothing else about the proxy, as in Istio.
+/// Reports conditions on the proxy that have no effect next to `gateways`, as in Istio.
 fn without_effect_beside_gateways(raw: &raw::istio::HttpMatchRequest, check: &mut Check<'_>) {
     let conditions = [
         ("sourceLabels", shared::map_span(&raw.source_labels)),
@@ -108,7 +108,7 @@ fn without_effect_beside_gateways(raw: &raw::istio::HttpMatchRequest, check: &mu
     }
 }
 
-/// Which of the two maps of headers is meant.
+/// Header map of a match block: `headers` or `withoutHeaders`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     With,
@@ -194,7 +194,7 @@ fn header_key(
     None
 }
 
-/// The path to a claim: `.a.b`, or `[a][b]` where a name has dots.
+/// Parses the path of a claim: `.a.b`, or `[a][b]` if a name has dots.
 fn claim(
     name: &str,
     key: &Field<String>,

@@ -1,4 +1,4 @@
-//! HTTP rules: which parts they may combine.
+//! HTTP rules, and the combinations of fields that they allow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::span::Span;
 use crate::validate::istio::shared::{self, exclude};
 use crate::validate::{Check, scalar};
 
-/// The rules, in order.
+/// Returns the rules, in order.
 pub(super) fn rules(
     field: &Field<Vec<Field<raw::istio::HttpRoute>>>,
     head: Head<'_>,
@@ -69,7 +69,7 @@ fn rule(
     }
 }
 
-/// How long the answer may take. Some write `0s` for no limit, which Istio refuses.
+/// Returns the request timeout. `0s` means no limit, which Istio rejects; it is accepted only if the options allow it.
 fn timeout(field: &Field<String>, check: &mut Check<'_>) -> Option<Duration> {
     if check.options().zero_timeout_passes {
         return scalar::duration_or_zero(field, check).filter(|timeout| !timeout.is_zero());
@@ -77,7 +77,8 @@ fn timeout(field: &Field<String>, check: &mut Check<'_>) -> Option<Duration> {
     scalar::duration(field, check)
 }
 
-/// What a rule does, where it does it, and what excludes what.
+/// Checks the combination of fields in a rule: one action, settings that the action uses, and no mutually exclusive
+/// fields.
 fn combinations(raw: &raw::istio::HttpRoute, span: Span, head: Head<'_>, check: &mut Check<'_>) {
     let route = ("route", shared::list(&raw.route));
     let redirect = ("redirect", shared::block(&raw.redirect));

@@ -1,4 +1,4 @@
-//! Rules for connections: `tls` and `tcp`.
+//! `tls` and `tcp` rules, which route connections.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// The `tls` rules, in order.
+/// Returns the `tls` rules, in order.
 pub(super) fn tls_rules(
     field: &Field<Vec<Field<raw::istio::TlsRoute>>>,
     head: Head<'_>,
@@ -113,7 +113,7 @@ fn sni_hosts(
     sni_hosts
 }
 
-/// The first few of many names.
+/// Returns the first few of many names.
 fn shorten(names: &[String]) -> String {
     let mut text = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > 5 {
@@ -122,7 +122,7 @@ fn shorten(names: &[String]) -> String {
     text
 }
 
-/// The `tcp` rules, in order.
+/// Returns the `tcp` rules, in order.
 pub(super) fn tcp_rules(
     field: &Field<Vec<Field<raw::istio::TcpRoute>>>,
     head: Head<'_>,
@@ -190,7 +190,7 @@ fn tcp_match(
     }
 }
 
-/// Whether a block is for a gateway: by its own `gateways`, or by those of the VirtualService if it has none.
+/// Whether a block applies to a gateway, by its own `gateways` or by default those of the VirtualService.
 fn at_gateway(gateways: &[GatewayRef], head: Head<'_>) -> bool {
     match gateways.is_empty() {
         true => head.at_gateway,
@@ -198,7 +198,7 @@ fn at_gateway(gateways: &[GatewayRef], head: Head<'_>) -> bool {
     }
 }
 
-/// A gateway chooses among `tcp` rules by port and gateway alone, as Istio does.
+/// Reports conditions without effect at a gateway. As in Istio, a gateway selects `tcp` rules by port and gateway only.
 fn without_effect_at_gateway(raw: &raw::istio::L4MatchAttributes, check: &mut Check<'_>) {
     let conditions = [
         ("destinationSubnets", shared::list(&raw.destination_subnets)),

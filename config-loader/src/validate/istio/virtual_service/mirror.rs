@@ -1,4 +1,4 @@
-//! Copies of requests.
+//! Request mirroring.
 
 use crate::diagnostic::codes::istio::{VS044, VS093, VS094, VS095, VS096, VS316};
 use crate::raw::{self, Field};
@@ -9,7 +9,7 @@ use crate::validate::{Check, scalar};
 
 use super::destination::destination;
 
-/// Where `mirror` sends copies, the share of requests that it copies, and `mirrors`.
+/// Returns the destination and percentage of `mirror`, and the entries of `mirrors`.
 pub(super) fn mirrors(
     raw: &raw::istio::HttpRoute,
     check: &mut Check<'_>,
@@ -44,7 +44,7 @@ pub(super) fn mirrors(
     (destination(&raw.mirror, check), share, several)
 }
 
-/// The share that a percentage block says; none if it is missing.
+/// Returns the value of a percentage block; `None` if it is missing.
 fn percentage(field: &Field<raw::istio::Percent>, check: &mut Check<'_>) -> Option<Percent> {
     let raw = field.get()?;
     if let Some(value) = raw.value.get()

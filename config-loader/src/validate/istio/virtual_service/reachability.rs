@@ -1,7 +1,7 @@
-//! Rules and match blocks that can never match, because an earlier one takes everything that they would.
+//! Unreachable rules and match blocks: an earlier one matches all of their requests.
 //!
-//! These are warnings, and they are careful: a rule that delegates may leave requests to later rules, and a block that
-//! depends on the proxy (port, gateways, labels) may not exist at all.
+//! These are conservative warnings. A rule that delegates may leave requests to later rules, and a block that depends
+//! on the proxy (port, gateways, labels) may not apply at all.
 
 mod conditions;
 mod earlier;
@@ -21,12 +21,12 @@ use http::{Finding, Spot, Why};
 pub(super) use l4::{tcp, tls};
 use never_reached::never_reached;
 
-/// Whether every `http` rule and block can be reached, as far as that is decidable.
+/// Whether every `http` rule and block is reachable, as far as that is decidable.
 pub(crate) fn all_reached(rules: &[Arc<HttpRule>]) -> bool {
     http::find(rules).is_empty()
 }
 
-/// Warns of `http` rules and blocks that are never reached.
+/// Warns of unreachable `http` rules and blocks.
 pub(super) fn http(
     field: &Field<Vec<Field<raw::istio::HttpRoute>>>,
     rules: &[Arc<HttpRule>],
@@ -37,7 +37,7 @@ pub(super) fn http(
     }
 }
 
-/// Where a rule, or a block of one, stands.
+/// Returns the span of a rule, or of a block of it.
 fn span_of(field: &Field<Vec<Field<raw::istio::HttpRoute>>>, spot: Spot) -> Span {
     let rule = field.get().and_then(|rules| rules.get(spot.rule));
     let block = spot.block.and_then(|block| {

@@ -1,4 +1,4 @@
-//! Retries.
+//! Retry policies.
 
 use crate::diagnostic::codes::istio::{VS097, VS098, VS101};
 use crate::diagnostic::suggest;
@@ -7,7 +7,7 @@ use crate::resource::istio::{RetryCondition, RetryPolicy};
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// The HTTP statuses that have a name.
+/// HTTP statuses that have a name.
 const STATUSES: [std::ops::RangeInclusive<u16>; 12] = [
     100..=103,
     200..=208,
@@ -23,7 +23,7 @@ const STATUSES: [std::ops::RangeInclusive<u16>; 12] = [
     510..=511,
 ];
 
-/// When to try again.
+/// Returns the retry policy.
 pub(super) fn retries(
     field: &Field<raw::istio::HttpRetry>,
     check: &mut Check<'_>,
@@ -69,7 +69,7 @@ fn off_but_configured(raw: &raw::istio::HttpRetry, check: &mut Check<'_>) {
     }
 }
 
-/// The conditions, if any are written.
+/// Returns the retry conditions, if there are any.
 fn retry_on(field: &Field<String>, check: &mut Check<'_>) -> Option<Vec<RetryCondition>> {
     let list = shared::text(field)?;
     let conditions = list.split(',').filter_map(|token| {

@@ -8,7 +8,7 @@ use crate::resource::istio::{HttpMatch, RegexRewrite, Rewrite, RewritePath, Stri
 use crate::validate::Check;
 use crate::validate::istio::shared;
 
-/// A rewrite, of what these blocks match.
+/// Returns a rewrite, checked against the paths that `matches` allows.
 pub(super) fn rewrite(
     field: &Field<raw::istio::HttpRewrite>,
     matches: &[HttpMatch],
@@ -39,7 +39,8 @@ pub(super) fn rewrite(
     })
 }
 
-/// Warns where what is left of a path begins with the slash that the new prefix ends with.
+/// Warns of a rewritten path with a double slash: the new prefix ends with a slash, and the rest of the path begins
+/// with one.
 fn doubled_slash(path: &str, field: &Field<String>, matches: &[HttpMatch], check: &mut Check<'_>) {
     if !path.ends_with('/') {
         return;
@@ -89,7 +90,7 @@ fn regex_rewrite(
     })
 }
 
-/// Checks that `\1` to `\9` represent groups that there are.
+/// Checks that `\1` to `\9` refer to existing groups.
 fn groups(replacement: &str, count: usize, field: &Field<String>, check: &mut Check<'_>) {
     let mut rest = replacement.chars();
     while let Some(c) = rest.next() {

@@ -7,7 +7,7 @@ use crate::raw::Field;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// The namespace of the workloads that a block is for.
+/// Returns the namespace of the client workloads that a block matches.
 pub(super) fn source_namespace(field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<str>> {
     let namespace = shared::text(field)?;
     if !scalar::is_dns_label(namespace) {

@@ -1,4 +1,4 @@
-//! How texts are matched.
+//! String matches.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use crate::validate::Check;
 use crate::validate::istio::shared;
 use crate::validate::scalar::{self, RegexCodes};
 
-/// The codes of what can be wrong with any regular expression of a VirtualService.
+/// Diagnostic codes for the regular expressions of a VirtualService.
 pub(super) const REGEX_CODES: RegexCodes = RegexCodes {
     empty: VS053,
     long: VS054,
     syntax: VS055,
 };
 
-/// What a field allows that others do not.
+/// Special value that a field allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Allow {
-    /// Nothing.
+    /// No special value.
     Nothing,
     /// An empty prefix, which matches everything.
     EmptyPrefix,
-    /// The regex `*`, which represents presence.
+    /// The regex `*`, which matches any present value.
     StarRegex,
 }
 
-/// A match of a text; none if it is missing or wrong. `{}` is [`StringMatch::Present`].
+/// Returns a string match; `None` if it is missing or invalid. `{}` is [`StringMatch::Present`].
 pub(super) fn string_match(
     field: &Field<raw::istio::StringMatch>,
     allow: Allow,
@@ -63,7 +63,7 @@ pub(super) fn string_match(
     (!written).then_some(StringMatch::Present)
 }
 
-/// A match of a text that every request has: `{}` says nothing.
+/// Returns a match of a text that every request has, for which `{}` has no effect.
 pub(super) fn of_present(
     field: &Field<raw::istio::StringMatch>,
     allow: Allow,
@@ -73,7 +73,7 @@ pub(super) fn of_present(
     found.filter(|found| !matches!(found, StringMatch::Present))
 }
 
-/// A regular expression that must match this extent of a value.
+/// Compiles a regular expression that must match the `extent` of a value.
 pub(super) fn pattern(
     field: &Field<String>,
     extent: Extent,

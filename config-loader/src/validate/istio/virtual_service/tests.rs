@@ -4,14 +4,14 @@ mod whole;
 
 use crate::validate::istio::testing::check;
 
-/// A rule that is good, to be put under `http`.
+/// Valid rule, for use under `http`.
 const GOOD: &str = "- route: [{destination: {host: a}}]";
 
 fn service(cases: &[(&str, &[&str])]) {
     check("VirtualService", cases);
 }
 
-/// Cases of one HTTP rule, whose fields begin on line 7.
+/// Checks cases of one HTTP rule, whose fields begin on line 7.
 fn rule(cases: &[(&str, &[&str])]) {
     for (fields, expected) in cases {
         let fields = fields.replace('\n', "\n  ");
@@ -20,7 +20,7 @@ fn rule(cases: &[(&str, &[&str])]) {
     }
 }
 
-/// As [`rule`], with a good route.
+/// Checks cases of one HTTP rule with a valid route, as [`rule`] does.
 fn with_route(cases: &[(&str, &[&str])]) {
     for (fields, expected) in cases {
         let body = format!("{fields}\nroute: [{{destination: {{host: a}}}}]");

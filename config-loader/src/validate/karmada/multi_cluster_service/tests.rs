@@ -4,7 +4,7 @@ use crate::resource::core::IngressMode;
 use crate::resource::karmada::{Exposure, MultiClusterService, NamedCluster};
 use crate::validate::testing;
 
-/// A MultiClusterService whose spec is `spec`, from line 5 on.
+/// Returns a MultiClusterService with the spec `spec`, from line 5 on.
 fn around(spec: &str) -> String {
     let spec = spec.replace('\n', "\n  ");
     format!(
@@ -12,7 +12,7 @@ fn around(spec: &str) -> String {
     )
 }
 
-/// One of type CrossCluster, and `rest` from line 6 on.
+/// Returns a MultiClusterService of type CrossCluster, and `rest` from line 6 on.
 fn cross_cluster(rest: &str) -> String {
     around(&format!("types: [CrossCluster]\n{rest}"))
 }

@@ -6,7 +6,7 @@ use crate::resource::core::{SessionAffinity, TrafficDistribution};
 use crate::resource::flomesh::ImportType;
 use crate::validate::testing;
 
-/// A ServiceImport of upstream's API, whose spec is `spec`, from line 5 on.
+/// Returns a ServiceImport of the upstream API with the spec `spec`, from line 5 on.
 fn around(spec: &str) -> String {
     let spec = spec.replace('\n', "\n  ");
     format!(

@@ -1,6 +1,6 @@
 use crate::{Diagnostics, load_bytes};
 
-/// Code, object, field and message of each finding of this module.
+/// Returns code, object, field and message of each diagnostic of this module.
 fn found(documents: &[String]) -> Vec<String> {
     let mut found = Diagnostics::default();
     load_bytes("a.yaml", documents.join("---\n").as_bytes(), &mut found);

@@ -2,12 +2,12 @@ use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
 use crate::{Fleet, RemoteCluster, Severity};
 
-/// Code, field and message of each finding about Destinations, or about routes to them.
+/// Returns code, field and message of each diagnostic about Destinations or routes to them.
 fn found(documents: &[String]) -> Vec<String> {
     found_for(Fleet::default(), documents)
 }
 
-/// The same for a proxy in cluster `own` that knows the gateways of `told`, and perhaps its mesh.
+/// Returns the same for a proxy in cluster `own` that knows the gateways of `told`, and possibly its mesh.
 fn found_in(own: &str, told: &[&str], mesh: Option<&str>, documents: &[String]) -> Vec<String> {
     let key = |name: &str| ClusterKey::parse(&format!("eu/a/b/{name}")).unwrap();
     let told = told.iter().map(|name| RemoteCluster {
@@ -120,7 +120,7 @@ fn a_host_belongs_to_the_older_destination() {
     );
 }
 
-/// A Destination of c1 whose policy sends half to another service or cluster.
+/// Returns a Destination in c1 whose policy sends half of the traffic to another service or cluster.
 fn shifted(applied: &str, name: &str) -> String {
     let half = |name: &str, cluster: &str| {
         format!(
@@ -263,7 +263,7 @@ fn destinations_of_one_service_have_their_host_together() {
     assert_eq!(found(&both), [""; 0]);
 }
 
-/// A Destination of c1 whose policy takes this many kinds of requests.
+/// Returns a Destination in c1 whose policy selects this many kinds of requests.
 fn shifted_for_some(name: &str, kinds: usize) -> String {
     let matchers: Vec<String> = (0..kinds)
         .map(|number| format!("{{uri: {{exact: /{number}}}}}"))

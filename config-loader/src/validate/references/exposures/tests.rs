@@ -8,7 +8,7 @@ const WORLD: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, n
     spec: {ports: [{name: grpc, port: 90, endpoints: [\
     {clusterKey: eu/a/b/c2, target: {host: '', ip: 10.2.0.9, port: 80, path: /c2}}]}]}\n---\n";
 
-/// What is said of MultiClusterServices, for who knows its cluster or does not.
+/// Returns the diagnostics about a MultiClusterService, for a proxy that may know its cluster.
 fn found(own: Option<&str>, fields: &str) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.yaml");

@@ -12,12 +12,12 @@ const WORLD: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, n
     {clusterKey: eu/a/b/c2, target: {host: '', ip: 10.2.0.9, port: 80, path: /c2}}, \
     {clusterKey: eu/a/b/c3, target: {host: '', ip: 10.3.0.9, port: 80, path: /c3}}]}]}\n---\n";
 
-/// Code, field and message with help of each finding that needs several resources.
+/// Returns code, field and message with help of each diagnostic across resources.
 fn found(text: &str) -> Vec<String> {
     found_for(Fleet::default(), text)
 }
 
-/// The same for a proxy with a known local cluster and remote clusters.
+/// Returns the same for a proxy with a known local cluster and remote clusters.
 fn found_in(own: &str, told: &[&str], text: &str) -> Vec<String> {
     let key = |key: &str| ClusterKey::parse(key).unwrap();
     let told = told.iter().map(|one| RemoteCluster {

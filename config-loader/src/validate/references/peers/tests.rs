@@ -2,7 +2,7 @@ use crate::diagnostic::Diagnostics;
 use crate::validate::references::check;
 use crate::{Fleet, ReadOptions, load_bytes};
 
-/// Code, field and message of each finding about peers, with `mesh` as the root namespace.
+/// Returns code, field and message of each diagnostic about peers, with `mesh` as the root namespace.
 fn found(documents: &[String]) -> Vec<String> {
     let mut errors = Diagnostics::default();
     let text = documents.join("---\n");
@@ -30,14 +30,14 @@ fn policy(name: &str, spec: &str) -> String {
     )
 }
 
-/// The Service `cart`, at port 8080 of the workloads `app: cart`.
+/// Returns the Service `cart`, at port 8080 of the workloads `app: cart`.
 fn service() -> String {
     "apiVersion: v1\nkind: Service\nmetadata: {name: cart, namespace: shop}\n\
      spec: {selector: {app: cart}, ports: [{name: http, port: 80, targetPort: 8080}]}\n"
         .to_owned()
 }
 
-/// A rule for that service.
+/// Returns a DestinationRule for that service.
 fn rule(spec: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: cart, namespace: shop}}\n\

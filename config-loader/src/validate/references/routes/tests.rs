@@ -1,4 +1,4 @@
-//! Who sees which service.
+//! Visibility of services.
 
 use crate::catalog::{DefaultDomain, Naming};
 use crate::diagnostic::Diagnostics;
@@ -6,7 +6,7 @@ use crate::diagnostic::codes::references::{X275, X276, X316};
 use crate::validate::references::check;
 use crate::{Fleet, ReadOptions, load_bytes};
 
-/// What is found at a route of namespace `shop` to `web`, of which some objects of namespace `shop` tell.
+/// Returns the diagnostics about a route in namespace `shop` to `web`, given some objects in that namespace.
 fn found(proxy: Option<&str>, gateways: &str, objects: &[String]) -> Vec<String> {
     let route = format!(
         "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: a, namespace: shop}}\nspec:\n  \
@@ -27,7 +27,7 @@ fn found(proxy: Option<&str>, gateways: &str, objects: &[String]) -> Vec<String>
     told.collect()
 }
 
-/// A Service with this annotation.
+/// Returns a Service with this annotation.
 fn service(export_to: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  namespace: shop\n  \
@@ -35,7 +35,7 @@ fn service(export_to: &str) -> String {
     )
 }
 
-/// A ServiceEntry for a host with this `exportTo`.
+/// Returns a ServiceEntry for a host with this `exportTo`.
 fn entry(host: &str, export_to: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: web, namespace: shop}}\nspec:\n  \
@@ -87,7 +87,7 @@ fn route_of_the_mesh_leads_to_what_its_own_namespace_sees() {
     }
 }
 
-/// Codes of the findings about a route of namespace `shop` to this destination, among these objects.
+/// Returns the codes of the diagnostics about a route in namespace `shop` to this destination, given these objects.
 fn codes_of(destination: &str, naming: &Naming, objects: &[String]) -> Vec<&'static str> {
     let route = format!(
         "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: a, namespace: shop}}\nspec:\n  \
@@ -173,8 +173,8 @@ fn longest_wildcard_describes_the_ports_of_a_destination() {
     }
 }
 
-/// Whether a route of a gateway of this namespace to subset `v1` of `web` is reported, among these DestinationRules: namespace,
-/// host and `exportTo` of each.
+/// Whether a gateway's route to subset `v1` of `web` is reported, given DestinationRules with a namespace, host and
+/// `exportTo` each.
 fn misses_subset(proxy: Option<&str>, rules: &[(&str, &str, &str)]) -> bool {
     let mut text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: shop}\n\
                     spec:\n  hosts: [a.com]\n  gateways: [edge/gw]\n  \

@@ -1,4 +1,4 @@
-//! What egress hosts of Sidecars can match.
+//! Hosts that the egress hosts of Sidecars can match.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use crate::catalog::{Services, Source, hostname};
 use crate::resource::istio::{EgressHost, EgressListener, EgressNamespace, GatewayRef, Sidecar};
 use crate::resource::{ExportTo, Object, ResourceSet};
 
-/// The hosts of services and VirtualServices, found by a name or a wildcard.
+/// Index of the hosts of services and VirtualServices, by name and wildcard.
 pub(super) struct Reach<'a> {
     services: &'a Services,
     root_namespace: &'a str,
-    /// Hosts of services by their letters in reverse, so that those with one ending stand together.
+    /// Service hosts with their characters reversed, so that hosts with a common suffix are adjacent.
     reversed: BTreeMap<String, &'a str>,
     /// Hosts of VirtualServices.
     routed: Vec<Routed<'a>>,
 }
 
-/// A host of a VirtualService of the mesh.
+/// Host of a VirtualService of the mesh.
 struct Routed<'a> {
     namespace: &'a str,
     host: String,
@@ -51,12 +51,12 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Whether nothing is known that could be matched.
+    /// Whether there are no hosts.
     pub(super) fn is_empty(&self) -> bool {
         self.reversed.is_empty() && self.routed.is_empty()
     }
 
-    /// Whether an egress host of a Sidecar matches something, or says so little that it need not.
+    /// Whether an egress host matches a known host, or is so general that it need not.
     pub(super) fn has_match(&self, sidecar: &Object<Sidecar>, host: &EgressHost) -> bool {
         let own = &*sidecar.id.namespace;
         if self.is_general(own, host) {
@@ -75,7 +75,7 @@ impl<'a> Reach<'a> {
             })
     }
 
-    /// Whether a listener for a port is for services of which none has it.
+    /// Whether a listener selects services, and none of them has its port.
     pub(super) fn lacks_port(
         &self,
         sidecar: &Object<Sidecar>,
@@ -106,7 +106,7 @@ impl<'a> Reach<'a> {
         has_service && !routed.any(|routed| listener.overlaps(routed.namespace, &routed.host, own))
     }
 
-    /// The namespace that has the host of an entry which names another one.
+    /// Returns the namespace that has the host, for an entry with another namespace.
     pub(super) fn elsewhere(&self, host: &EgressHost, own: &str) -> Option<String> {
         let name = host.host.to_ascii_lowercase();
         if name == "*" || host.namespace == EgressNamespace::Any {
@@ -117,7 +117,7 @@ impl<'a> Reach<'a> {
         seen.map(|source| source.id().namespace.to_string())
     }
 
-    /// Whether an entry is for everything of a namespace where nothing may be.
+    /// Whether an entry selects a whole namespace, which may be empty.
     fn is_general(&self, own: &str, host: &EgressHost) -> bool {
         let is_all = &*host.host == "*";
         match &host.namespace {
@@ -139,12 +139,12 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Whether a Sidecar is for workloads of namespaces that are not known here.
+    /// Whether a Sidecar applies to workloads of namespaces that are unknown here.
     fn is_default_of_mesh(&self, sidecar: &Object<Sidecar>) -> bool {
         sidecar.spec.workload_selector.is_none() && *sidecar.id.namespace == *self.root_namespace
     }
 
-    /// The resources that describe the hosts which a name or wildcard covers.
+    /// Returns the resources that describe the hosts of a name or wildcard.
     fn sources<'s>(&'s self, name: &'s str) -> impl Iterator<Item = (&'s str, &'s Source)> {
         let ending = name.strip_prefix('*');
         let exact = match ending {

@@ -3,8 +3,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::validate::references::check;
 use crate::{Fleet, ReadOptions, load_bytes};
 
-/// Code, line, field, message and fix of each finding about Sidecars, with `mesh` as the root namespace. A document is
-/// `KIND namespace/name {spec}`.
+/// Returns code, line, field, message and fix of each diagnostic about Sidecars, with `mesh` as the root namespace. A
+/// document is `KIND namespace/name {spec}`.
 fn found(documents: &[&str]) -> Vec<String> {
     let told = diagnostics(documents).into_iter().map(|found| {
         let help = found.help.expect("a fix");
@@ -14,7 +14,7 @@ fn found(documents: &[&str]) -> Vec<String> {
     told.collect()
 }
 
-/// The findings about Sidecars.
+/// Returns the diagnostics about Sidecars.
 fn diagnostics(documents: &[&str]) -> Vec<Diagnostic> {
     let mut errors = Diagnostics::default();
     let documents = documents.iter().map(|text| document(text));
@@ -60,14 +60,14 @@ const VM: &str = "WorkloadEntry shop/vm {address: 10.0.0.2, labels: {app: vm, ti
 const BANK: &str = "ServiceEntry bank/api {hosts: [api.example], resolution: STATIC, \
     ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.0.3}]}";
 
-/// A Sidecar with this selector.
+/// Returns a Sidecar with this selector.
 fn selecting(name: &str, selector: &str) -> String {
     format!(
         "Sidecar {name} {{workloadSelector: {{labels: {selector}}}, egress: [{{hosts: ['*/*']}}]}}"
     )
 }
 
-/// A Sidecar with these egress hosts.
+/// Returns a Sidecar with these egress hosts.
 fn reaching(name: &str, hosts: &str) -> String {
     format!("Sidecar {name} {{egress: [{{hosts: [{hosts}]}}]}}")
 }
@@ -116,7 +116,7 @@ fn selector_that_selects_no_known_workload_is_reported() {
     }
 }
 
-/// Pods are not known, and those of a job have no Service.
+/// A workload need not have a Service, such as the pod of a Job, so its selector is only reported as a note.
 #[test]
 fn selector_of_a_workload_without_a_service_is_a_note() {
     for (selector, severity) in [

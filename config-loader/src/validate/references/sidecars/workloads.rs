@@ -1,4 +1,4 @@
-//! The labels of workloads, as far as resources tell them.
+//! Known labels of workloads.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,15 @@ use crate::resource::core::LabelText;
 
 type Labels = BTreeMap<String, String>;
 
-/// Workloads by namespace. A Pod and a WorkloadEntry have all labels of their workload; a Service and its EndpointSlices have some.
+/// Workloads by namespace. A Pod or a WorkloadEntry has all labels of its workload; a Service and its EndpointSlices
+/// have some of them.
 pub(super) struct Workloads<'a>(BTreeMap<&'a str, Vec<Known<'a>>>);
 
-/// What is known of the labels of some workloads.
+/// Known labels of one workload, or of several.
 struct Known<'a> {
     labels: [Option<&'a Labels>; 2],
     pod: Option<&'a LabelText>,
-    /// Whether they have no other labels.
+    /// Whether the workloads have no other labels.
     is_all: bool,
 }
 
@@ -27,7 +28,7 @@ impl Known<'_> {
             .or_else(|| self.pod?.get(key))
     }
 
-    /// Whether a selector may select them.
+    /// Whether a selector may select the workloads.
     fn may_have(&self, selector: &Labels) -> bool {
         selector.iter().all(|(key, value)| match self.get(key) {
             Some(known) => known == value,
@@ -35,7 +36,7 @@ impl Known<'_> {
         })
     }
 
-    /// Whether a selector selects them for certain.
+    /// Whether a selector certainly selects the workloads.
     fn has(&self, selector: &Labels) -> bool {
         selector
             .iter()
@@ -95,23 +96,23 @@ impl<'a> Workloads<'a> {
         self.0.get(namespace).into_iter().flatten()
     }
 
-    /// Whether a workload of a namespace is known.
+    /// Whether a workload of the namespace is known.
     pub(super) fn has_any(&self, namespace: &str) -> bool {
         self.0.contains_key(namespace)
     }
 
-    /// Whether a known workload of a namespace may be selected.
+    /// Whether a selector may select a known workload of the namespace.
     pub(super) fn may_select(&self, namespace: &str, selector: &Labels) -> bool {
         self.of(namespace).any(|known| known.may_have(selector))
     }
 
-    /// Whether both selectors select one known workload of a namespace.
+    /// Whether both selectors select the same known workload of the namespace.
     pub(super) fn select_one(&self, namespace: &str, one: &Labels, other: &Labels) -> bool {
         self.of(namespace)
             .any(|known| known.has(one) && known.has(other))
     }
 
-    /// The known values of a label in a namespace.
+    /// Returns the known values of a label in a namespace.
     pub(super) fn values(&self, namespace: &str, key: &str) -> impl Iterator<Item = &str> {
         self.of(namespace).filter_map(move |known| known.get(key))
     }

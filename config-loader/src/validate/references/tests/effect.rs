@@ -1,4 +1,4 @@
-//! DestinationRules without an effect: nothing is said of their settings.
+//! DestinationRules without an effect: their settings are not reported.
 
 use super::codes;
 

@@ -1,6 +1,6 @@
-//! The names of operators.
+//! Names of operators.
 
-/// Operators with values.
+/// Supported operators.
 pub const OPERATORS: [&str; 84] = [
     "BYTES_RECEIVED",
     "BYTES_SENT",
@@ -88,8 +88,8 @@ pub const OPERATORS: [&str; 84] = [
     "UPSTREAM_TLS_VERSION",
 ];
 
-/// Operators of Envoy that never have a value here: of filters and connections of its own, or not known when
-/// headers are edited.
+/// Envoy operators that never have a value here: they belong to Envoy's own filters and connections, or their value is
+/// unknown when headers are changed.
 pub const ABSENT_OPERATORS: [&str; 78] = [
     "ACCESS_LOG_TYPE",
     "BYTES_RETRANSMITTED",

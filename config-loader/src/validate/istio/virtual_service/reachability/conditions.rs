@@ -1,10 +1,10 @@
-//! What a match block asks for, in a form that can be compared.
+//! Conditions of a match block in comparable form.
 
 use std::collections::BTreeMap;
 
 use crate::resource::istio::{GatewayRef, HeaderKey, HeaderMatch, HttpMatch, StringMatch};
 
-/// How a text is matched.
+/// Match of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Text<'a> {
     Exact(&'a str),
@@ -24,7 +24,8 @@ impl<'a> Text<'a> {
     }
 }
 
-/// All conditions of a block but its uri. Equal where they are; lists are sorted, since their order says nothing.
+/// All conditions of a block except its URI. Lists are sorted, because their order has no meaning, so that equal
+/// conditions compare equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Conditions<'a> {
     scheme: Option<Text<'a>>,
@@ -77,7 +78,7 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// Whether nothing is asked for.
+    /// Whether there are no conditions.
     pub(super) fn is_empty(&self) -> bool {
         *self == Conditions::default()
     }

@@ -1,27 +1,27 @@
-//! Rules of older VirtualServices for a host, and which blocks of a younger one they leave nothing for.
+//! Rules of older VirtualServices for a host, and the blocks of a newer one that they make unreachable.
 
 use super::http::{Block, Seen, Spot};
 use crate::resource::istio::HttpRule;
 
-/// Rules so far, numbered by the caller.
+/// Rules added so far, numbered by the caller.
 #[derive(Default)]
 pub(crate) struct Earlier<'a> {
     seen: Seen<'a>,
-    /// The first rule that matches everything; such rules are moved behind all others.
+    /// First rule that matches everything. Such rules are moved behind all others.
     all: Option<Spot>,
 }
 
-/// What takes the requests of a block.
+/// Rule and block that match all requests of another block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hidden {
-    /// Its rule, by the caller's number.
+    /// Number of the rule.
     pub(crate) rule: usize,
-    /// Its block; none for a rule without any.
+    /// Index of the block; `None` for a rule without blocks.
     pub(crate) block: Option<usize>,
 }
 
 impl<'a> Earlier<'a> {
-    /// The blocks of a younger rule that are never reached, each by its place; none represents a rule without blocks.
+    /// Returns the unreachable blocks of a newer rule, by index. The index is `None` for a rule without blocks.
     pub(crate) fn hidden(&self, rule: &'a HttpRule) -> Vec<(Option<usize>, Hidden)> {
         let hidden = |spot: Spot| Hidden {
             rule: spot.rule,

@@ -1,4 +1,4 @@
-//! Which `http` rules and blocks are never reached: looks at what rules say, not at where they stand.
+//! Detection of unreachable `http` rules and blocks. Works on parsed rules, without spans.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound::{Included, Unbounded};
@@ -7,30 +7,30 @@ use std::sync::Arc;
 use super::conditions::{Conditions, Text};
 use crate::resource::istio::{HttpMatch, HttpRule};
 
-/// A rule, or a block of one, by their places in the lists.
+/// Index of a rule, or of a block of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) rule: usize,
-    /// None for the rule as a whole.
+    /// Index of the block; `None` for the whole rule.
     pub(super) block: Option<usize>,
 }
 
-/// Something that is never reached.
+/// Unreachable rule or block.
 #[derive(Debug)]
 pub(super) struct Finding<'a> {
     pub(super) at: Spot,
-    /// What takes its requests.
+    /// Rule or block that matches its requests.
     pub(super) by: Spot,
     pub(super) why: Why<'a>,
 }
 
 #[derive(Debug)]
 pub(super) enum Why<'a> {
-    /// An earlier block of the rule takes everything.
+    /// An earlier block of the rule matches everything.
     BlockTaken,
-    /// An earlier block says the same.
+    /// An earlier block has the same conditions.
     BlockRepeated,
-    /// A shorter prefix comes first.
+    /// An earlier block has a shorter prefix.
     PathHidden {
         what: &'static str,
         path: &'a str,
@@ -38,11 +38,11 @@ pub(super) enum Why<'a> {
     },
     /// All blocks of the rule repeat earlier ones.
     RuleRepeated,
-    /// An earlier rule takes everything.
+    /// An earlier rule matches everything.
     RuleTaken,
 }
 
-/// A block with what it asks for.
+/// Match block with its conditions.
 #[derive(Clone)]
 pub(super) struct Block<'a> {
     pub(super) spot: Spot,
@@ -51,7 +51,7 @@ pub(super) struct Block<'a> {
     others: Conditions<'a>,
 }
 
-/// Finds what is never reached.
+/// Returns the unreachable rules and blocks.
 pub(super) fn find(rules: &[Arc<HttpRule>]) -> Vec<Finding<'_>> {
     let mut found = Vec::new();
     let mut seen = Seen::default();
@@ -84,7 +84,7 @@ pub(super) fn find(rules: &[Arc<HttpRule>]) -> Vec<Finding<'_>> {
     found
 }
 
-/// Finds the blocks of one rule that are never reached. Returns the block that takes everything, if one does.
+/// Finds the unreachable blocks of one rule. Returns the block that matches everything, if any.
 fn hidden_blocks<'a>(
     rule: Spot,
     blocks: &[Block<'a>],
@@ -142,7 +142,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Whether it holds for every request at every proxy.
+    /// Whether the block matches every request at every proxy.
     pub(super) fn takes_everything(&self) -> bool {
         let any_path = match self.uri {
             None => true,
@@ -154,14 +154,14 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The blocks so far, by what they say.
+/// Blocks seen so far, by their conditions.
 #[derive(Default)]
 pub(super) struct Seen<'a> {
-    /// By all conditions but the uri.
+    /// URIs by all other conditions.
     by_others: HashMap<Conditions<'a>, Uris<'a>>,
 }
 
-/// The uris that came with the same other conditions.
+/// URIs of blocks with the same other conditions.
 #[derive(Default)]
 struct Uris<'a> {
     same: HashMap<Option<Text<'a>>, Spot>,
@@ -182,7 +182,7 @@ impl<'a> Seen<'a> {
         uris.same.get(&block.uri).copied()
     }
 
-    /// The prefix of an earlier block that takes all paths of `block`, and asks for nothing more than it does.
+    /// Returns the prefix of an earlier block that matches all paths of `block` and has no other conditions than it.
     pub(super) fn hiding(&self, block: &Block<'a>) -> Option<(&'a str, Spot)> {
         let (Some(Text::Exact(path)) | Some(Text::Prefix(path))) = block.uri else {
             return None;
@@ -200,7 +200,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The key of `prefixes` that `path` begins with, if there is one.
+/// Returns the key of `prefixes` that is a prefix of `path`, if any.
 fn prefix_of<'a>(prefixes: &BTreeMap<&'a str, Spot>, path: &str) -> Option<(&'a str, Spot)> {
     let mut upper = path;
     // Every key that begins a text sorts before it; what lies between shares less and less with it.

@@ -1,7 +1,7 @@
-//! Which `tcp` and `tls` rules, blocks, and entries of their lists are never reached.
+//! Detection of unreachable `tcp` and `tls` rules, blocks and list entries.
 //!
-//! A block of several SNI hosts or subnets is compared entry by entry: a connection that fits an entry goes to the first
-//! block that has it, whatever else stands beside it there.
+//! A block with several SNI hosts or subnets is compared entry by entry: a connection goes to the first block with a
+//! matching entry, whatever the block's other entries.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -14,31 +14,31 @@ use crate::resource::istio::{GatewayRef, TcpMatch, TcpRule, TlsMatch, TlsRule};
 use crate::span::Span;
 use crate::validate::Check;
 
-/// A rule, by its place in the list.
+/// Rule, by its index.
 struct Rule {
     index: usize,
     span: Span,
     blocks: Vec<Block>,
-    /// Whether it takes every connection.
+    /// Whether it matches every connection.
     takes_everything: bool,
 }
 
-/// A match block: what it asks for, an entry for each SNI host or subnet.
+/// Match block, with an entry for each SNI host or subnet.
 struct Block {
     span: Span,
     entries: Vec<Entry>,
 }
 
-/// An SNI host or a subnet together with all other conditions of its block.
+/// SNI host or subnet, together with all other conditions of its block.
 struct Entry {
     span: Span,
-    /// Equal for entries that take the same connections.
+    /// Key that is equal for entries that match the same connections.
     key: String,
-    /// As it is written; none if the block has no list.
+    /// Entry as written; `None` if the block has no list.
     text: Option<String>,
 }
 
-/// Where an entry was seen first.
+/// First occurrence of an entry.
 #[derive(Clone, Copy)]
 struct Seen {
     rule: usize,
@@ -46,7 +46,7 @@ struct Seen {
     span: Span,
 }
 
-/// Warns of `tcp` rules, blocks and subnets that are never reached.
+/// Warns of unreachable `tcp` rules, blocks and subnets.
 pub(in super::super) fn tcp(
     rules: &[TcpRule],
     field: &Field<Vec<Field<raw::istio::TcpRoute>>>,
@@ -70,7 +70,7 @@ pub(in super::super) fn tcp(
     report(&rules.collect::<Vec<_>>(), check);
 }
 
-/// Warns of `tls` rules, blocks and SNI hosts that are never reached.
+/// Warns of unreachable `tls` rules, blocks and SNI hosts.
 pub(in super::super) fn tls(
     rules: &[TlsRule],
     field: &Field<Vec<Field<raw::istio::TlsRoute>>>,
@@ -94,7 +94,7 @@ pub(in super::super) fn tls(
     report(&rules.collect::<Vec<_>>(), check);
 }
 
-/// The entries of a list that have a value, each with its index and its span.
+/// Returns the entries of a list that are valid and not null, each with its index and its span.
 fn set<T>(field: &Field<Vec<Field<T>>>) -> impl Iterator<Item = (usize, Span, &T)> {
     let entries = field.get().into_iter().flatten().enumerate();
     entries.filter_map(|(index, entry)| Some((index, entry.span(), entry.get()?)))
@@ -208,7 +208,7 @@ fn repeated_rule(rule: &Rule, (first, location): (usize, Location), check: &mut 
         .related(location, "first matched here");
 }
 
-/// Warns of a block, or of the entries of one, that repeat earlier blocks, and notes the others.
+/// Warns of a block, or of its entries, that repeat earlier blocks. Records the others.
 fn repeated_block<'r>(
     (rule, at): (usize, usize),
     block: &'r Block,

@@ -1,11 +1,11 @@
-//! The warning about a rule after one that matches everything.
+//! Warning about a rule after one that matches everything.
 
 use crate::diagnostic::Location;
 use crate::diagnostic::codes::istio::VS119;
 use crate::span::Span;
 use crate::validate::Check;
 
-/// Warns of a rule that comes after the rule `all`, which matches everything.
+/// Warns of a rule after the rule `all`, which matches everything.
 pub(super) fn never_reached(
     rule: usize,
     span: Span,

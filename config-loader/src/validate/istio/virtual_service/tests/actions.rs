@@ -1,4 +1,4 @@
-//! What HTTP rules do, and what they do on the way.
+//! Actions of HTTP rules, and changes to requests and responses.
 
 use super::{rule, with_route};
 

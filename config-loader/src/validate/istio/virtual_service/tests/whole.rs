@@ -1,4 +1,4 @@
-//! Whole objects: every field, what findings say, and objects made at random.
+//! Whole objects: every field, texts of diagnostics, and random objects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -290,7 +290,7 @@ http:
     assert!(route.timeout.is_none() && route.matches.is_empty() && route.cors.is_none());
 }
 
-/// What can be added to a rule that forwards, in any combination.
+/// Fields that can be added to a forwarding rule in any combination.
 const SETTINGS: [&str; 10] = [
     "name: rule",
     "timeout: 1.5s",

@@ -28,7 +28,7 @@ pub struct Delta {
     pub moved: Vec<ObjectRef>,
     /// Objects that were removed.
     pub removed: Vec<ObjectRef>,
-    /// Objects that became withheld ([`ResourceSet::withheld`]) or are no longer withheld.
+    /// Objects that became withheld (`ResourceSet::withheld`) or are no longer withheld.
     pub withheld: Vec<ObjectRef>,
 }
 

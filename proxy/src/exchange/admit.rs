@@ -1,8 +1,8 @@
 //! Decides whether a request or a connection may go on, by the policies of the listener that it came to.
 //!
-//! The only step of [`run`](super::run), [`tcp::open`](super::tcp::open) and [`connect::run`](super::connect::run) that refuses
-//! for who the client is; `explain` asks it as well. It comes once the head is clean and in its normal form, and before any
-//! rule or destination is used.
+//! The step of [`run`](super::run), [`tcp::open`](super::tcp::open) and [`connect::run`](super::connect::run) for policies about
+//! clients; `explain` asks it for requests. It comes once the head is clean and normalized, and before any rule or
+//! destination is used.
 
 use super::downstream::connection::PeerIdentity;
 use super::message::local_reply::LocalReply;

@@ -72,10 +72,9 @@ fn walk(
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
-    if question.tls && !matches!(listener.service, Service::Tls(_)) {
-        let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
-        answer.hints.push(plain(why));
-    }
+    answer
+        .hints
+        .extend(scheme_hint(question, listener, &connection));
     let (found, scheme) = find(&mut request, &connection, (&shared, settings));
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
@@ -161,12 +160,29 @@ fn downstream(
             server_name: Some(name.into()),
             ..Handshake::default()
         }),
+        Service::Detected(_) if !listener.service.admits().plain_text => {
+            connection.with_tls(Handshake::default())
+        }
         Service::Captured(_)
         | Service::Detected(_)
         | Service::Http(_)
         | Service::HttpProxy
         | Service::Opaque(_) => connection,
     }
+}
+
+/// Returns the hint for a URL whose scheme is not what the listener speaks.
+fn scheme_hint(question: &Question, listener: &Listener, connection: &Connection) -> Option<Note> {
+    let why = match (&listener.service, connection.peer().is_in_tls()) {
+        (Service::Detected(_), true) => {
+            "the listener takes mutual TLS of the mesh only, which is what is explained; it closes plain text"
+        }
+        (_, false) if question.tls => {
+            "the URL is https; the listener speaks plain HTTP, which is what is explained"
+        }
+        _ => return None,
+    };
+    Some(plain(why))
 }
 
 /// Cleans the head of a request and finds its rule, as for a request of traffic. Also returns the scheme of the client.

@@ -366,7 +366,7 @@ fn no_process_wide_mutable_state() {
     )
     .unwrap();
     let mut violations = BTreeSet::new();
-    // caches of each thread, of values that nobody can tell from copies
+    // thread-local caches of immutable values
     let caches = ["resource/shared_text.rs", "re2/shared.rs"];
     let is_cache = |source: &Source| caches.iter().any(|cache| source.path.ends_with(cache));
     for source in PACKAGES

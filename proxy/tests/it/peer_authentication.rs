@@ -162,6 +162,11 @@ fn explain_names_a_rejected_policy() {
     let text = String::from_utf8(output.stdout).unwrap();
     let said = "PeerAuthentication/shop/cart is rejected and was never valid: until it is corrected, it counts as STRICT";
     assert!(text.contains(said), "{text}");
+    let takes_tls = text.contains("takes mutual TLS of the mesh only");
+    assert!(
+        text.contains("outcome       forwarded") && takes_tls,
+        "{text}"
+    );
 }
 
 #[test]

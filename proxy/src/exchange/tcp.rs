@@ -120,8 +120,7 @@ async fn find(
 ) -> Result<(Target, Option<Arc<Tunnel>>), LocalReply> {
     // of others it is known later who the client is
     if !record.is_undecided {
-        let came = (&*asked.listener, asked.local);
-        admitted(snapshot, came, PeerIdentity::new(record.tls.as_deref()))?;
+        record.admit(snapshot, record.tls.as_deref())?;
     }
     let Some(request) = asked.connect.as_deref() else {
         return target(worker, snapshot, asked, record);
@@ -136,16 +135,6 @@ async fn find(
     }
     let address = named.address(&worker.names, snapshot).await?;
     Ok((target.dialed(Some(address), worker), tunnel))
-}
-
-/// Asks whether the connection of a client may go on, by the policies of now.
-fn admitted(
-    snapshot: &SnapshotRef,
-    (listener, local): (&ListenerKey, SocketAddr),
-    peer: PeerIdentity<'_>,
-) -> Result<(), LocalReply> {
-    let listener = snapshot.listener(listener, local);
-    admit(listener.ok_or(LocalReply::NO_CONNECTION_RULE)?, peer)
 }
 
 fn target(
@@ -476,8 +465,8 @@ impl Record {
         server_name: Option<Arc<str>>,
     ) -> Result<(), LocalReply> {
         self.is_undecided = false;
-        let peer = PeerIdentity::new(tls.as_deref());
-        self.principal = peer.principal().map(Into::into);
+        let principal = PeerIdentity::new(tls.as_deref()).principal();
+        self.principal = principal.map(Into::into);
         self.server_name = server_name.or_else(|| tls.as_deref()?.server_name.clone());
         let registry = &self.worker.telemetry.stats;
         if let Some(of_peer) = peer::stats(tls.as_deref(), &self.stats, registry) {
@@ -485,8 +474,14 @@ impl Record {
         }
         self.stats.tcp().opened(self.worker.id);
         self.counted = true;
-        let came = (&*self.listener, self.client.destination);
-        admitted(&self.worker.snapshot(), came, peer)
+        self.admit(&self.worker.snapshot(), tls.as_deref())
+    }
+
+    /// Asks whether the connection may go on, by the current policies of its listener.
+    fn admit(&self, snapshot: &SnapshotRef, tls: Option<&Handshake>) -> Result<(), LocalReply> {
+        let listener = snapshot.listener(&self.listener, self.client.destination);
+        let listener = listener.ok_or(LocalReply::NO_CONNECTION_RULE)?;
+        admit(listener, PeerIdentity::new(tls))
     }
 
     /// Notes bytes that were carried: from the client, and to it.

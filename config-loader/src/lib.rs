@@ -8,8 +8,6 @@ mod loader;
 
 pub mod source;
 
-pub mod grpc;
-
 pub mod xds;
 
 pub mod parse;

@@ -13,6 +13,7 @@ pub mod early;
 pub mod forward;
 mod grpc_web;
 pub mod message;
+mod own_request;
 pub mod record;
 pub mod select;
 pub mod settings;

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config_loader::grpc::ClientTlsFiles;
 use config_loader::{
     ControlServer, ControlSettings, Fleet, KubernetesSettings, SourceErrors, Sources,
     WatchSettings, XdsSettings,
 };
+use grpc_client::ClientTlsFiles;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use tokio::net::TcpListener;

@@ -22,7 +22,14 @@ const CRATES: [(&str, Rows); 4] = [
 const CRATES_DESCRIBED: usize = 3;
 
 /// Crates that the house rules apply to: those with rows, and the fuzz targets, which have no imports between them.
-const PACKAGES: [&str; 5] = ["proxy", "config-loader", "config-server", "benches", "fuzz"];
+const PACKAGES: [&str; 6] = [
+    "proxy",
+    "config-loader",
+    "config-server",
+    "grpc-client",
+    "benches",
+    "fuzz",
+];
 
 const LOADER: Rows = &[
     ("kind", 0, &[]),
@@ -39,7 +46,6 @@ const LOADER: Rows = &[
     ("kinds", 6, &[]),
     ("load", 7, &[]),
     ("store", 8, &[]),
-    ("grpc", 8, &[]),
     ("xds_body", 8, &[]),
     ("xds", 9, &[]),
     ("source", 10, &[]),

@@ -18,12 +18,12 @@ use super::reporting::Reporting;
 use super::settings::{XdsServer, XdsSettings};
 use super::stall::Watched;
 use super::types::Types;
-use crate::grpc;
 use crate::source::state::StateFile;
 use crate::source::stream::report::{Change, Message, Report, States};
 use crate::source::stream::signs::Signs;
 use crate::source::stream::{causes, load, pauses};
 use crate::xds::{report_node, takes_reports};
+use grpc_client as grpc;
 
 /// Longest time to open a stream.
 const OPEN_MAX: Duration = Duration::from_secs(10);

@@ -7,10 +7,10 @@ use std::str::FromStr;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
 
-use crate::grpc::ClientTlsFiles;
 use crate::source::state::StateFile;
 use crate::source::stream::report::Origin;
 use crate::xds::{Node, NodeLocality};
+use grpc_client::ClientTlsFiles;
 
 /// URL scheme of a server with TLS.
 const SCHEME: &str = "xds://";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use config_loader::grpc::{self, ClientTlsFiles};
+use grpc_client::{self as grpc, ClientTlsFiles};
 use http::Uri;
 use http::uri::PathAndQuery;
 use prost::Message;

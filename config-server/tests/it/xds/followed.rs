@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use config_loader::grpc::ClientTlsFiles;
 use config_loader::proxy_state::{AppliedRevision, ProxyState, RejectedObject};
 use config_loader::{
     ControlSettings, Fleet, ResourceSet, Severity, Sources, Watch, WatchSettings, XdsNode,
     XdsServer, XdsSettings,
 };
+use grpc_client::ClientTlsFiles;
 use tempfile::TempDir;
 use tokio::sync::watch;
 

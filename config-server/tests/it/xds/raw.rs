@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use config_loader::grpc::{ClientTlsFiles, channel, client_tls};
 use config_loader::xds::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
     INCREMENTAL, Node, RpcStatus, STATE_OF_THE_WORLD,
 };
 use futures_util::stream;
+use grpc_client::{ClientTlsFiles, channel, client_tls};
 use http::uri::PathAndQuery;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};

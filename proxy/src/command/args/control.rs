@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use config_loader::grpc::ClientTlsFiles;
 use config_loader::{
     ApiServer, ApiServerTimes, ControlServer, ControlSettings, Kind, KubernetesSettings, XdsNode,
     XdsServer, XdsSettings,
 };
+use grpc_client::ClientTlsFiles;
 
 use crate::command::duration::duration;
 use crate::identity::{Identity, Mode};

@@ -4,7 +4,6 @@
 //! queue with a bound, and past any bound the copy is given up. Its response is discarded; counters say what became of
 //! it.
 
-use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -14,7 +13,7 @@ use std::time::Duration;
 use http::request::Parts;
 use hyper::body::Body;
 use hyper::header::{HOST, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request};
 use rand::RngExt;
 use smallvec::SmallVec;
 
@@ -22,16 +21,14 @@ use crate::error::Error;
 use crate::exchange::body::feed::{Broken, CopyBody, Feed};
 use crate::exchange::body::upstream::UpstreamBody;
 use crate::exchange::message::readdress::{self, readdress};
+use crate::exchange::own_request::OwnRequest;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::{PickedEndpoint, Target};
-use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::Worker;
 use crate::filter::mirror::{WHOLE, shadow};
-use crate::pool::{Choice, Failed, Incoming, Phase, PoolTarget, Pools};
 use crate::snapshot::Destination;
 use crate::telemetry::{Counter, Gauge};
-use crate::upstream::http1::Message;
-use crate::upstream::{Client, Protocol};
+use crate::upstream::Protocol;
 
 /// Most copies in flight, per worker.
 pub const MIRRORS_MAX: usize = 1_024;
@@ -71,7 +68,8 @@ pub fn begin(
             readdress::by_gateway(&mut parts, hop);
         }
         let time = context.found.route().filters.timeout;
-        let copying = Copying::new(context, (picked, protocol), feed.clone());
+        let own = OwnRequest::new(worker, context.connection.client, picked, protocol);
+        let copying = Copying::new(worker, own, feed.clone());
         tokio::task::spawn_local(copying.run(parts, body, time.unwrap_or(MIRROR_TIME_MAX)));
         feeds.extend(feed);
     }
@@ -120,28 +118,18 @@ fn copy(
 /// A copy in progress.
 struct Copying {
     worker: Rc<Worker>,
-    client: Client,
-    picked: PickedEndpoint,
-    protocol: Protocol,
+    request: OwnRequest,
     feed: Option<Rc<Feed>>,
 }
 
 impl Copying {
-    fn new(
-        context: &RequestContext<'_>,
-        (picked, protocol): (PickedEndpoint, Protocol),
-        feed: Option<Rc<Feed>>,
-    ) -> Self {
-        let worker = Rc::clone(context.worker);
+    fn new(worker: &Rc<Worker>, request: OwnRequest, feed: Option<Rc<Feed>>) -> Self {
         let active = &worker.mirroring.active;
         active.set(active.get() + 1);
         worker.raise(Gauge::MirrorsActive);
-        picked.enter();
         Self {
-            worker,
-            client: context.connection.client,
-            picked,
-            protocol,
+            worker: Rc::clone(worker),
+            request,
             feed,
         }
     }
@@ -170,42 +158,8 @@ impl Copying {
     }
 
     /// Sends the copy and reads its response to the end.
-    async fn send(&mut self, mut parts: Parts, body: UpstreamBody) -> Result<(), Error> {
-        let worker = Rc::clone(&self.worker);
-        let host = self.picked.host(&worker, &parts);
-        let mut copy = match self.protocol {
-            Protocol::Http1 => {
-                let message = Message::new(worker.buffers.take(), &mut parts, body);
-                Unsent::Http1(Some(message))
-            }
-            Protocol::Http2 => Unsent::Http2(Some(Request::from_parts(parts, body))),
-        };
-        let mut moves = 0;
-        let response = loop {
-            let phase = Cell::new(Phase::default());
-            let pool_target = PoolTarget {
-                phase: Some(&phase),
-                ..self.picked.pool_target(&self.client, self.protocol)
-            };
-            let pool_target = pool_target.asking_for(host.as_ref());
-            let is_pending = || phase.get() != Phase::Connected;
-            let sent = copy.send(&worker.pools, pool_target);
-            let may = Moves {
-                at_all: moves < MOVES_MAX,
-                readdressed: false,
-            };
-            let watch = EndpointWatch::new(&worker, may);
-            match watch.over((&self.picked, None), is_pending, sent).await {
-                Ok(response) => break response,
-                Err(instead) => {
-                    moves += 1;
-                    instead.enter();
-                    let before = std::mem::replace(&mut self.picked, *instead);
-                    before.endpoint().state.leave();
-                }
-            }
-        };
-        let mut response = response.map_err(|failed| failed.error)?;
+    async fn send(&mut self, parts: Parts, body: UpstreamBody) -> Result<(), Error> {
+        let mut response = self.request.send(parts, body).await?;
         let body = response.body_mut();
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
             frame?;
@@ -214,30 +168,10 @@ impl Copying {
     }
 }
 
-/// A copy that can be sent while nothing of it was.
-enum Unsent {
-    Http1(Option<Message<UpstreamBody>>),
-    Http2(Option<Request<UpstreamBody>>),
-}
-
-impl Unsent {
-    async fn send(
-        &mut self,
-        pools: &Pools,
-        target: PoolTarget<'_>,
-    ) -> Result<Response<Incoming>, Failed> {
-        match self {
-            Self::Http1(message) => pools.send_http1(target, message, Choice::Any).await,
-            Self::Http2(request) => pools.send_http2(target, request, None, Choice::Any).await,
-        }
-    }
-}
-
 impl Drop for Copying {
     fn drop(&mut self) {
         let active = &self.worker.mirroring.active;
         active.set(active.get() - 1);
         self.worker.lower(Gauge::MirrorsActive);
-        self.picked.endpoint().state.leave();
     }
 }

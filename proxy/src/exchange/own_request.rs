@@ -1,0 +1,118 @@
+//! A request that the proxy itself sends while it serves a client's request: today the copies for mirrors.
+//!
+//! It goes to an endpoint of a cluster through the worker's pools, and passes no route, no filter and no mirror, so that
+//! it cannot cause another request of its own. It is never retried; only a connect that is still pending may go to another
+//! endpoint. It counts as active at its endpoint until it is dropped; it is not reported to outlier detection.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use http::request::Parts;
+use hyper::{Request, Response};
+
+use crate::error::Error;
+use crate::exchange::body::upstream::UpstreamBody;
+use crate::exchange::select::target::PickedEndpoint;
+use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
+use crate::exchange::worker::Worker;
+use crate::pool::{Choice, Failed, Incoming, Phase, PoolTarget, Pools};
+use crate::upstream::http1::Message;
+use crate::upstream::{Client, Protocol};
+
+/// The endpoint of a request of the proxy's own, and the connection settings for it.
+pub struct OwnRequest {
+    worker: Rc<Worker>,
+    /// Client in the PROXY protocol header of a new connection.
+    client: Client,
+    picked: PickedEndpoint,
+    protocol: Protocol,
+}
+
+impl OwnRequest {
+    /// Counts a request as active at the picked endpoint. `protocol` is the upstream protocol that the head is written for.
+    pub fn new(
+        worker: &Rc<Worker>,
+        client: Client,
+        picked: PickedEndpoint,
+        protocol: Protocol,
+    ) -> Self {
+        picked.enter();
+        Self {
+            worker: Rc::clone(worker),
+            client,
+            picked,
+            protocol,
+        }
+    }
+
+    /// Sends the request and returns the response, whose body the caller reads. There is no timeout.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the connect or of the exchange on the connection.
+    pub async fn send(
+        &mut self,
+        mut parts: Parts,
+        body: UpstreamBody,
+    ) -> Result<Response<Incoming>, Error> {
+        let worker = Rc::clone(&self.worker);
+        let host = self.picked.host(&worker, &parts);
+        let mut unsent = match self.protocol {
+            Protocol::Http1 => {
+                let message = Message::new(worker.buffers.take(), &mut parts, body);
+                Unsent::Http1(Some(message))
+            }
+            Protocol::Http2 => Unsent::Http2(Some(Request::from_parts(parts, body))),
+        };
+        let mut moves = 0;
+        loop {
+            let phase = Cell::new(Phase::default());
+            let pool_target = PoolTarget {
+                phase: Some(&phase),
+                ..self.picked.pool_target(&self.client, self.protocol)
+            };
+            let pool_target = pool_target.asking_for(host.as_ref());
+            let is_pending = || phase.get() != Phase::Connected;
+            let sent = unsent.send(&worker.pools, pool_target);
+            let may = Moves {
+                at_all: moves < MOVES_MAX,
+                readdressed: false,
+            };
+            let watch = EndpointWatch::new(&worker, may);
+            match watch.over((&self.picked, None), is_pending, sent).await {
+                Ok(sent) => return sent.map_err(|failed| failed.error),
+                Err(instead) => {
+                    moves += 1;
+                    instead.enter();
+                    let before = std::mem::replace(&mut self.picked, *instead);
+                    before.endpoint().state.leave();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for OwnRequest {
+    fn drop(&mut self) {
+        self.picked.endpoint().state.leave();
+    }
+}
+
+/// A request in the form of its protocol; the option is empty once any part of it was sent.
+enum Unsent {
+    Http1(Option<Message<UpstreamBody>>),
+    Http2(Option<Request<UpstreamBody>>),
+}
+
+impl Unsent {
+    async fn send(
+        &mut self,
+        pools: &Pools,
+        target: PoolTarget<'_>,
+    ) -> Result<Response<Incoming>, Failed> {
+        match self {
+            Self::Http1(message) => pools.send_http1(target, message, Choice::Any).await,
+            Self::Http2(request) => pools.send_http2(target, request, None, Choice::Any).await,
+        }
+    }
+}

@@ -28,7 +28,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 /// Timeout of a probe that sets none: the kubelet's default.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(1);
 
-/// The probes, by the path that the kubelet asks for.
+/// Probes of the containers, by the path of the kubelet's request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppProbers(BTreeMap<String, Prober>);
 

@@ -12,10 +12,10 @@ use super::view::{
 use crate::explain::{Explanation, Question};
 use crate::telemetry::{BuildInfo, Exposition, LogControl};
 
-/// Returns a fresh value for each request of a page.
+/// Function that returns a fresh value for each request of a page.
 pub type Source<T> = Box<dyn Fn() -> T + Send + Sync>;
 
-/// Explains a request by the applied configuration.
+/// Function that explains a request by the applied configuration.
 pub type Explainer = Box<dyn Fn(&Question) -> Explanation + Send + Sync>;
 
 /// Data and actions of all pages.

@@ -112,7 +112,7 @@ pub struct LimitView {
     pub max: Option<u32>,
 }
 
-/// One of the Kubernetes clusters that serve a service.
+/// Kubernetes cluster that serves a service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MemberView {
     /// Key of the Kubernetes cluster: `region/zone/group/cluster`.
@@ -129,7 +129,7 @@ pub struct MemberView {
     pub available: bool,
 }
 
-/// One priority of a cluster's endpoints.
+/// Priority of a cluster's endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PriorityView {
     /// Share of the traffic, in percent.
@@ -144,7 +144,7 @@ pub struct PriorityView {
     pub localities: Vec<(String, u32)>,
 }
 
-/// An endpoint of a cluster.
+/// Endpoint of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EndpointView {
     /// Address and port.
@@ -252,7 +252,7 @@ impl ListenerState {
     }
 }
 
-/// Sources, by what of them is in effect, and the rejected resources.
+/// Sources with their revisions in effect, and the rejected resources.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SourcesView {
     /// State of each source.
@@ -287,7 +287,7 @@ pub struct RestoredView {
     pub age_seconds: u64,
 }
 
-/// A resource whose newest version is rejected.
+/// Resource whose newest version is rejected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QuarantineView {
     /// `Kind/namespace/name`.

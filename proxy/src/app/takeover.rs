@@ -1,4 +1,4 @@
-//! `--takeover`: a new process gets the listening sockets of the one that runs, which drains once the new one is ready.
+//! `--takeover`: a new process gets the listening sockets of the running one, which drains once the new one is ready.
 //!
 //! Both processes have the sockets open, so no connection is refused, and none that waits in a queue is lost. If the
 //! new process does not become ready, it ends and the old one continues: it has never stopped accepting.

@@ -1,4 +1,4 @@
-//! The process of the workload, whose end ends the proxy (`--exit-with-pid`).
+//! Process of the workload, whose end ends the proxy (`--exit-with-pid`).
 //!
 //! The kernel reports the end of a process on a file descriptor of it (pidfd_open(2)): nothing is polled, and another
 //! process that later gets the same PID does no harm.

@@ -11,7 +11,7 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Default)]
 pub(super) struct Panics {
     snapshot: Arc<Snapshot>,
-    /// Services whose pools can enter panic mode, by their clusters.
+    /// Clusters of the services whose pools can enter panic mode.
     services: Vec<Arc<Cluster>>,
     /// Pools in panic mode as of the last report, with the priority.
     told: HashSet<(ClusterId, u8)>,

@@ -1,4 +1,4 @@
-//! The standard health service of gRPC, without TLS, as the kubelet asks it.
+//! Probe by the standard health service of gRPC, without TLS, like the kubelet's.
 
 use bytes::BytesMut;
 use http::header::{CONTENT_TYPE, TE, USER_AGENT};

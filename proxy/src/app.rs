@@ -74,7 +74,7 @@ pub fn run(settings: Settings) -> Result<(), StartError> {
 }
 
 /// Serves as [`run`] does, in a process that logs already and may run other proxies; also ends when `quit` is notified.
-/// Calls `started` once signals are handled and requests are served as soon as listeners are open.
+/// Calls `started` once signals are handled; requests are served as soon as listeners are open.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Readiness of the proxy: it is ready once everything that the applied configuration asks for is open.
+//! Readiness of the proxy: it becomes ready once all listeners of the applied configuration are open.
 
 use crate::admin::view::Readiness;
 use crate::listener::ListenerStatus;

@@ -1,4 +1,4 @@
-//! The admin server: pages that show what this proxy is doing, and three that change it (log level, drain, quit).
+//! Admin server: pages that show the state of this proxy, and three that change it (log level, drain, quit).
 //!
 //! Runs on the control thread and never serves a request of the data plane. Pages read plain views ([`view`]) through
 //! the closures of [`AdminState`], which the composition root fills, so this module knows neither snapshot nor workers.

@@ -55,17 +55,17 @@ use self::start_error::{broken, failed};
 use self::workload::Workload;
 pub use self::workload::WorkloadProcess;
 
-/// How long the access log may take to write what waits when the process ends.
+/// Maximum time for the access log to write its queued lines when the process ends.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// How often a worker looks at its idle upstream connections.
+/// Interval at which a worker checks its idle upstream connections.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves until a signal or the admin server ends it; blocks.
 ///
 /// # Errors
 ///
-/// When the proxy cannot start: a path cannot be read, the admin address is taken, the access log cannot be opened.
+/// Fails if the proxy cannot start: a path cannot be read, the admin address is taken, the access log cannot be opened.
 pub fn run(settings: Settings) -> Result<(), StartError> {
     let logging = LogControl::install(&settings.log_level).map_err(failed("--log-level"))?;
     let served = run_beside(settings, logging.clone(), Arc::default(), || ());
@@ -73,8 +73,8 @@ pub fn run(settings: Settings) -> Result<(), StartError> {
     served
 }
 
-/// Serves as [`run`] does, in a process that logs already and may have other proxies; ends also when `quit` is
-/// notified. `started` is called once signals are heard, and requests served as soon as listeners are open.
+/// Serves as [`run`] does, in a process that logs already and may run other proxies; also ends when `quit` is notified.
+/// Calls `started` once signals are handled; requests are served as soon as listeners are open.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ pub fn run_beside(
         .enable_all()
         .build()
         .map_err(broken("cannot start the control runtime"))?;
-    // health checks use what workers connect by, which stays on its thread
+    // health checks share the connection code of workers, whose futures stay on one thread
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
         let app = App::start(settings, logging, quit).await?;
@@ -98,7 +98,7 @@ pub fn run_beside(
     })
 }
 
-/// Puts the first configuration in effect, if the proxy has the identity that it was told to have.
+/// Puts the first configuration in effect. Fails if the identity of the workload is not the configured one.
 fn put_in_effect(control: &mut Control) -> Result<(), StartError> {
     control.apply();
     match control.wrong_identity() {
@@ -109,25 +109,25 @@ fn put_in_effect(control: &mut Control) -> Result<(), StartError> {
     }
 }
 
-/// Starts the tasks that keep the snapshot and the endpoints in order.
+/// Starts the tasks that update the snapshot and the state of endpoints.
 fn look_after(control: Control, slot: &SnapshotSlot) {
     tokio::spawn(EjectionSweep::of(&control, slot).run());
     tokio::task::spawn_local(Checker::of(&control, slot).run());
     tokio::spawn(control.run());
 }
 
-/// The running parts, as far as their end is concerned.
+/// Parts of the running proxy that its end involves.
 struct App {
     workers: Workers,
     shutdown: Shutdown,
     quit: Arc<Notify>,
     access_log: Arc<AccessLog>,
     signals: Signals,
-    /// When the workload ends.
+    /// Process of the workload, whose end ends the proxy.
     workload: Workload,
-    /// When another process takes over.
+    /// Handover to another process.
     ends: Ends,
-    /// End the watching of files when they are dropped.
+    /// File watches; dropping them ends the watching.
     watches: (Watch, Option<Watch>),
 }
 
@@ -203,7 +203,7 @@ impl App {
         })
     }
 
-    /// Waits for the end, drains, and ends.
+    /// Waits until the proxy has to end, drains, and stops.
     async fn serve(mut self) -> Result<(), StartError> {
         let mut ended = Ok(());
         loop {
@@ -256,7 +256,7 @@ impl App {
     }
 }
 
-/// The DNS follower of endpoint names, and the channel that it reports changes to.
+/// Makes the DNS follower of endpoint names, and the channel that it reports changes to.
 fn follower(
     settings: &Settings,
     registry: &Arc<Registry>,
@@ -298,8 +298,8 @@ fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
     AccessLog::start(log).map_err(failed(&what))
 }
 
-/// Closes upstream connections of a worker: connections idle for too long, about once a second, and at once connections
-/// that requests on other workers wait for.
+/// Closes upstream connections of a worker: about once a second connections that have been idle for too long, and at
+/// once connections that requests on other workers wait for.
 async fn sweep(worker: Weak<Worker>, wake_signal: Arc<WakeSignal>) {
     let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

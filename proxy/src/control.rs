@@ -1,6 +1,6 @@
-//! I/O and timers around compile: sources, publishing, DNS.
+//! I/O and timers around `compile`: sources, publishing, DNS.
 //!
-//! One task on the control runtime owns the way from resources to the snapshot in effect. It never runs a request.
+//! One task on the control runtime turns resources into the snapshot in effect. It never runs a request.
 
 mod advice;
 
@@ -63,39 +63,39 @@ const WITHOUT_CERTIFICATES: [Kind; 6] = [
     Kind::WorkloadEntry,
 ];
 
-/// How often what nothing uses any more is let go.
+/// Interval at which unused state is dropped.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often certificates are read although nothing was reported, and looked at whether their time has come.
+/// Interval at which certificate files are read without a notification, and validity periods are checked.
 const CERTIFICATES_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long more is waited for when something happens to certificates: a chain and its key are written one by one.
+/// Delay after a change to certificate files, since a chain and its key are written one after the other.
 const CERTIFICATES_SETTLE: Duration = Duration::from_millis(100);
 
-/// How many names may have changed before the control task takes notice; more wait.
+/// Capacity of the queue of names with changed addresses; further changes wait.
 pub const DNS_CHANGES_MAX: usize = 1_024;
 
-/// What a source has found, as of its last look.
+/// Result of the sources' last look.
 #[derive(Clone, Default)]
 pub struct Found {
-    /// The objects that are good.
+    /// Valid objects.
     pub set: Arc<ResourceSet>,
-    /// Everything that is wrong.
+    /// All findings.
     pub diagnostics: Vec<Diagnostic>,
-    /// Objects whose newest text is refused.
+    /// Objects whose newest version is rejected.
     pub quarantined: Vec<Quarantined>,
-    /// What has to come before the objects are complete for the first time.
+    /// Sources that the first complete configuration still waits for.
     pub waits_for: Option<String>,
-    /// Whether anything came after the first look at files.
+    /// Whether an update has arrived after the initial load of the files.
     pub has_changed: bool,
-    /// The newest update of each source, and whether it is in effect.
+    /// Newest update of each source, and whether it is in effect.
     pub propagation: Propagation,
-    /// What became of the file of what is known of other clusters.
+    /// State of the remote clusters file.
     pub members: FoundMembers,
 }
 
 impl Found {
-    /// Takes in a change of the resources.
+    /// Stores a change of the resources.
     pub fn absorb(&mut self, update: Update) {
         self.set = update.set;
         self.diagnostics = update.diagnostics;
@@ -106,13 +106,13 @@ impl Found {
         self.has_changed = true;
     }
 
-    /// How many security policies are not enforced.
+    /// Returns the number of security policies that are not enforced.
     fn unenforced(&self) -> u64 {
         let found = self.diagnostics.iter();
         found.filter(|found| found.code == CM036).count() as u64
     }
 
-    /// Everything whose newest version is refused.
+    /// Returns all objects and files whose newest version is rejected.
     fn held(&self) -> Vec<Held> {
         let objects = self.quarantined.iter().map(|refused| Held {
             kind: refused.object.kind.as_str(),
@@ -124,40 +124,40 @@ impl Found {
     }
 }
 
-/// What is held at its last good version, for the admin page.
+/// Objects and files whose newest version is rejected, shared with the admin page.
 pub type Quarantine = Arc<Mutex<Vec<Held>>>;
 
-/// Everything that the control task works with.
+/// State of the control task.
 pub struct Control {
-    /// Compiles and publishes.
+    /// Compiles and publishes snapshots.
     pub publisher: Publisher,
     /// Follows DNS names.
     pub follower: Follower,
-    /// Notified of every change of the files.
+    /// Notified of every change of the sources.
     pub found: watch::Receiver<Found>,
-    /// Notified of every name whose addresses changed.
+    /// Receives every name whose addresses have changed.
     pub names: mpsc::Receiver<Arc<str>>,
-    /// Tells workers which listeners to have.
+    /// Tells workers which listeners to open.
     pub listeners: WantedListeners,
-    /// What is held at its last good version.
+    /// Objects and files whose newest version is rejected.
     pub quarantine: Quarantine,
-    /// Tells config servers what is in effect.
+    /// Reports the state in effect to config servers.
     pub reported: ReportedState,
-    /// Live state.
+    /// Shared state that outlives snapshots.
     pub registry: Arc<Registry>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
-    /// Where certificate files are.
+    /// Watched directories of certificate files.
     pub directories: Directories,
-    /// Diagnostics that were logged already.
+    /// Diagnostics that have been logged.
     pub logged: LoggedDiagnostics,
 }
 
-/// Tells workers which listeners to have, and to look at their connections again where a security policy is another one.
+/// Tells workers which listeners to open, and to check their connections again when a security policy changes.
 #[derive(Debug)]
 pub struct WantedListeners {
     sender: watch::Sender<Arc<BTreeSet<ListenerKey>>>,
-    /// Hash of which connections the inbound listeners took when workers were last told.
+    /// Hash of the admission policies of inbound listeners at the last notification of workers.
     admitted: u64,
 }
 
@@ -181,7 +181,7 @@ impl WantedListeners {
     }
 }
 
-/// The diagnostics that were logged already, as text.
+/// Texts of the diagnostics that have been logged.
 #[derive(Debug, Default)]
 pub struct LoggedDiagnostics {
     resources: HashSet<String>,
@@ -190,7 +190,7 @@ pub struct LoggedDiagnostics {
 }
 
 impl Control {
-    /// Puts what was found in effect.
+    /// Puts the newest resources into effect.
     pub fn apply(&mut self) {
         let found = self.found.borrow_and_update().clone();
         let held = found.held();
@@ -206,7 +206,7 @@ impl Control {
             self.telemetry.plaintext.set_workloads(workloads);
         }
         if found.waits_for.is_some() && !self.publisher.has_any() {
-            // Half a configuration would send requests astray: no listener opens before the first is complete.
+            // A partial configuration would misroute requests: no listener opens before the first one is complete.
             return;
         }
         let settings = found.members.settings.as_ref();
@@ -214,7 +214,7 @@ impl Control {
         let has_others = self.names_other_certificates(&found.set, knows_more)
             && self.look_at_certificates(&found.set);
         let before = self.publisher.generation();
-        // findings may come without a change
+        // findings may change while the resources stay the same
         if knows_more || has_others || !self.publisher.has_published(&found.set) {
             let snapshot = self.publisher.publish(found.set);
             self.follow(&snapshot);
@@ -227,7 +227,7 @@ impl Control {
         self.report();
     }
 
-    /// Tells config servers what is in effect.
+    /// Reports the state in effect to config servers.
     fn report(&self) {
         let generation = self.publisher.generation();
         let propagation = &self.telemetry.propagation;
@@ -236,8 +236,8 @@ impl Control {
         self.reported.tell(generation, propagation, &held);
     }
 
-    /// Whether resources may name other certificates than those in effect. What happens to files is noticed without a change of
-    /// resources, too.
+    /// Returns whether resources may name other certificates than those in effect. Changes of the files themselves are
+    /// noticed separately.
     fn names_other_certificates(&self, now: &ResourceSet, knows_more: bool) -> bool {
         let before = self.publisher.resources();
         let mut kinds = Kind::ALL
@@ -247,7 +247,7 @@ impl Control {
         knows_more || !is_same || !self.publisher.has_published(before)
     }
 
-    /// Reads the certificates that these resources name; returns whether any in effect is another than before.
+    /// Reads the certificates that these resources name. Returns whether a certificate in effect has changed.
     fn look_at_certificates(&mut self, resources: &ResourceSet) -> bool {
         let identity = self.publisher.identity();
         let (scope, wanting) = (Scope::Proxy(identity), (resources, &*identity.members));
@@ -266,13 +266,13 @@ impl Control {
         look.changed
     }
 
-    /// Why the proxy cannot have the identity that it was told to have.
+    /// Returns the reason why the proxy cannot have its configured identity, if there is one.
     pub fn wrong_identity(&self) -> Option<Problem> {
         let store = self.publisher.certificates();
         certificates::of_another_workload(self.publisher.identity(), store)
     }
 
-    /// Something may have happened to certificates.
+    /// Reads certificates again after a possible change, and recompiles if one has changed.
     fn renew_certificates(&mut self) {
         let resources = Arc::clone(self.publisher.resources());
         if self.look_at_certificates(&resources) {
@@ -281,7 +281,7 @@ impl Control {
         }
     }
 
-    /// Follows changes until it is dropped.
+    /// Follows changes until the future is dropped.
     pub async fn run(mut self) {
         let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -312,7 +312,7 @@ impl Control {
         }
     }
 
-    /// Notes, and logs once, what is refused.
+    /// Stores the rejected objects, and logs each once.
     fn hold(&self, refused: Vec<Held>) {
         let mut held = self
             .quarantine
@@ -354,7 +354,7 @@ impl Control {
     }
 }
 
-/// Hash of which connections the listeners of a workload take.
+/// Hash of the admission policies of a workload's listeners.
 fn admitted(snapshot: &Snapshot) -> u64 {
     let inbound = snapshot.listeners.iter();
     let inbound = inbound.filter(|(_, listener)| listener.direction == Direction::Inbound);
@@ -374,7 +374,7 @@ fn log_new(logged: &mut HashSet<String>, diagnostics: &[Diagnostic]) {
             match diagnostic.severity {
                 Severity::Error => tracing::error!("{line}"),
                 Severity::Warning => tracing::warn!("{line}"),
-                // what is in effect together, and not only what was passed over
+                // what is in effect together, not only what was skipped
                 Severity::Note if diagnostic.code.0.starts_with('X') => tracing::info!("{line}"),
                 Severity::Note => tracing::debug!("{line}"),
             }

@@ -1,69 +1,69 @@
-//! The error of a request: kind, origin, and whether it may be tried again.
+//! Error of a request: kind, origin, and whether a retry is safe.
 //!
-//! One type for everything that can go wrong between a request's head and the last byte of its response.
-//! `exchange::message::local_reply` turns it into a local reply; nothing else looks at the kind.
+//! One type covers every failure between the head of a request and the last byte of its response.
+//! `exchange::message::local_reply` turns it into a local reply; no other code checks the kind.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Any underlying cause.
+/// Underlying cause of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What went wrong.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The upstream connection could not be made.
     ConnectFailed,
     /// The upstream connection was not made in time.
     ConnectTimeout,
-    /// The downstream peer's body broke off.
+    /// The body of the downstream request broke off.
     DownstreamBody,
-    /// The destination's cluster does not exist.
+    /// The cluster of the destination does not exist.
     NoCluster,
-    /// The destination's cluster has no endpoint that may be used.
+    /// The cluster of the destination has no available endpoint.
     NoHealthyUpstream,
-    /// The destination is where the client dialled, and this proxy does not know where that was.
+    /// The destination is the address that the client dialed, which this proxy does not know.
     NoOriginalDestination,
     /// A limit on connections or pending requests was reached.
     Overflow,
-    /// The route's timeout ran out.
+    /// The timeout of the route expired.
     RequestTimeout,
-    /// The time for one attempt ran out.
+    /// The timeout of one attempt expired.
     AttemptTimeout,
     /// The upstream closed the connection before a complete response head.
     UpstreamClosed,
     /// The upstream's response is not HTTP, or is malformed.
     UpstreamProtocol,
-    /// The upstream refused the HTTP/2 stream unprocessed.
+    /// The upstream refused the HTTP/2 stream and did not process it.
     UpstreamRefusedStream,
     /// The upstream reset the HTTP/2 stream.
     UpstreamReset,
 }
 
-/// Which side an error came from.
+/// Side that an error comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// The peer that calls us.
+    /// The downstream client.
     Downstream,
     /// This proxy.
     Internal,
-    /// The endpoint that we call.
+    /// The upstream endpoint.
     Upstream,
 }
 
-/// Whether sending the request again is safe.
+/// Whether a retry is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retry {
-    /// Nothing of the request reached the endpoint.
+    /// Safe: nothing of the request reached the endpoint.
     Always,
-    /// Only if the connection was a reused one and the request is safe to repeat: the endpoint may have closed it
-    /// before it saw the request.
+    /// Safe only if the connection was reused and the request is safe to repeat: the endpoint may have closed the
+    /// connection before it saw the request.
     IfConnectionReused,
-    /// The endpoint may have acted on the request.
+    /// Unsafe: the endpoint may have processed the request.
     Never,
 }
 
-/// What a transport says of a connection that could not be made: `TLS_error: ...`. Names no file and no key.
+/// Reason of a transport for a failed connection: `TLS_error: ...`. Names no file and no key.
 #[derive(Debug)]
 struct TransportFailure(Arc<str>);
 
@@ -75,7 +75,7 @@ impl fmt::Display for TransportFailure {
 
 impl std::error::Error for TransportFailure {}
 
-/// Why an exchange could not go on.
+/// Reason why an exchange ended early.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
@@ -85,7 +85,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of this kind, with the origin and the retry safety that follow from it.
+    /// Makes an error of this kind, with the origin and retry safety that follow from it.
     pub fn new(kind: Kind) -> Self {
         let (origin, retry) = match kind {
             Kind::ConnectFailed | Kind::ConnectTimeout | Kind::UpstreamRefusedStream => {
@@ -109,26 +109,26 @@ impl Error {
         }
     }
 
-    /// The same error with its cause.
+    /// Adds the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// The same error with the transport's reason, for the reply and the log.
+    /// Adds the transport's reason, for the reply and the log.
     #[must_use]
     pub fn with_transport(self, text: impl Into<Arc<str>>) -> Self {
         self.with_source(TransportFailure(text.into()))
     }
 
-    /// What the transport says of it, if it does.
+    /// Reason of the transport, if it gave one.
     pub fn transport(&self) -> Option<&Arc<str>> {
         let failure: &TransportFailure = self.source.as_deref()?.downcast_ref()?;
         Some(&failure.0)
     }
 
-    /// The same for another who waited for the same, without its cause.
+    /// Copies the error, without its cause, for another request that waited for the same connection.
     #[must_use]
     pub fn for_another(&self) -> Self {
         let another = Self::new(self.kind);
@@ -138,17 +138,17 @@ impl Error {
         }
     }
 
-    /// What went wrong.
+    /// Kind of failure.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Which side it came from.
+    /// Side that the error comes from.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Whether sending the request again is safe.
+    /// Whether a retry is safe.
     pub fn retry(&self) -> Retry {
         self.retry
     }

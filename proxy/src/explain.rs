@@ -1,8 +1,8 @@
-//! Why a request goes where it goes: the decisions of a snapshot for one request, each with its reason.
+//! Explanations: the decisions of a snapshot for one request, each with its reason.
 //!
-//! Decides nothing itself. The route is found by `exchange::select`, verdicts on conditions come from `route::explain`,
-//! effects from `filter`, shares from `cluster`: the code that traffic runs through. What is missing from a snapshot is
-//! asked of `compile::Survey`. The [`Explanation`] is plain data; text and JSON are both made from it.
+//! Decides nothing itself. `exchange::select` finds the route, `route::explain` evaluates conditions, `filter` gives
+//! the effects and `cluster` the shares: the code that traffic runs through. `compile::Survey` knows what is missing
+//! from a snapshot. The [`Explanation`] is plain data; text and JSON are both made from it.
 
 pub mod answer;
 

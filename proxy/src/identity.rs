@@ -1,4 +1,4 @@
-//! Who this proxy is: mode, cluster, namespace, labels, network.
+//! Identity of the proxy: mode, cluster, namespace, labels, network.
 
 use config_loader::catalog::{DefaultDomain, Naming};
 use std::collections::BTreeMap;
@@ -6,17 +6,18 @@ use std::hash::{Hash, Hasher};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Which side of the traffic this proxy stands on.
+/// Role of the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// An edge or east-west gateway: serves what Gateways with a matching selector describe.
+    /// Edge or east-west gateway: serves the Gateways whose selector matches.
     #[default]
     Gateway,
-    /// A sidecar next to a workload.
+    /// Sidecar next to a workload.
     Sidecar,
 }
 
-/// The proxy's identity, from flags, environment and its own pod. What the pod says and the remote clusters change while it runs.
+/// Identity of the proxy, from flags, environment and its own pod. The data of the pod and the remote clusters change
+/// while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Gateway or sidecar. Flag `--mode`, default gateway.
@@ -31,7 +32,7 @@ pub struct Identity {
     pub labels: BTreeMap<String, String>,
     /// Network name, empty by default. Flag `--network`.
     pub network: String,
-    /// The proxy's own pod, which says what no flag says; none if pods are not read. Flag `--pod`.
+    /// Pod of the proxy, for settings without a flag; `None` if pods are not read. Flag `--pod`.
     pub pod: Option<OwnPod>,
     /// Domain that short host names are completed with. Flag `--domain`, default `cluster.local`.
     pub domain: String,
@@ -40,49 +41,49 @@ pub struct Identity {
     /// Directory of the mesh identity: `cert-chain.pem`, `key.pem`, `root-cert.pem`. Flag `--mesh-certs`, default
     /// `/etc/certs`.
     pub mesh_certs: String,
-    /// The identity of the workload within the mesh.
+    /// Identity of the workload within the mesh.
     pub workload: WorkloadIdentity,
-    /// The mesh of Gloo that the proxy is in; none for that of the Destinations of its cluster. Flag `--gloo-mesh`.
+    /// Gloo mesh of the proxy; `None` for that of the Destinations of its cluster. Flag `--gloo-mesh`.
     pub gloo_mesh: Option<MeshName>,
-    /// What is known of other clusters. Flag `--clusters`, default nothing; its file is followed.
+    /// Settings of remote clusters, from the remote clusters file, which is followed. Flag `--clusters`, default none.
     pub members: Vec<MemberSettings>,
-    /// Where other clusters are served what is exported; empty for every server that speaks HTTP. Flag
+    /// Gateway servers that serve exports to other clusters; empty for every server that speaks HTTP. Flag
     /// `--export-listener`.
     pub export_listeners: Vec<ExportListener>,
-    /// Where a sidecar takes connections.
+    /// Sockets on which a sidecar accepts connections.
     pub sockets: SidecarSockets,
-    /// What the mesh does where a rule says nothing.
+    /// Defaults of the mesh for settings that no rule has.
     pub mesh: MeshDefaults,
 }
 
-/// The pod that the proxy runs in.
+/// Pod that the proxy runs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnPod {
-    /// Its namespace. Environment `POD_NAMESPACE`, default `--namespace`.
+    /// Namespace of the pod. Environment `POD_NAMESPACE`, default `--namespace`.
     pub namespace: String,
-    /// Its name. Environment `POD_NAME`.
+    /// Name of the pod. Environment `POD_NAME`.
     pub name: String,
 }
 
-/// The identity of the workload within the mesh. A file that is not named is that of `mesh_certs`.
+/// Identity of the workload within the mesh. Files default to those in `mesh_certs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadIdentity {
-    /// File of its certificate. Flag `--workload-cert`.
+    /// File of the certificate. Flag `--workload-cert`.
     pub certificate: Option<String>,
-    /// File of its key. Flag `--workload-key`.
+    /// File of the key. Flag `--workload-key`.
     pub key: Option<String>,
-    /// File of the authorities that other workloads are verified by. Flag `--mesh-ca`.
+    /// File of the CA certificates that verify other workloads. Flag `--mesh-ca`.
     pub authorities: Option<String>,
     /// Trust domain of SPIFFE ids. Flag `--trust-domain`, default `cluster.local`.
     pub trust_domain: String,
     /// Other names of the trust domain. Flag `--trust-domain-aliases`.
     pub trust_domain_aliases: Vec<String>,
-    /// The service account that it runs as; none for any. Flag `--service-account`.
+    /// Service account of the workload; `None` for any. Flag `--service-account`.
     pub service_account: Option<String>,
 }
 
 impl WorkloadIdentity {
-    /// The trust domain, and its other names.
+    /// Returns the trust domain and its aliases.
     pub fn trust_domains(&self) -> impl Iterator<Item = &str> {
         let aliases = self.trust_domain_aliases.iter();
         std::iter::once(&self.trust_domain)
@@ -110,26 +111,27 @@ impl Default for WorkloadIdentity {
     }
 }
 
-/// Where a sidecar takes connections, apart from listeners that a Sidecar resource names. A gateway has none of these.
+/// Sockets on which a sidecar accepts connections, apart from listeners that a Sidecar resource names. A gateway has
+/// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SidecarSockets {
-    /// Connections of the workload that were redirected. Flag `--outbound-listener`, default `[::]:15001`.
+    /// Address for redirected connections of the workload. Flag `--outbound-listener`, default `[::]:15001`.
     pub outbound: Option<SocketAddr>,
-    /// Connections to the workload that were redirected. Flag `--inbound-listener`, default `[::]:15006`.
+    /// Address for redirected connections to the workload. Flag `--inbound-listener`, default `[::]:15006`.
     pub inbound: Option<SocketAddr>,
-    /// Whether redirected connections begin with a PROXY header, which says where the client wanted to go. Flag
+    /// Whether redirected connections begin with a PROXY header that has the address the client dialed. Flag
     /// `--original-destination`, default `socket`.
     pub proxy_header: bool,
-    /// Whether connections to the workload are intercepted in its place and keep the client's address. Flag
+    /// Whether connections to the workload are intercepted transparently and keep the client's address. Flag
     /// `--interception-mode`, default `REDIRECT`, which does not.
     pub is_transparent: bool,
-    /// Requests of clients that use the sidecar as their HTTP proxy. Flag `--http-proxy-listener`, default none.
+    /// Address for clients that use the sidecar as their HTTP proxy. Flag `--http-proxy-listener`, default none.
     pub http_proxy: Option<SocketAddr>,
 }
 
 impl SidecarSockets {
-    /// Whether a connection to this address surely comes back to the HTTP proxy of this machine. Other addresses of the machine
-    /// are not known here.
+    /// Returns whether a connection to this address certainly reaches the HTTP proxy of this machine. Other addresses
+    /// of the machine are not known here.
     pub fn is_http_proxy(&self, address: SocketAddr) -> bool {
         let ip = address.ip().to_canonical();
         let is_local = ip.is_loopback() || ip.is_unspecified();
@@ -138,7 +140,7 @@ impl SidecarSockets {
         self.http_proxy.is_some_and(of_proxy)
     }
 
-    /// Two flags whose listeners have one address, if there are such.
+    /// Returns two flags whose listeners have the same address, if there are any.
     pub fn collision(&self) -> Option<[&'static str; 2]> {
         let named = [
             ("--outbound-listener", self.outbound),
@@ -158,8 +160,8 @@ impl SidecarSockets {
     }
 }
 
-/// Whether a connection to one of two addresses may arrive at a socket that listens at the other one: they have one port,
-/// and one IP address, or all of a machine. The machine must have the address, too, which is not known here.
+/// Returns whether a connection to one address may arrive at a socket that listens on the other one: they have the same
+/// port, and the same IP address or an unspecified one. Whether the machine has the address is not known here.
 pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let (one_ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
     let is_any = one_ip.is_unspecified() || other_ip.is_unspecified();
@@ -179,76 +181,76 @@ impl Default for SidecarSockets {
     }
 }
 
-/// A mesh of Gloo.
+/// Gloo mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MeshName {
-    /// Its name.
+    /// Name of the mesh.
     pub name: String,
-    /// Its namespace.
+    /// Namespace of the mesh.
     pub namespace: String,
 }
 
-/// Servers of Gateways that serve other clusters.
+/// Gateway servers that serve other clusters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ExportListener {
-    /// Those whose port has this name.
+    /// Servers whose port has this name.
     Name(String),
-    /// Those on this port.
+    /// Servers on this port.
     Port(u16),
 }
 
-/// What is known of a Kubernetes cluster of the fleet that no resource says.
+/// Settings of a Kubernetes cluster of the fleet that no resource has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberSettings {
-    /// `region/zone/group/cluster`.
+    /// Key `region/zone/group/cluster`.
     pub key: String,
-    /// Network of its endpoints that say none; empty for the default one.
+    /// Network of endpoints that name none; empty for the default network.
     pub network: String,
-    /// `region/zone/subzone` of its endpoints that say none; empty for region and zone of `key`.
+    /// `region/zone/subzone` of endpoints that name none; empty for region and zone of `key`.
     pub locality: String,
-    /// Its gateway, if that is said.
+    /// Gateway of the cluster, if it is configured.
     pub gateway: Option<MemberGateway>,
 }
 
-/// The gateway by which a cluster takes what others send it.
+/// Gateway through which a cluster accepts traffic of other clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberGateway {
     /// IP address or DNS name.
     pub host: String,
-    /// Its port.
+    /// Port of the gateway.
     pub port: u16,
-    /// How connections of imports to it are encrypted; in plain text if that is not said.
+    /// TLS of connections of imports to the gateway; `None` for plain text.
     pub tls: Option<GatewayTls>,
 }
 
-/// TLS towards the gateway of a cluster.
+/// TLS settings of connections to the gateway of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayTls {
-    /// The name that it is asked for and that its certificate must be for; none for the host of the import's target.
+    /// Server name (SNI) that the certificate must match; `None` for the host of the import's target.
     pub server_name: Option<Arc<str>>,
-    /// File of the authorities that its certificate must be signed by; none for those of the operating system.
+    /// File of the CA certificates that verify the gateway; `None` for those of the operating system.
     pub authorities: Option<Arc<str>>,
-    /// Files of the proxy's own certificate and its key, where it wants to see one.
+    /// Files of the proxy's certificate and key, if the gateway requires a client certificate.
     pub shows: Option<(Arc<str>, Arc<str>)>,
-    /// Where it was written; nothing follows from that.
+    /// Location of the settings, for diagnostics only.
     pub place: GatewayTlsLocation,
 }
 
-/// Where the TLS of a gateway was written.
+/// Location of the TLS settings of a gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayTlsLocation {
-    /// The file.
+    /// Path of the file.
     pub file: Arc<str>,
-    /// The path within it, such as `clusters[0].gateway.tls`.
+    /// Field path, such as `clusters[0].gateway.tls`.
     pub path: Arc<str>,
-    /// Its line.
+    /// Line of the field.
     pub line: u32,
-    /// Those of its fields that name files, each with its line.
+    /// Fields that name files, each with its line.
     pub fields: Vec<(Arc<str>, u32)>,
 }
 
 impl Hash for MemberSettings {
-    /// Takes in all that something follows from.
+    /// Hashes everything that affects behavior; locations do not.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let Self {
             key,
@@ -274,56 +276,55 @@ impl Hash for MemberSettings {
     }
 }
 
-/// What the mesh does where a rule says nothing.
+/// Defaults of the mesh for settings that no rule has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeshDefaults {
-    /// Whether plain 503 responses are tried again, as in older Istio. Flag `--compat-retry-503`, default no.
+    /// Whether plain 503 responses are retried, as in older versions of Istio. Flag `--compat-retry-503`, default no.
     pub compat_retry_503: bool,
-    /// Whether failover that is asked for waits for outlier detection, as in Istio. Flag
-    /// `--failover-needs-outlier-detection`, default no.
+    /// Whether locality failover requires outlier detection, as in Istio. Flag `--failover-needs-outlier-detection`,
+    /// default no.
     pub failover_needs_outlier_detection: bool,
-    /// Whether `maxEjectionPercent` holds for the first ejection too, as in newer Envoy. Flag
+    /// Whether `maxEjectionPercent` applies to the first ejection as well, as in newer versions of Envoy. Flag
     /// `--outlier-first-ejection=cap`, default no.
     pub first_ejection_is_capped: bool,
     /// Whether weight 0 in a GlobalTrafficPolicy counts as 100, as in FSM. Flag `--zero-weight=fsm`, default no: it
     /// drains the cluster.
     pub zero_weight_is_full_weight: bool,
-    /// Whether the proxy's own cluster serves although a MultiClusterService does not name it, as in Karmada. Flag
+    /// Whether the local cluster serves although a MultiClusterService does not name it, as in Karmada. Flag
     /// `--local-when-not-provider`, default no.
     pub local_when_not_provider: bool,
-    /// Whether a sidecar lets traffic to unknown destinations pass. Flag `--outbound-traffic-policy`, default
-    /// `ALLOW_ANY`.
+    /// Policy of a sidecar for traffic to unknown destinations. Flag `--outbound-traffic-policy`, default `ALLOW_ANY`.
     pub unknown_destinations: UnknownDestinations,
-    /// What of a failed request goes to the next tier of clusters. Flag `--failover-replay`, default `safe`.
+    /// Failed requests that are replayed in the next tier of clusters. Flag `--failover-replay`, default `safe`.
     pub failover_replay: Replay,
-    /// What short names of services mean. Flag `--default-domain`, default `cluster.local`.
+    /// Meaning of short service names. Flag `--default-domain`, default `cluster.local`.
     pub default_domain: DefaultDomain,
 }
 
-/// What becomes of a workload's traffic to unknown destinations.
+/// Policy for a workload's traffic to unknown destinations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnknownDestinations {
-    /// It goes where the workload sent it. The default.
+    /// Forward to the address that the workload dialed. The default.
     #[default]
     AllowAny,
-    /// It is refused.
+    /// Refuse.
     RegistryOnly,
 }
 
-/// What of a failed request goes to the next tier of clusters.
+/// Failed requests that are replayed in the next tier of clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Replay {
-    /// Nothing.
+    /// None.
     Off,
-    /// What can do no harm twice. The default.
+    /// Requests that are safe to process twice. The default.
     #[default]
     Safe,
-    /// Whatever got no response, or one above 499, as FSM has it.
+    /// Every request without a response, or with a status above 499, as in FSM.
     Fsm,
 }
 
 impl Identity {
-    /// What short names of services mean.
+    /// Returns the rules by which short service names are resolved.
     pub fn naming(&self) -> Naming {
         Naming {
             domain: self.domain.as_str().into(),
@@ -331,12 +332,13 @@ impl Identity {
         }
     }
 
-    /// Whether it was told where its mesh identity is: files, or another directory than the usual one.
+    /// Returns whether the location of the mesh identity is configured: its files, or a directory other than the
+    /// default.
     pub fn is_told_mesh_certificates(&self) -> bool {
         self.workload.names_files() || self.mesh_certs != Self::default().mesh_certs
     }
 
-    /// `region/zone/subzone` of the workload, parts that are not known left out at the end.
+    /// Returns `region/zone/subzone` of the workload, without unknown parts at the end.
     pub fn locality(&self) -> String {
         if !self.locality.is_empty() {
             return self.locality.clone();
@@ -344,13 +346,13 @@ impl Identity {
         locality_of_key(&self.cluster)
     }
 
-    /// The name of the cluster that the workload is in.
+    /// Name of the cluster that the workload is in.
     pub fn member(&self) -> &str {
         self.cluster.rsplit('/').next().unwrap_or_default()
     }
 }
 
-/// `region/zone` of a cluster key; empty for one of which nothing but the name was given.
+/// Returns `region/zone` of a cluster key; empty for a key of which only the name was given.
 pub fn locality_of_key(key: &str) -> String {
     let mut parts = key.split('/');
     match (parts.next(), parts.next()) {

@@ -1,7 +1,7 @@
-//! What everything runs on: threads, supervised tasks, a coarse clock, admission, drain, readiness, and sockets of
-//! intercepted connections.
+//! Runtime support: threads, supervised tasks, a coarse clock, admission, drain, readiness, and sockets of intercepted
+//! connections.
 //!
-//! Knows nothing of requests or configuration; used by every row above.
+//! Independent of requests and configuration; used by every row above.
 
 pub mod admission;
 pub mod clock;

@@ -1,6 +1,6 @@
-//! The threads that carry traffic: each with its sockets, its connections and its own answerer.
+//! Worker threads: each has its own sockets, connections and request handler.
 //!
-//! A worker takes nothing new once a drain begins, and ends when its last connection has, or at the hard stage.
+//! A worker accepts nothing new once a drain begins, and ends with its last connection, or at the hard stage.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::runtime::{drain, open_files, threads};
 use crate::snapshot::{Direction, Listener, ListenerKey};
 use crate::telemetry::{Telemetry, WorkerId};
 
-/// How many workers there are and what they hold to.
+/// Number of workers, and their limits.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Number of worker threads. Default: one per core.
@@ -46,35 +46,37 @@ impl Default for Settings {
     }
 }
 
-/// What all workers share with control.
+/// State that all workers share with the control thread.
 #[derive(Clone, Debug)]
 pub struct Shared {
-    /// The listeners to have.
+    /// Listeners to open.
     pub wanted: Wanted,
     /// Counters, with cells for [`Settings::concurrency`] workers.
     pub telemetry: Arc<Telemetry>,
-    /// Tells workers to finish, then to stop.
+    /// Notifies workers of the stages of a drain.
     pub drain: drain::Watch,
-    /// Where workers report what became of each listener.
+    /// Table in which workers report the status of each listener.
     pub status_table: ListenerStatusTable,
 }
 
-/// More threads than any machine has cores, and few enough for [`WorkerId`].
+/// Maximum number of workers: more than any machine has cores, and few enough for [`WorkerId`].
 pub const WORKERS_MAX: usize = 1024;
 
-/// The running worker threads.
+/// Running worker threads.
 #[derive(Debug)]
 pub struct Workers {
     threads: Vec<JoinHandle<()>>,
-    /// Connections of all workers.
+    /// Connection counters of all workers.
     pub admission: Arc<Admission>,
 }
 
-/// Starts the workers, after raising the process's limit of open files as far as it goes. `make` is called once on each worker's thread and returns what answers requests there.
+/// Starts the workers, after raising the process's limit of open files as far as possible. Calls `make` once on each
+/// worker's thread for its request handler.
 ///
 /// # Errors
 ///
-/// When there are more than 1,024, or a thread cannot be started; started threads end when `shared.drain` stops.
+/// Fails for more than 1,024 workers, or when a thread cannot be started; started threads end when `shared.drain`
+/// stops.
 pub fn start<A, M>(settings: &Settings, shared: &Shared, make: M) -> io::Result<Workers>
 where
     A: Handler,
@@ -101,7 +103,7 @@ where
             handed_off,
         };
         let make = make.clone();
-        // Held from before the thread starts, so that a drain cannot overtake it.
+        // Held from before the thread starts, so that a drain cannot complete before it runs.
         let running = shared.drain.running();
         let thread = threads::spawn(id, move || async move {
             run(parts, make).await;
@@ -117,7 +119,7 @@ impl Workers {
     ///
     /// # Errors
     ///
-    /// The number of the first worker that panicked outside a supervised task.
+    /// Returns the number of the first worker that panicked outside a supervised task.
     pub fn join(self) -> Result<(), usize> {
         let joined = self.threads.into_iter().map(JoinHandle::join).enumerate();
         let failed = joined.filter_map(|(id, result)| result.err().map(|_| id));
@@ -125,7 +127,7 @@ impl Workers {
     }
 }
 
-/// How many downstream connections there may be: as many as set, or as open files allow.
+/// Returns the maximum number of downstream connections: as configured, or as open files allow.
 fn connections_max(set: usize) -> usize {
     let limit = match open_files::raise_limit() {
         Ok(limit) => limit,
@@ -145,7 +147,7 @@ fn connections_max(set: usize) -> usize {
     set.min(allowed)
 }
 
-/// Answers with [`exchange::run`].
+/// Makes a handler that runs [`exchange::run`] on requests.
 pub fn answer_with(worker: Rc<Worker>) -> impl Handler {
     let refused = Rc::clone(&worker);
     let answer = move |connection: Rc<Connection>, request| {
@@ -157,7 +159,7 @@ pub fn answer_with(worker: Rc<Worker>) -> impl Handler {
     }
 }
 
-/// Answers with `answer`, and records what gets no answer.
+/// Handler that responds with `answer`, and records refused requests.
 struct Recorded<A> {
     answer: A,
     worker: Rc<Worker>,
@@ -195,7 +197,7 @@ impl<A: Handler> Handler for Recorded<A> {
     }
 }
 
-/// What one worker is made from; can be sent to its thread.
+/// Parts of one worker, which can be sent to its thread.
 struct Parts {
     id: usize,
     settings: Settings,
@@ -240,7 +242,7 @@ async fn run<A: Handler>(parts: Parts, make: impl Fn(WorkerId) -> A) {
 mod tests {
     use super::*;
 
-    /// What one request may hold while it is answered; it is moved once, and stays with its connection.
+    /// Maximum size of the future of one request, in bytes; it is moved once, and stays with its connection.
     const ANSWER_BYTES_MAX: usize = 1192;
 
     fn answer_bytes<A: Handler>(_: impl Fn(Rc<Worker>) -> A) -> usize {

@@ -1,9 +1,9 @@
-//! What a client accepts: `Accept` and `Accept-Encoding` of RFC 9110, as far as pages offer a choice.
+//! Content negotiation of the admin pages: `Accept` and `Accept-Encoding` (RFC 9110), as far as pages offer a choice.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName};
 
-/// What a client would rather have than what every page answers.
+/// Formats that the client prefers to the default, which is uncompressed text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Accepts {
     /// OpenMetrics instead of the text format of Prometheus.
@@ -13,7 +13,7 @@ pub(super) struct Accepts {
 }
 
 impl Accepts {
-    /// What these headers say.
+    /// Reads the preferences from the request headers.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         Self {
             open_metrics: wants_open_metrics(headers),
@@ -22,7 +22,8 @@ impl Accepts {
     }
 }
 
-/// Of equal preferences the first counts: Prometheus lists the format that it likes best first.
+/// Returns whether the client prefers OpenMetrics. Of equal weights the first counts: Prometheus lists its preferred
+/// format first.
 fn wants_open_metrics(headers: &HeaderMap) -> bool {
     let (mut best, mut wanted) = (0, false);
     for preference in preferences(headers, ACCEPT) {
@@ -59,11 +60,11 @@ fn wants_gzip(headers: &HeaderMap) -> bool {
     gzip > 0 && gzip >= plain.unwrap_or(0)
 }
 
-/// An element of a list with weights.
+/// One element of an `Accept` or `Accept-Encoding` header.
 struct Preference<'a> {
     value: &'a str,
     version: Option<&'a str>,
-    /// Thousandths; 0 is a refusal.
+    /// Weight (`q`) in thousandths; 0 means not acceptable.
     weight: u16,
 }
 
@@ -88,7 +89,7 @@ fn preferences(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Pr
     })
 }
 
-/// What is no number is a refusal, as is a negative one.
+/// Parses a weight into thousandths. Text that is no number, and a negative number, are 0: not acceptable.
 fn weight(text: &str) -> u16 {
     let weight: f32 = text.parse().unwrap_or(0.0);
     (weight.clamp(0.0, 1.0) * 1_000.0) as u16

@@ -1,8 +1,8 @@
 //! Probes of the workload's containers, as Istio's probe rewrite has them.
 //!
-//! With mutual TLS the kubelet cannot ask a container itself. The injector makes it ask the sidecar instead, at
-//! `/app-health/CONTAINER/livez`, and the sidecar asks the container as the probe did before. Only the paths of the JSON are
-//! served, and each asks one port of this pod: nothing in a request says where it goes.
+//! With mutual TLS the kubelet cannot probe a container itself. The injector makes it ask the sidecar instead, at
+//! `/app-health/CONTAINER/livez`, and the sidecar sends the original probe to the container. Only the paths in the JSON
+//! are served, and each leads to one port of this pod: nothing in a request chooses the target.
 
 mod ask;
 mod connect;
@@ -25,14 +25,14 @@ const PROBES_MAX: usize = 1_000;
 /// Longest time that a probe may take.
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
-/// What the kubelet waits for if a probe does not say.
+/// Timeout of a probe that sets none: the kubelet's default.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(1);
 
-/// The probes, by the path that the kubelet asks for.
+/// Probes of the containers, by the path of the kubelet's request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppProbers(BTreeMap<String, Prober>);
 
-/// How one container is probed.
+/// Probe of one container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Prober {
     action: Action,
@@ -55,28 +55,28 @@ struct HttpGet {
     headers: HeaderMap,
 }
 
-/// Who asks, as far as the question to the container depends on it.
+/// Request of the kubelet, as far as the probe of the container depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
-    /// What the kubelet asked for.
+    /// Path of the request.
     pub(super) path: &'a str,
-    /// Its headers, those of the probe included.
+    /// Headers of the request, those of the probe included.
     pub(super) headers: &'a HeaderMap,
-    /// The address of the pod, which the kubelet dialed.
+    /// Address of the pod, which the kubelet dialed.
     pub(super) pod: IpAddr,
-    /// The port that it dialed.
+    /// Port that the kubelet dialed.
     pub(super) port: u16,
 }
 
 impl AppProbers {
-    /// The first probe of one of these ports.
+    /// Returns the path of the first probe of one of these ports.
     pub fn of_ports(&self, ports: &[u16]) -> Option<&str> {
         let mut probers = self.0.iter();
         let found = probers.find(|(_, prober)| ports.contains(&prober.action.port()));
         found.map(|(path, _)| path.as_str())
     }
 
-    /// The paths of all probes, in order.
+    /// Paths of all probes, in order.
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -85,7 +85,7 @@ impl AppProbers {
     ///
     /// # Errors
     ///
-    /// What is wrong, and with which probe.
+    /// Says what is wrong, and with which probe.
     pub fn parse(json: &str) -> Result<Self, String> {
         let raw: BTreeMap<String, serde_json::Value> = serde_json::from_str(json)
             .map_err(|error| format!("expected a JSON object of probes by path: {error}"))?;
@@ -103,7 +103,7 @@ impl AppProbers {
         probers.collect::<Result<_, String>>().map(Self)
     }
 
-    /// Asks the container that the path is for; `None` if there is no such probe.
+    /// Runs the probe of this path and returns its result; `None` if there is no such probe.
     pub(super) async fn answer(&self, asked: Asked<'_>) -> Option<Reply> {
         let prober = self.0.get(asked.path)?;
         let probed = tokio::time::timeout(prober.timeout, prober.ask(asked)).await;
@@ -116,7 +116,7 @@ impl AppProbers {
     }
 }
 
-/// The paths that Istio's injector makes.
+/// Checks that a path is one that Istio's injector makes.
 fn is_path(path: &str) -> Result<(), String> {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
@@ -175,7 +175,7 @@ struct RawGrpc {
     service: Option<String>,
 }
 
-/// A port; the API of Kubernetes takes the name of one, too, which only the pod's manifest can resolve.
+/// Reads a port number. The Kubernetes API also takes the name of a port, which only the pod's manifest can resolve.
 fn number<'de, D: Deserializer<'de>>(port: D) -> Result<u16, D::Error> {
     match serde_json::Value::deserialize(port)? {
         serde_json::Value::String(name) => Err(D::Error::custom(format_args!(

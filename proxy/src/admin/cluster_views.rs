@@ -1,4 +1,4 @@
-//! The views of clusters, read from a snapshot.
+//! Views of clusters, read from a snapshot.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::registry::{AFFINITY_ENTRIES_MAX, ClusterId};
 use crate::snapshot::Snapshot;
 use crate::telemetry::MemberState;
 
-/// Every cluster, by name.
+/// Returns the views of all clusters, by name.
 pub fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
     let last = last_resorts(snapshot);
     let mut views: Vec<ClusterView> = snapshot
@@ -32,7 +32,7 @@ pub fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
     views
 }
 
-/// Over all federated services, the pools that are the last ones with available endpoints.
+/// Returns the pools that may enter panic mode, over all federated services.
 fn last_resorts(snapshot: &Snapshot) -> HashSet<ClusterId> {
     let clusters = snapshot.clusters.iter().flatten();
     let federations = clusters.filter_map(|cluster| cluster.federation.as_ref());
@@ -43,7 +43,7 @@ fn last_resorts(snapshot: &Snapshot) -> HashSet<ClusterId> {
     last.collect()
 }
 
-/// The view of a cluster; `live` has the tables that requests use.
+/// Makes the view of a cluster; `live` has the tables that requests use.
 fn cluster_view(cluster: &Cluster, live: &Live, snapshot: &Snapshot) -> ClusterView {
     let now = cluster.state.journal.now();
     let shares = live.probabilities(cluster);
@@ -89,7 +89,7 @@ fn cluster_view(cluster: &Cluster, live: &Live, snapshot: &Snapshot) -> ClusterV
     }
 }
 
-/// The limits of a cluster, and what is counted against them now.
+/// Returns the limits of a cluster with their current values.
 fn limits(cluster: &Cluster) -> Vec<LimitView> {
     let (state, limits) = (&cluster.state, &cluster.pool.limits);
     let view = |name: &str, active: usize, max: u32| LimitView {
@@ -116,7 +116,7 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
     }
     let retries = match cluster.retry_limit {
         RetryLimit::Count(max) => max,
-        // that of a rule; the usual one is wide, and some retries do not count
+        // limit of a rule; the default is wide, and some retries are not counted
         RetryLimit::Share {
             counts_unprocessed: true,
             ..
@@ -137,8 +137,8 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
     views
 }
 
-/// Share and available endpoints of each Kubernetes cluster of a federated service, for gauges. Clusters of one name are
-/// added up.
+/// Returns the share and the available endpoints of each Kubernetes cluster of a federated service, for gauges.
+/// Clusters with the same name are summed.
 pub fn remote_cluster_states(snapshot: &Snapshot) -> Vec<MemberState> {
     let mut states: Vec<MemberState> = Vec::new();
     for cluster in snapshot.clusters.iter().flatten() {
@@ -173,7 +173,7 @@ pub fn remote_cluster_states(snapshot: &Snapshot) -> Vec<MemberState> {
     states
 }
 
-/// The Kubernetes clusters of a federated service.
+/// Returns the Kubernetes clusters of a federated service.
 fn members(federation: &Federation, snapshot: &Snapshot) -> Vec<MemberView> {
     let available = federation.available(|id| snapshot.cluster(id));
     let shares = federation.shares(available);

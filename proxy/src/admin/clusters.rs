@@ -1,4 +1,4 @@
-//! `/clusters`: clusters and their endpoints, as text in the shape of Envoy's page or as JSON.
+//! `/clusters`: clusters and their endpoints, as text in the format of Envoy's page or as JSON.
 
 use std::fmt::{Display, Write};
 
@@ -8,7 +8,7 @@ use super::reply::{Query, Reply};
 use super::state::AdminState;
 use super::view::{ClusterView, EndpointView, MemberView, PriorityView};
 
-/// The page.
+/// Renders the page.
 pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
     let clusters = (state.clusters)();
     if query.wants_json() {
@@ -21,7 +21,7 @@ pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
     Reply::text(StatusCode::OK, text)
 }
 
-/// One fact per line, `cluster::fact::value` or `cluster::endpoint::fact::value`, made for grep.
+/// Writes one fact per line, `cluster::fact::value` or `cluster::endpoint::fact::value`, so that grep finds them.
 fn describe(text: &mut String, cluster: &ClusterView) {
     let name = &cluster.name;
     let mut fact = |fact: &str, value: &dyn Display| {

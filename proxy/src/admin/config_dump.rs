@@ -1,7 +1,7 @@
 //! `/config_dump`: the applied configuration.
 //!
-//! The dump already leaves secrets out; this page blanks what still looks like one, since a mistake there would
-//! show a private key to everyone who can reach the port.
+//! The dump already leaves secrets out. This page redacts anything that still looks like one, since a mistake there
+//! would show a private key to everyone who can reach the port.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::state::AdminState;
 
 const REDACTED: &str = "[redacted]";
 
-/// Keys whose values are never shown, compared without case and punctuation.
+/// Keys whose values are always redacted, compared without case and punctuation.
 const SECRET_KEYS: &[&str] = &[
     "accesstoken",
     "authorization",
@@ -24,14 +24,14 @@ const SECRET_KEYS: &[&str] = &[
     "token",
 ];
 
-/// The page.
+/// Renders the page.
 pub(super) fn show(state: &AdminState, _: Query<'_>) -> Reply {
     let mut dump = (state.dump)();
     redact(&mut dump);
     Reply::json(&dump)
 }
 
-/// Blanks strings below keys that name secrets, and private keys wherever they are.
+/// Redacts the values of keys that name secrets, and private keys anywhere.
 fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -55,7 +55,7 @@ fn is_secret(key: &str) -> bool {
     SECRET_KEYS.contains(&plain.as_str())
 }
 
-/// Keeps the shape, so that one sees that something is there.
+/// Redacts numbers and strings, and keeps the structure.
 fn blank(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.values_mut().for_each(blank),

@@ -5,7 +5,7 @@ use http::StatusCode;
 use super::reply::{Query, Reply};
 use super::state::AdminState;
 
-/// Stops taking connections, or with `?announce` only tells clients; the process stays.
+/// Starts the drain, or with `?announce` only notifies clients; the process keeps running.
 pub(super) fn drain(state: &AdminState, query: Query<'_>) -> Reply {
     if query.value("announce").is_some() {
         (state.announce)();
@@ -15,7 +15,7 @@ pub(super) fn drain(state: &AdminState, query: Query<'_>) -> Reply {
     Reply::text(StatusCode::OK, "draining\n")
 }
 
-/// Ends the process as SIGTERM does: after the drain.
+/// Ends the process as SIGTERM does, after the drain.
 pub(super) fn quit(state: &AdminState, _: Query<'_>) -> Reply {
     (state.quit)();
     Reply::text(StatusCode::OK, "draining, then exiting\n")

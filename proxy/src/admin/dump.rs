@@ -1,4 +1,4 @@
-//! The applied configuration, as `/config_dump` shows it: what the snapshot routes by, and what it was made from.
+//! `/config_dump`: the snapshot that requests use, and the resources that it was compiled from.
 //!
 //! Values of Secrets and of headers with credentials are redacted.
 
@@ -18,16 +18,16 @@ use crate::snapshot::{
     TlsBytes,
 };
 
-/// The resources of a dump. They are the newest ones, and may be ahead of the snapshot for a moment.
+/// Resources of a dump. They are the newest ones, and may be ahead of the snapshot for a moment.
 #[derive(Debug)]
 pub struct DumpedResources {
-    /// Every object, with its location.
+    /// All objects, with their locations.
     pub objects: Vec<String>,
     /// Names and keys of Secrets, with redacted values.
     pub secrets: Map<String, Value>,
 }
 
-/// The dump of a snapshot.
+/// Makes the dump of a snapshot.
 pub fn dump(
     snapshot: &Snapshot,
     resources: DumpedResources,
@@ -117,7 +117,7 @@ fn virtual_hosts(hosts: &HttpHosts) -> Value {
     hosts.collect()
 }
 
-/// A TLS server: how it is found, what it does, and where its connections or requests go.
+/// Dumps a TLS server: its names, its action, and the targets of its connections or requests.
 fn chain(chain: &Chain) -> Value {
     let mut out = json!({
         "server": &*chain.id,
@@ -270,7 +270,7 @@ fn rewrite(rewrite: &PathRewrite) -> Value {
     }
 }
 
-/// Adds the header edits of the rule, or of one of several destinations, where there are any.
+/// Adds the header edits of the rule, or of one of several destinations, if there are any.
 fn edits(out: &mut Value, route: &Route, destination: Option<usize>) {
     let both = [
         ("request_headers", route.filters.request_edits(destination)),

@@ -1,4 +1,4 @@
-//! `/events`: what happened to the health of endpoints, oldest first.
+//! `/events`: health events of endpoints, oldest first.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::state::AdminState;
 use super::view::EventView;
 use crate::registry::Journal;
 
-/// The page.
+/// Renders the page.
 pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
     let events = (state.events)();
     if query.wants_json() {
@@ -28,7 +28,7 @@ pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
     Reply::text(StatusCode::OK, text)
 }
 
-/// The views of a journal, oldest event first.
+/// Makes the views of a journal, oldest event first.
 pub fn views(journal: &Journal) -> Vec<EventView> {
     let now = journal.now();
     let events = journal.since(0).into_iter();

@@ -1,4 +1,4 @@
-//! `/explain`: why a request would go where it goes, by the applied configuration. Sends no request.
+//! `/explain`: how the applied configuration would route a request. Sends no request.
 
 use http::StatusCode;
 
@@ -17,7 +17,7 @@ const USAGE: &str = "\
   &format=json                          for programs
 ";
 
-/// The page.
+/// Renders the page.
 pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
     if query == Query::default() {
         return Reply::text(StatusCode::OK, USAGE);

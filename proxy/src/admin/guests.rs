@@ -1,4 +1,4 @@
-//! The connections of a server under the pages: bounded; an idle connection does not keep others out.
+//! Connections of an admin server: their number is limited, and an idle one makes room for a new one.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -11,14 +11,14 @@ use tokio::time::{Duration, Instant};
 /// Idle time after which a connection may be closed for a new one.
 const IDLE_MIN: Duration = Duration::from_secs(1);
 
-/// Connections that are served.
+/// Open connections.
 pub(super) struct Guests {
     began: Instant,
     tasks: JoinSet<()>,
     known: VecDeque<(AbortHandle, Arc<Activity>)>,
 }
 
-/// When a connection began or had its last request.
+/// Time of the last request of a connection, or of its begin.
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
@@ -26,7 +26,7 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    /// A request came.
+    /// Records a request.
     pub(super) fn note(&self) {
         let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.milliseconds.store(elapsed, Ordering::Relaxed);
@@ -46,12 +46,12 @@ impl Guests {
         }
     }
 
-    /// Connections that are open.
+    /// Number of open connections.
     pub(super) fn len(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Serves another one.
+    /// Serves another connection.
     pub(super) fn add<F: Future<Output = ()> + Send + 'static>(
         &mut self,
         serve: impl FnOnce(Arc<Activity>) -> F,
@@ -66,7 +66,7 @@ impl Guests {
         self.known.push_back((handle, activity));
     }
 
-    /// Closes the connection that was without a new request for longest, if it was for long enough.
+    /// Closes the connection that has been idle for longest, if it has been idle for [`IDLE_MIN`].
     pub(super) fn make_room(&mut self) {
         self.known.retain(|(handle, _)| !handle.is_finished());
         let numbered = self.known.iter().enumerate();
@@ -79,13 +79,13 @@ impl Guests {
         }
     }
 
-    /// When one may have been idle for long enough, if it is not yet.
+    /// Returns the time at which a connection may have been idle for long enough.
     pub(super) fn room_at(&self) -> Instant {
         let last = self.known.iter().map(|(_, activity)| activity.last()).min();
         last.unwrap_or_else(Instant::now) + IDLE_MIN
     }
 
-    /// Waits for one to end; none when there is none.
+    /// Waits for a connection to end; `None` when there is none.
     pub(super) async fn ended(&mut self) -> Option<Result<(), JoinError>> {
         let ended = self.tasks.join_next().await?;
         Some(ended.or_else(|error| {

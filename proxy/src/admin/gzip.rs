@@ -1,5 +1,5 @@
-//! Compresses a body while it is being sent, piece by piece, so that neither the text nor its compressed form is ever
-//! held as a whole.
+//! Compresses a body while it is sent, piece by piece, so that neither the text nor its compressed form is ever in
+//! memory as a whole.
 
 use std::io::Write;
 use std::mem;
@@ -7,15 +7,15 @@ use std::mem;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// The compressed form of these pieces.
+/// Iterator over the compressed form of these pieces.
 pub(super) struct Gzip<I> {
     chunks: I,
-    /// Gone after the last piece.
+    /// `None` after the last piece.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
 impl<I> Gzip<I> {
-    /// Compresses fast rather than well: metrics repeat themselves so much that little is to be gained.
+    /// Makes a fast rather than a strong compressor: metrics are so repetitive that the level hardly matters.
     pub(super) fn new(chunks: I) -> Self {
         Self {
             chunks,

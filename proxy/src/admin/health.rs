@@ -1,4 +1,4 @@
-//! `/healthz/ready` and `/healthz/live`: what probes ask.
+//! `/healthz/ready` and `/healthz/live`, for probes.
 
 use http::StatusCode;
 
@@ -6,7 +6,7 @@ use super::reply::{Query, Reply};
 use super::state::AdminState;
 use super::view::Readiness;
 
-/// 503 until everything is in place, and again while draining, so that load balancers move on.
+/// Responds with 503 until the proxy is ready, and again during a drain, so that load balancers stop sending.
 pub(super) fn ready(state: &AdminState, _: Query<'_>) -> Reply {
     let readiness = (state.readiness)();
     let status = match readiness {
@@ -16,12 +16,12 @@ pub(super) fn ready(state: &AdminState, _: Query<'_>) -> Reply {
     Reply::text(status, format!("{}\n", describe(&readiness)))
 }
 
-/// Always 200: a process that drains must not be killed for it.
+/// Always responds with 200: a draining process must not be killed.
 pub(super) fn live(_: &AdminState, _: Query<'_>) -> Reply {
     Reply::text(StatusCode::OK, "live\n")
 }
 
-/// One line for people.
+/// Describes the readiness in one line.
 pub(super) fn describe(readiness: &Readiness) -> String {
     match readiness {
         Readiness::Ready => "ready".to_owned(),

@@ -1,4 +1,4 @@
-//! `/`: what is running, whether it is well, and links to the other pages.
+//! `/`: version, readiness, rejected resources, and links to the other pages.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::reply::Reply;
 use super::state::AdminState;
 use super::view::{QuarantineView, Readiness};
 
-/// The page.
+/// Renders the page.
 pub(super) fn show(state: &AdminState, pages: &[Page]) -> Reply {
     let mut html = String::from(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Strait</title>\
@@ -77,7 +77,7 @@ fn quarantined(html: &mut String, resources: &[QuarantineView]) {
     html.push_str("</ul>\n");
 }
 
-/// Names and messages come from files that others wrote.
+/// Escapes text for HTML: names and messages come from untrusted files.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {

@@ -1,15 +1,15 @@
-//! Host names that the admin server accepts: a web page elsewhere can let its own name lead to this machine (DNS
-//! rebinding), and a browser then takes the admin server for a part of that page.
+//! Host names that the admin server accepts. A web page elsewhere can point its own name at this machine (DNS
+//! rebinding), and a browser then treats the admin server as part of that page.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use http::header::HOST;
 use http::request::Parts;
 
-/// The most names of `--admin-host`.
+/// Maximum number of names of `--admin-host`.
 pub const ADMIN_HOSTS_MAX: usize = 64;
 
-/// Names that are allowed apart from addresses and `localhost`.
+/// Allowed names, in addition to IP addresses and `localhost`.
 #[derive(Clone, Debug, Default)]
 pub struct AdminHosts(Vec<String>);
 
@@ -25,7 +25,7 @@ impl FromIterator<String> for AdminHosts {
 }
 
 impl AdminHosts {
-    /// The first host that a request names and that is not allowed. No browser leaves out the host.
+    /// Returns the first host of a request that is not allowed. Browsers always send a host.
     pub(super) fn foreign(&self, head: &Parts) -> Option<String> {
         let headers = head.headers.get_all(HOST).iter();
         let hosts = headers.map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned());

@@ -8,7 +8,7 @@ use super::reply::{Query, Reply};
 use super::state::AdminState;
 use super::view::ListenerView;
 
-/// Listeners, as text or JSON.
+/// Shows the listeners, as text or JSON.
 pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
     let listeners = (state.listeners)();
     if query.wants_json() {
@@ -21,7 +21,7 @@ pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
     Reply::text(StatusCode::OK, text)
 }
 
-/// `name::address` first, as Envoy prints it, then one fact per line.
+/// Writes `name::address` first, as Envoy does, then one fact per line.
 fn describe(text: &mut String, listener: &ListenerView) {
     let ListenerView {
         name,

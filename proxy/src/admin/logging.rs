@@ -1,11 +1,11 @@
-//! `/logging`: what is logged, and how to change it.
+//! `/logging`: shows and changes the filter of the process log.
 
 use http::StatusCode;
 
 use super::reply::{Query, Reply};
 use super::state::AdminState;
 
-/// The filter in effect.
+/// Shows the filter in effect.
 pub(super) fn show(state: &AdminState, _: Query<'_>) -> Reply {
     Reply::text(
         StatusCode::OK,

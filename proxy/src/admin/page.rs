@@ -5,12 +5,12 @@ use http::Method;
 use super::reply::{Query, Reply};
 use super::state::AdminState;
 
-/// What a server offers.
+/// Set of pages that a server offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// Every page.
     All,
-    /// What probes and scrapers ask for: pages that change nothing and show nothing of the configuration.
+    /// Pages for probes and scrapers: they change nothing and show nothing of the configuration.
     Health,
 }
 
@@ -34,13 +34,13 @@ pub(super) struct Page {
     pub(super) method: Method,
     /// Exact path.
     pub(super) path: &'static str,
-    /// What it shows or does.
+    /// Help text: what the page shows or does.
     pub(super) help: &'static str,
     /// Answers a request.
     pub(super) answer: fn(&AdminState, Query<'_>) -> Reply,
 }
 
-/// A page that shows something.
+/// Makes the row of a page that shows something.
 pub(super) const fn get(
     path: &'static str,
     help: &'static str,
@@ -54,7 +54,7 @@ pub(super) const fn get(
     }
 }
 
-/// A page that changes something.
+/// Makes the row of a page that changes something.
 pub(super) const fn post(
     path: &'static str,
     help: &'static str,

@@ -1,4 +1,4 @@
-//! The list of pages, and which one a request is for.
+//! List of pages, and the lookup of the page of a request.
 
 use http::{Method, StatusCode};
 
@@ -9,7 +9,7 @@ use super::{
     certs, clusters, config_dump, drain, events, explain, health, home, listeners, logging, stats,
 };
 
-/// Every page, in the order in which the first one lists them.
+/// All pages, in the order in which `/` lists them.
 pub(super) const PAGES: &[Page] = &[
     get("/", "this list", home),
     get(
@@ -72,7 +72,7 @@ fn home(state: &AdminState, _: Query<'_>) -> Reply {
     home::show(state, PAGES)
 }
 
-/// Answers a request.
+/// Responds to a request.
 pub(super) fn answer(
     state: &AdminState,
     offer: Offer,

@@ -1,4 +1,4 @@
-//! What a page answers, and the query that it was asked with.
+//! Response of an admin page, and the query of a request.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::accepts::Accepts;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// An answer of a page.
+/// Response of a page.
 #[derive(Debug)]
 pub(super) struct Reply {
     status: StatusCode,
@@ -25,12 +25,12 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// Plain text.
+    /// Plain-text response.
     pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Self {
         Self::new(status, TEXT, body.into().into_bytes())
     }
 
-    /// A page for a browser.
+    /// HTML response, for a browser.
     pub(super) fn html(body: String) -> Self {
         Self::new(
             StatusCode::OK,
@@ -39,7 +39,7 @@ impl Reply {
         )
     }
 
-    /// Indented JSON.
+    /// Indented JSON response.
     pub(super) fn json(value: &impl Serialize) -> Self {
         match serde_json::to_vec_pretty(value) {
             Ok(mut body) => {
@@ -50,7 +50,7 @@ impl Reply {
         }
     }
 
-    /// Something that is not the client's fault.
+    /// 500 response to an error that is not the client's fault; logs the error.
     pub(super) fn failed(error: &dyn std::error::Error) -> Self {
         tracing::error!(%error, "admin page failed");
         Self::text(
@@ -59,7 +59,7 @@ impl Reply {
         )
     }
 
-    /// 405 with the methods that the page has.
+    /// 405 response with the methods that the page has.
     pub(super) fn method_not_allowed(allow: &str) -> Self {
         let body = format!("this page wants {allow}\n");
         let mut reply = Self::text(StatusCode::METHOD_NOT_ALLOWED, body);
@@ -69,13 +69,13 @@ impl Reply {
         reply
     }
 
-    /// The same with a header more.
+    /// Adds a header.
     pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.append(name, value);
         self
     }
 
-    /// An answer of any kind.
+    /// Response with a whole body.
     pub(super) fn new(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Self {
         let body = ReplyBody::Whole(Some(body.into()));
         Self {
@@ -86,7 +86,7 @@ impl Reply {
         }
     }
 
-    /// An answer that is made while it is being sent.
+    /// Response whose body is made while it is sent.
     pub(super) fn chunks(
         status: StatusCode,
         content_type: &'static str,
@@ -101,7 +101,7 @@ impl Reply {
         }
     }
 
-    /// The response to send.
+    /// Converts the reply to the response to send.
     pub(super) fn into_response(self) -> Response<ReplyBody> {
         let mut response = Response::new(self.body);
         *response.status_mut() = self.status;
@@ -114,11 +114,11 @@ impl Reply {
     }
 }
 
-/// The body of an answer.
+/// Body of a response.
 pub(super) enum ReplyBody {
-    /// All of it, until it is sent.
+    /// Whole body; `None` once it is sent.
     Whole(Option<Bytes>),
-    /// Made piece by piece, as fast as the client reads.
+    /// Body made piece by piece, as fast as the client reads.
     Chunks(Box<dyn Iterator<Item = Vec<u8>> + Send>),
 }
 
@@ -158,29 +158,29 @@ impl fmt::Debug for ReplyBody {
     }
 }
 
-/// What a page is asked.
+/// Query of a request, with the formats that the client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Query<'a> {
-    /// The query string.
+    /// Query string, still percent-encoded.
     text: &'a str,
-    /// What the client accepts.
+    /// Formats that the client accepts.
     pub(super) accepts: Accepts,
 }
 
 impl<'a> Query<'a> {
-    /// A query string of a client that accepts this.
+    /// Query of a client that accepts these formats.
     pub(super) fn new(text: &'a str, accepts: Accepts) -> Self {
         Self { text, accepts }
     }
 }
 
 impl Query<'_> {
-    /// The value of the first parameter of that name, decoded.
+    /// Returns the value of the first parameter of that name, decoded.
     pub(super) fn value(&self, name: &str) -> Option<String> {
         self.values(name).next()
     }
 
-    /// The values of all parameters of that name, decoded.
+    /// Returns the values of all parameters of that name, decoded.
     pub(super) fn values(&self, name: &str) -> impl Iterator<Item = String> {
         self.text.split('&').filter_map(move |parameter| {
             let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -188,13 +188,13 @@ impl Query<'_> {
         })
     }
 
-    /// Whether JSON was asked for.
+    /// Returns whether the request asks for JSON (`format=json`).
     pub(super) fn wants_json(&self) -> bool {
         self.value("format").is_some_and(|format| format == "json")
     }
 }
 
-/// Undoes percent encoding; broken sequences stay as they are.
+/// Undoes percent encoding; broken sequences stay unchanged.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! The server under the pages: HTTP/1.1 on one socket, with everything bounded.
+//! Server of the admin pages: HTTP/1.1 on one socket, with everything bounded.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -28,20 +28,20 @@ use super::reply::{Query, Reply, ReplyBody};
 use super::state::AdminState;
 use crate::telemetry::{Counter, WorkerId};
 
-/// Bounds of the admin server. Not settings: so far no user has needed to change them.
+/// Limits of the admin server. They are constants because no user has needed to change them.
 #[derive(Clone, Copy, Debug)]
 pub struct AdminLimits {
-    /// Connections at a time; for one more, the one that was idle for longest is closed.
+    /// Maximum number of connections. One more closes the connection that has been idle for longest.
     pub connections_max: usize,
-    /// How long a request's head may take, idle time before it included.
+    /// Maximum time to receive the head of a request, idle time before it included.
     pub head_time_max: Duration,
-    /// How long a connection may live.
+    /// Maximum lifetime of a connection.
     pub connection_time_max: Duration,
-    /// Bytes of a request's head.
+    /// Maximum bytes of a request head.
     pub head_bytes_max: usize,
-    /// Bytes of a request's body, which no page reads.
+    /// Maximum bytes of a request body, which no page reads.
     pub body_bytes_max: usize,
-    /// How long requests may still run once the server stops.
+    /// Maximum time for requests in flight to finish once the server stops.
     pub stop_time_max: Duration,
 }
 
@@ -58,10 +58,10 @@ impl Default for AdminLimits {
     }
 }
 
-/// How long to wait after `accept` failed, for want of file descriptors most likely.
+/// Pause after a failed `accept`, most likely for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves what is offered until `stop` is done, then finishes the requests that run.
+/// Serves the offered pages until `stop` is done, then finishes the requests in flight.
 pub async fn serve(
     listener: TcpListener,
     state: Arc<AdminState>,
@@ -95,7 +95,7 @@ pub async fn serve(
         }
     }
     drop(listener);
-    // Fails only when there is no connection to tell.
+    // Fails only when there is no connection left to notify.
     let _ = stopping.send(true);
     let all = async {
         while let Some(ended) = guests.ended().await {
@@ -171,7 +171,7 @@ impl Connection {
             let reason = "pages of other sites may not change this proxy\n";
             return Reply::text(StatusCode::FORBIDDEN, reason).into_response();
         }
-        // Read and forgotten, so that the connection can be used again and closes without a reset.
+        // Read and dropped, so that the connection can be reused and closes without a reset.
         if Limited::new(body, self.limits.body_bytes_max)
             .collect()
             .await
@@ -198,7 +198,8 @@ impl Connection {
     }
 }
 
-/// Whether a browser sent this for a page of another site: any web page can make a browser POST to this machine.
+/// Returns whether a browser sent the request for a page of another site: any web page can make a browser POST to this
+/// machine.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(ORIGIN) else {
         return false;

@@ -1,4 +1,4 @@
-//! What the pages show and do, filled by the composition root.
+//! State that the pages show and change. The composition root fills it in.
 
 use std::fmt;
 
@@ -12,37 +12,37 @@ use super::view::{
 use crate::explain::{Explanation, Question};
 use crate::telemetry::{BuildInfo, Exposition, LogControl};
 
-/// Gives a fresh value each time that a page asks.
+/// Function that returns a fresh value for each request of a page.
 pub type Source<T> = Box<dyn Fn() -> T + Send + Sync>;
 
-/// Explains a request by the applied configuration.
+/// Function that explains a request by the applied configuration.
 pub type Explainer = Box<dyn Fn(&Question) -> Explanation + Send + Sync>;
 
-/// Everything that the pages show and do.
+/// Data and actions of all pages.
 pub struct AdminState {
-    /// What is running.
+    /// Version and revision of the running binary.
     pub build: BuildInfo,
-    /// Whether traffic should come here.
+    /// Readiness for traffic.
     pub readiness: Source<Readiness>,
     /// Certificates, without their keys.
     pub certificates: Source<Vec<CertificateView>>,
     /// Clusters with their endpoints.
     pub clusters: Source<Vec<ClusterView>>,
-    /// What happened to the health of endpoints, oldest first.
+    /// Health events of endpoints, oldest first.
     pub events: Source<Vec<EventView>>,
     /// Listeners, those included that could not be opened.
     pub listeners: Source<Vec<ListenerView>>,
     /// Resources held at their last good version.
     pub quarantined: Source<Vec<QuarantineView>>,
-    /// The applied configuration. Secrets should be left out of it; what looks like one is blanked again.
+    /// Applied configuration. Secrets should be left out of it; anything that looks like one is redacted again.
     pub dump: Source<Value>,
-    /// Why a request would go where it goes.
+    /// Explains how the proxy would route a request.
     pub explain: Explainer,
-    /// Tells clients to go elsewhere; harmless when a drain runs already.
+    /// Announces the drain: tells clients to use another proxy. No effect during a drain.
     pub announce: Source<()>,
-    /// Starts a drain; harmless when one runs already.
+    /// Starts a drain. No effect during a drain.
     pub drain: Source<()>,
-    /// Asks the process to end as it does on SIGTERM.
+    /// Ends the process as SIGTERM does.
     pub quit: Source<()>,
     /// Metrics.
     pub stats: Exposition,

@@ -8,7 +8,7 @@ use super::reply::{Query, Reply};
 use super::state::AdminState;
 use crate::telemetry::TextFormat;
 
-/// The page.
+/// Renders the page.
 pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
     let format = if query.accepts.open_metrics {
         TextFormat::OpenMetrics

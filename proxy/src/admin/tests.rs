@@ -20,7 +20,7 @@ use crate::telemetry::{
     AccessLog, BuildInfo, Counter, Exposition, LogControl, Telemetry, WorkerId,
 };
 
-/// An admin server on a free port, with what its pages were made to do.
+/// Admin server on a free port, with records of the calls of its pages.
 struct Admin {
     address: SocketAddr,
     readiness: Arc<Mutex<Readiness>>,
@@ -80,7 +80,7 @@ impl Admin {
             .await
     }
 
-    /// Sends bytes and reads until the server closes.
+    /// Sends bytes and reads until the server closes the connection.
     async fn send(&self, bytes: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.expect("connection");
         stream.write_all(bytes.as_bytes()).await.expect("request");
@@ -107,7 +107,7 @@ async fn read_answer(mut stream: TcpStream) -> Answer {
 
 struct Answer {
     status: u16,
-    /// Lower-cased.
+    /// In lower case.
     head: String,
     body: String,
 }
@@ -304,7 +304,7 @@ async fn a_page_that_panics_ends_its_connection_only_and_is_counted() {
         .await
         .expect("closed in time");
     assert!(matches!(read, Ok(0) | Err(_)));
-    // One was counted when the state was made.
+    // One panic was counted when the state was made.
     let metrics = admin.get("/stats/prometheus").await.body;
     assert!(
         metrics.contains("\nstrait_task_panics_total 2\n"),
@@ -472,7 +472,7 @@ async fn metrics_are_open_metrics_when_the_client_prefers_it() {
 async fn metrics_are_compressed_when_the_client_accepts_it() {
     let admin = Admin::start().await;
     let mut stream = TcpStream::connect(admin.address).await.expect("connection");
-    // HTTP/1.0, so that the body comes without chunks around it.
+    // HTTP/1.0, so that the body is not chunked.
     let request = "GET /metrics HTTP/1.0\r\naccept-encoding: deflate, gzip\r\n\r\n";
     stream.write_all(request.as_bytes()).await.expect("request");
     let mut bytes = Vec::new();
@@ -647,7 +647,7 @@ async fn stopping_completes_active_requests_and_closes_idle_connections() {
         .expect("a kept connection is answered");
     assert_eq!(&first, b"HTTP/1.1 200");
 
-    // A request that was taken up and whose body is still missing.
+    // A request that the server has accepted and whose body is still missing.
     let expect = "POST /drain HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n";
     let mut begun = TcpStream::connect(admin.address).await.expect("connection");
     begun.write_all(expect.as_bytes()).await.expect("head");

@@ -1,4 +1,4 @@
-//! What pages show, as plain data that serialises to JSON.
+//! Data that the pages show, as plain structures that serialize to JSON.
 //!
 //! Uses nothing. Field names are part of the admin interface.
 
@@ -6,39 +6,39 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Whether traffic should be sent to this proxy.
+/// Readiness for traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It should.
+    /// The proxy accepts traffic.
     Ready,
-    /// Not yet.
+    /// The proxy is not ready yet.
     Starting {
-        /// What it waits for.
+        /// Condition that the proxy waits for.
         waiting_for: String,
     },
-    /// Not any more: running requests finish, new ones should go elsewhere.
+    /// The proxy drains: requests in flight finish, new ones should go elsewhere.
     Draining,
 }
 
-/// Certificates of one source: a server's own with its chain, or authorities of clients.
+/// Certificates of one source: a server certificate with its chain, or the authorities that verify clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CertificateView {
-    /// The file or secret that they come from.
+    /// File or Secret of the certificates.
     pub source: String,
-    /// Authorities that are in use.
+    /// Authorities in use.
     pub ca_cert: Vec<CertificateFacts>,
-    /// The certificate that is in effect.
+    /// Certificate chain in effect.
     pub cert_chain: Vec<CertificateFacts>,
-    /// Whether the newest version is rejected and an older one is used.
+    /// Whether the newest version is rejected and the last good version is used.
     pub last_good_version_in_use: bool,
-    /// What is wrong with the newest version.
+    /// Errors of the newest version.
     pub errors: Vec<String>,
 }
 
-/// What a certificate says. Never anything of a key.
+/// Fields of a certificate. Never includes a key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CertificateFacts {
-    /// The file or secret that it comes from.
+    /// File or Secret of the certificate.
     pub path: String,
     /// Serial number in hexadecimal digits.
     pub serial_number: String,
@@ -46,17 +46,17 @@ pub struct CertificateFacts {
     pub subject: String,
     /// Issuer of the certificate.
     pub issuer: String,
-    /// The names that it is for.
+    /// Names that the certificate is valid for.
     pub subject_alt_names: Vec<SubjectAltName>,
-    /// Whole days that are left; 0 once it has expired.
+    /// Whole days until expiration; 0 once the certificate has expired.
     pub days_until_expiration: String,
-    /// Beginning of its validity.
+    /// Start of the validity period.
     pub valid_from: String,
-    /// End of its validity.
+    /// End of the validity period.
     pub expiration_time: String,
 }
 
-/// A name that a certificate is for, under the key that says what it is.
+/// Subject alternative name, under the key that names its type.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubjectAltName {
@@ -77,151 +77,151 @@ pub struct ClusterView {
     pub name: String,
     /// Load balancer, as DestinationRule spells it.
     pub load_balancer: String,
-    /// Resources that it was made from, as `Kind/namespace/name (file:line)`.
+    /// Resources that the cluster was made from, as `Kind/namespace/name (file:line)`.
     pub sources: Vec<String>,
-    /// What its connections speak.
+    /// Protocol of the connections to its endpoints.
     pub protocol: String,
-    /// How its endpoints are health-checked, if they are.
+    /// Active health check of its endpoints, if they have one.
     pub health_check: Option<String>,
-    /// Connections, requests, retries and clients that are remembered, with their limits.
+    /// Limits on connections, requests, retries and session affinity entries, with their current values.
     pub limits: Vec<LimitView>,
     /// TLS to its endpoints: the mode, the SNI, and what is verified.
     pub tls: Option<String>,
     /// Priorities, first to last.
     pub priorities: Vec<PriorityView>,
-    /// The Kubernetes clusters that serve it, where a policy distributes its traffic among several.
+    /// Kubernetes clusters that serve the service, where a policy distributes its traffic among several.
     pub member_clusters: Vec<MemberView>,
-    /// Why no Kubernetes cluster serves it, if none does.
+    /// Reason why no Kubernetes cluster serves the service, if none does.
     pub no_cluster_reason: Option<String>,
-    /// The resource whose change made the proxy build it again.
+    /// Resource whose change made the proxy rebuild the cluster.
     pub rebuilt_because: Option<String>,
-    /// Its endpoints; where several clusters serve it, those of the proxy's own.
+    /// Endpoints; where several Kubernetes clusters serve the service, those of the local cluster.
     pub endpoints: Vec<EndpointView>,
     /// DNS names of endpoints, with ports, that are not resolved yet.
     pub unresolved_hosts: Vec<String>,
 }
 
-/// How much of something there is, and how much there may be.
+/// Limit and its current value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LimitView {
     /// `connections`, `pending_requests`, `requests`, `retries` or `session_affinity_entries`.
     pub name: String,
-    /// How much there is, over all workers.
+    /// Current value, over all workers.
     pub active: u64,
-    /// How much there may be; none for no limit.
+    /// Limit; `None` for no limit.
     pub max: Option<u32>,
 }
 
-/// One of the Kubernetes clusters that serve a service.
+/// Kubernetes cluster that serves a service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MemberView {
-    /// Its key: `region/zone/group/cluster`.
+    /// Key of the Kubernetes cluster: `region/zone/group/cluster`.
     pub cluster_key: String,
     /// Name of the upstream cluster with its endpoints.
     pub upstream_cluster: String,
-    /// Its tier, 0 first.
+    /// Failover tier, 0 first.
     pub tier: u8,
-    /// Its part of the sum over its tier.
+    /// Weight relative to the sum over its tier.
     pub weight: u32,
-    /// Part of the traffic that it gets now.
+    /// Share of the traffic that the cluster gets now.
     pub share: f64,
-    /// Whether it has an endpoint that may be used.
+    /// Whether the cluster has an available endpoint.
     pub available: bool,
 }
 
-/// One priority of a cluster's endpoints.
+/// Priority of a cluster's endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PriorityView {
-    /// Part of the traffic that it gets, in percent.
+    /// Share of the traffic, in percent.
     pub load: u8,
-    /// Endpoints that may be used.
+    /// Number of available endpoints.
     pub healthy: u32,
-    /// All of its endpoints.
+    /// Number of endpoints.
     pub total: u32,
-    /// Whether it is in panic mode: all of its endpoints are used, healthy or not.
+    /// Whether the priority is in panic mode: all endpoints are used, healthy or not.
     pub panic_mode: bool,
-    /// Its localities with their weights, where traffic is distributed by locality.
+    /// Localities with their weights, where traffic is distributed by locality.
     pub localities: Vec<(String, u32)>,
 }
 
-/// An endpoint of a cluster.
+/// Endpoint of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EndpointView {
     /// Address and port.
     pub address: String,
-    /// Share of the traffic relative to the others'.
+    /// Weight relative to the other endpoints.
     pub weight: u32,
     /// Region, zone and sub-zone, joined by `/`; empty when unknown.
     pub locality: String,
-    /// Its priority, 0 first.
+    /// Priority, 0 first.
     pub priority: u32,
-    /// Part of the cluster's traffic that it gets while all are equally busy.
+    /// Share of the cluster's traffic while all endpoints are equally busy.
     pub share: f64,
-    /// Why it is not used; none if it is.
+    /// Reason why the endpoint is not used; `None` if it is.
     pub unavailable_reason: Option<String>,
-    /// How warm it is, while it has less than its weight.
+    /// Progress of the slow start, while the endpoint has less than its weight.
     pub warmup: Option<String>,
-    /// Results of its active health checks; none before the first, and without health checks.
+    /// Results of the active health checks; `None` before the first one, and without health checks.
     pub last_health_check: Option<String>,
-    /// Times that it was ejected.
+    /// Number of ejections.
     pub ejections: u32,
-    /// Requests in flight to it from this proxy.
+    /// Requests in flight from this proxy.
     pub rq_active: u64,
-    /// Requests that this proxy has sent to it.
+    /// Requests that this proxy has sent.
     pub rq_total: u64,
-    /// Its labels.
+    /// Labels of the endpoint.
     pub labels: BTreeMap<String, String>,
 }
 
-/// Something that happened to the health of endpoints.
+/// Health event of an endpoint or a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EventView {
-    /// Number of the event, from 0 on.
+    /// Sequence number, from 0.
     pub number: u64,
-    /// How long ago.
+    /// Age in seconds.
     pub seconds_ago: f64,
     /// Name of the cluster.
     pub cluster: String,
-    /// Address of the endpoint, if it is about one.
+    /// Address of the endpoint, if the event is about one.
     pub endpoint: Option<String>,
-    /// As [`crate::registry::EventKind::name`] has it: `ejected`, `unejected` and so on.
+    /// Name of the kind of event, from [`crate::registry::EventKind::name`]: `ejected`, `unejected` and so on.
     pub kind: String,
-    /// What happened, with the numbers that led to it.
+    /// Description, with the numbers that led to the event.
     pub message: String,
 }
 
 /// A listener.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ListenerView {
-    /// Its name in metrics: the address and port of the configuration.
+    /// Name in metrics: the configured address and port.
     pub name: String,
-    /// Address and port that it accepts on.
+    /// Address and port of the socket.
     pub address: String,
-    /// `HTTP`, `HTTP2`, ... as Gateway spells it; several, if its servers differ, with commas; empty for one that is
-    /// gone from the configuration.
+    /// Protocol as Gateway spells it (`HTTP`, `HTTP2`, ...), separated by commas if the servers differ; empty once the
+    /// listener has left the configuration.
     pub protocol: String,
-    /// Whether it accepts.
+    /// Whether the listener accepts connections.
     pub state: ListenerState,
-    /// Why it does not, for a failed one.
+    /// Reason why a failed listener does not accept.
     pub error: Option<String>,
-    /// Connections that are open.
+    /// Open connections.
     pub cx_active: u64,
-    /// Hosts that it serves.
+    /// Hosts that the listener serves.
     pub hosts: Vec<String>,
-    /// Resources that it was made from, as `Kind/namespace/name (file:line)`.
+    /// Resources that the listener was made from, as `Kind/namespace/name (file:line)`.
     pub sources: Vec<String>,
-    /// What it accepts by PeerAuthentications; none for one that is not for a sidecar's workload.
+    /// Mutual TLS that PeerAuthentications require; only for a listener of a sidecar's workload.
     pub mutual_tls: Option<MutualTlsView>,
 }
 
-/// What a port of the workload accepts, and why.
+/// Mutual TLS mode of a port of the workload, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MutualTlsView {
     /// `STRICT`, `PERMISSIVE` or `DISABLE`.
     pub mode: &'static str,
-    /// The PeerAuthentication that says so, as `Kind/namespace/name (file:line)`; none for the default of the mesh.
+    /// PeerAuthentication that sets the mode, as `Kind/namespace/name (file:line)`; `None` for the default of the mesh.
     pub source: Option<String>,
-    /// Whether the proxy has a certificate, without which it speaks no mutual TLS.
+    /// Whether the proxy has a certificate; without one it serves no mutual TLS.
     pub has_certificate: bool,
 }
 
@@ -229,19 +229,19 @@ pub struct MutualTlsView {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListenerState {
-    /// It takes no new connections and finishes the ones it has.
+    /// Accepts no new connections and finishes the open ones.
     Draining,
     /// A worker could not open its port.
     Failed,
-    /// It does.
+    /// Accepts connections.
     #[default]
     Open,
-    /// Not every worker has opened its port yet.
+    /// Not every worker has opened the port yet.
     Starting,
 }
 
 impl ListenerState {
-    /// As the text page prints it.
+    /// Returns the state as the text page prints it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Draining => "draining",
@@ -252,50 +252,50 @@ impl ListenerState {
     }
 }
 
-/// How far sources are in effect, and what of them is not.
+/// Sources with their revisions in effect, and the rejected resources.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SourcesView {
-    /// Each source.
+    /// State of each source.
     pub applied: Vec<SourceView>,
     /// Resources whose newest version is rejected.
     pub rejected: Vec<QuarantineView>,
 }
 
-/// How far one source is in effect. Times are in UTC, as RFC 3339 has them.
+/// State of one source that is in effect. Times are in UTC (RFC 3339).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SourceView {
     /// `files`, or the URL of a server.
     pub source: String,
-    /// The newest revision of the server that is in effect.
+    /// Newest revision of the server that is in effect.
     pub revision: Option<String>,
-    /// When the last change was received.
+    /// Time when the last change was received.
     pub received: String,
-    /// When it took effect.
+    /// Time when the last change took effect.
     pub applied: String,
-    /// Seconds from one to the other.
+    /// Seconds between the two.
     pub took_seconds: f64,
-    /// The saved state that is in effect because the server has not answered yet.
+    /// Saved state that is in effect because the server has not answered yet.
     pub restored: Option<RestoredView>,
 }
 
-/// A state that was read from disk (`--state`).
+/// State that was read from disk (`--state`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RestoredView {
-    /// When it was saved.
+    /// Time when the state was saved.
     pub saved: String,
-    /// How long ago that is.
+    /// Age of the state in seconds.
     pub age_seconds: u64,
 }
 
-/// A resource whose newest version is rejected.
+/// Resource whose newest version is rejected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QuarantineView {
     /// `Kind/namespace/name`.
     pub object: String,
     /// Location of the rejected version, as `file:line:column`.
     pub location: String,
-    /// What is wrong with it.
+    /// Errors of the rejected version.
     pub errors: Vec<String>,
-    /// Whether its last good version is used; if not, the resource has no effect.
+    /// Whether the last good version is used; if not, the resource has no effect.
     pub last_good_version_in_use: bool,
 }

@@ -14,7 +14,7 @@ use super::start_error::{StartError, failed};
 use crate::admin::{self, AdminLimits, Offer};
 use crate::listener::socket::refusal;
 
-/// Sockets that listen, and are not served yet.
+/// Sockets that listen and are not served yet.
 pub(super) struct AdminSockets {
     admin: TcpListener,
     health: Option<TcpListener>,
@@ -29,7 +29,7 @@ pub(super) struct Opened {
 }
 
 impl AdminSockets {
-    /// Listens where the settings say, on sockets that are open already if they have these addresses.
+    /// Listens on the configured addresses, and reuses open sockets that have these addresses.
     pub(super) async fn open(settings: &Settings, opened: Opened) -> Result<Self, StartError> {
         let admin = match at(opened.admin, settings.admin) {
             Some(admin) => admin,
@@ -49,16 +49,16 @@ impl AdminSockets {
         })
     }
 
-    /// Where the admin server listens.
+    /// Address of the admin server.
     pub(super) fn admin(&self) -> SocketAddr {
         self.address
     }
 
-    /// The sockets once more, for a process that takes over.
+    /// Duplicates the sockets for a process that takes over.
     ///
     /// # Errors
     ///
-    /// When the process has no file descriptor left.
+    /// Fails when the process has no file descriptor left.
     pub(super) fn share(&self) -> io::Result<Opened> {
         Ok(Opened {
             admin: Some(self.admin.as_fd().try_clone_to_owned()?.into()),
@@ -69,7 +69,7 @@ impl AdminSockets {
         })
     }
 
-    /// Answers until the sockets are handed over.
+    /// Serves the pages until the sockets are handed over.
     pub(super) fn serve(self, sources: pages::Sources, handed_over: &watch::Receiver<bool>) {
         let state = Arc::new(sources.admin());
         let health = self.health.map(|health| (health, Offer::Health));
@@ -86,7 +86,7 @@ impl AdminSockets {
     }
 }
 
-/// The socket, if it listens there.
+/// Returns the socket if it listens on this address.
 fn at(opened: Option<std::net::TcpListener>, address: SocketAddr) -> Option<TcpListener> {
     let opened = opened.filter(|socket| socket.local_addr().is_ok_and(|at| at == address))?;
     opened.set_nonblocking(true).ok()?;

@@ -1,4 +1,4 @@
-//! What the page about certificates shows.
+//! Data of the admin page about certificates.
 
 use crate::admin::view::{CertificateFacts, CertificateView, SubjectAltName};
 use crate::control::certificates::now;
@@ -7,7 +7,7 @@ use crate::tls::{Facts, Name, Problem, Store};
 
 const DAY: UnixSeconds = 24 * 60 * 60;
 
-/// Every certificate that a server uses, by source.
+/// Views of all certificates that servers use, by source.
 pub(super) fn views(store: &Store) -> Vec<CertificateView> {
     let now = now();
     let own = store.identities().into_iter().map(|status| {

@@ -1,4 +1,4 @@
-//! What `/config_dump` lists of the resources.
+//! Lists of resources in `/config_dump`.
 
 use config_loader::{Kind, ResourceSet};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::admin::DumpedResources;
 use crate::explain::secret::REDACTED;
 
-/// The lists of a set of resources.
+/// Makes the lists of a set of resources.
 pub(super) fn of(set: &ResourceSet) -> DumpedResources {
     DumpedResources {
         objects: objects(set),
@@ -14,7 +14,8 @@ pub(super) fn of(set: &ResourceSet) -> DumpedResources {
     }
 }
 
-/// Every object with its location, by kind and name. The state of a Kubernetes cluster, such as pods, is left out.
+/// Lists every object with its location, by kind and name. The state of a Kubernetes cluster, such as pods, is left
+/// out.
 fn objects(set: &ResourceSet) -> Vec<String> {
     let mut located = Vec::with_capacity(set.len());
     for kind in Kind::ALL.into_iter().filter(|kind| !kind.is_state()) {
@@ -31,7 +32,7 @@ fn objects(set: &ResourceSet) -> Vec<String> {
     located
 }
 
-/// Names and keys of Secrets; the values are left out.
+/// Lists the names and keys of Secrets; the values are left out.
 fn secrets(set: &ResourceSet) -> Map<String, Value> {
     let secrets = set.secrets.values().map(|secret| {
         let keys = secret.spec.data.keys();

@@ -1,4 +1,5 @@
-//! From one process to the next: which sockets this process starts with, and what follows once it is ready.
+//! Handover of sockets from one process to the next: the sockets that this process starts with, and the steps once it
+//! is ready.
 
 use std::future::pending;
 use std::path::PathBuf;
@@ -17,15 +18,15 @@ use crate::admin::view::Readiness;
 use crate::listener::ListenerStatusTable;
 use crate::listener::inherited::InheritedSocket;
 
-/// How long a process that takes over may take to become ready. The one that runs goes on until then.
+/// Maximum time for a process that takes over to become ready. The predecessor keeps running until then.
 const READY_MAX: Duration = Duration::from_secs(60);
 
-/// What other processes have opened for this one.
+/// Sockets that other processes have opened for this one.
 pub(super) struct Inheritance {
     predecessor: Option<Predecessor>,
-    /// Where the next process asks; `None` without `--takeover`, and while the predecessor has it.
+    /// Socket on which the next process asks; `None` without `--takeover`, and while the predecessor has it.
     successors: Option<Successors>,
-    /// Sockets of the pages: those of other processes, and later those to hand over.
+    /// Sockets of the admin pages: inherited at first, later those to hand over.
     opened: Opened,
     listeners: Vec<InheritedSocket>,
     takeover: Option<PathBuf>,
@@ -33,11 +34,11 @@ pub(super) struct Inheritance {
 }
 
 impl Inheritance {
-    /// Asks the process that runs, and the service manager.
+    /// Collects sockets from the running process and from the service manager.
     ///
     /// # Errors
     ///
-    /// When a process runs and does not hand its sockets over, or the path cannot be bound.
+    /// Fails when a process runs and does not hand its sockets over, or the path cannot be bound.
     pub(super) fn of(settings: &Settings) -> Result<Self, StartError> {
         let mut found = Self {
             predecessor: None,
@@ -75,16 +76,16 @@ impl Inheritance {
         Ok(found)
     }
 
-    /// The sockets of the admin server and the health pages.
+    /// Takes the sockets of the admin server and the health pages.
     pub(super) fn opened(&mut self) -> Opened {
         std::mem::take(&mut self.opened)
     }
 
-    /// A table of listeners that begins with the sockets of other processes.
+    /// Makes the table of listeners, with the inherited sockets in it.
     ///
     /// # Errors
     ///
-    /// When a socket has no address.
+    /// Fails when a socket has no address.
     pub(super) fn status_table(
         &mut self,
         workers: usize,
@@ -95,8 +96,8 @@ impl Inheritance {
             .map_err(broken("cannot use the sockets of another process"))
     }
 
-    /// Serves the pages: at once, or after a predecessor has been told that this process is ready.
-    /// Returns how the process learns that it ends.
+    /// Serves the pages: at once, or after the predecessor knows that this process is ready. Returns the receiver of
+    /// the events that end the process.
     pub(super) fn serve(mut self, sockets: AdminSockets, sources: pages::Sources) -> Ends {
         let (ending, ends) = ending(self.is_service);
         let (admin, workers) = (sockets.admin(), sources.settings.concurrency);
@@ -118,7 +119,7 @@ impl Inheritance {
         ends
     }
 
-    /// Waits until this process is ready, and goes on from there.
+    /// Waits until this process is ready, then completes the handover.
     async fn settle(
         self,
         status_table: ListenerStatusTable,
@@ -166,21 +167,22 @@ async fn until_ready(status_table: &ListenerStatusTable, readiness: impl Fn() ->
     }
 }
 
-/// How a process learns that it ends.
+/// Sender of the events that end the process.
 struct Ending {
     handed_over: Arc<watch::Sender<bool>>,
     failure: Option<oneshot::Sender<StartError>>,
 }
 
-/// The other side of [`Ending`].
+/// Receiver of the events of [`Ending`].
 pub(super) struct Ends {
     handed_over: watch::Receiver<bool>,
-    /// None once this process is known not to fail: what is awaited has an end, and must not be asked again after it.
+    /// Failure of the takeover; `None` once the process can no longer fail. A completed receiver must not be polled
+    /// again.
     failure: Option<oneshot::Receiver<StartError>>,
     is_service: bool,
 }
 
-/// An ending and those who wait for it.
+/// Makes a connected sender and receiver.
 fn ending(is_service: bool) -> (Ending, Ends) {
     let (handed_over, is_handed_over) = watch::channel(false);
     let (failure, failed) = oneshot::channel();
@@ -208,14 +210,14 @@ impl Ending {
 }
 
 impl Ends {
-    /// Tells the service manager, if there is one.
+    /// Notifies the service manager, if there is one, that the process stops.
     pub(super) fn stopping(&self) {
         if self.is_service {
             service_manager::stopping();
         }
     }
 
-    /// Waits until another process has the sockets, or this one cannot take them over. May be dropped and called again.
+    /// Waits until another process has the sockets, or this one cannot take them over. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<(), StartError> {
         let failure = async {
             if let Some(failed) = &mut self.failure {

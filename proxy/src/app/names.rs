@@ -1,4 +1,4 @@
-//! How workers resolve names that clients of a sidecar's HTTP proxy name: by the control thread's resolver.
+//! Resolver for the names that clients of a sidecar's HTTP proxy request. Workers use the control thread's resolver.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::start_error::{StartError, failed};
 use crate::control::dns::{Question, system_lookup};
 use crate::exchange::select::proxied::ResolveName;
 
-/// How names are resolved; none without an HTTP proxy. Must be called within the runtime that lookups are to run on.
+/// Makes the resolver; `None` without an HTTP proxy. Must be called within the runtime that runs the lookups.
 pub(super) fn resolver(settings: &Settings) -> Result<Option<ResolveName>, StartError> {
     if settings.identity.sockets.http_proxy.is_none() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What the admin pages show, read from the snapshot and the registry when a page asks.
+//! Data of the admin pages, read from the snapshot and the registry for each request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,17 +33,17 @@ use crate::telemetry::{
 };
 use crate::tls::Store;
 
-/// Where the pages take what they show.
+/// Sources of the data that the pages show.
 pub struct Sources {
     /// The published snapshot.
     pub slot: SnapshotSlot,
-    /// Certificates by where they come from.
+    /// Store of certificates.
     pub certificates: Arc<Store>,
-    /// What happened to endpoints.
+    /// Journal of endpoint events.
     pub journal: Arc<Journal>,
-    /// What became of each listener.
+    /// Status of each listener.
     pub status_table: ListenerStatusTable,
-    /// What is held at its last good version.
+    /// Resources held at their last good version.
     pub quarantine: Quarantine,
     /// Starts the drain.
     pub drain: Trigger,
@@ -53,16 +53,16 @@ pub struct Sources {
     pub telemetry: Arc<Telemetry>,
     /// The access log, for its counters.
     pub access_log: Arc<AccessLog>,
-    /// What the snapshot was compiled from.
+    /// Resources that the snapshot was compiled from.
     pub found: watch::Receiver<Found>,
-    /// What this proxy was started with.
+    /// Settings that this proxy was started with.
     pub settings: Settings,
     /// Level of the process log.
     pub logging: LogControl,
 }
 
 impl Sources {
-    /// Says whether traffic should come here.
+    /// Makes the function that reports readiness for traffic.
     pub(super) fn readiness(&self) -> impl Fn() -> Readiness + use<> {
         let (stage, status_table, slot) = (
             self.drain.clone(),
@@ -108,7 +108,7 @@ impl Sources {
         }
     }
 
-    /// The state that the admin server works with.
+    /// Makes the state of the admin server.
     pub fn admin(self) -> AdminState {
         let readiness = self.readiness();
         let (slot, status_table, found) = (self.slot, self.status_table, self.found);
@@ -181,7 +181,7 @@ impl Sources {
     }
 }
 
-/// The newest resources, and the proxy's identity with the remote clusters and the own pod of now.
+/// Returns the newest resources, and the proxy's identity with the current remote clusters and pod.
 fn newest(found: &watch::Receiver<Found>, started: &Identity) -> (Arc<ResourceSet>, Identity) {
     let found = found.borrow();
     let identity = found.members.identity(started);
@@ -191,7 +191,7 @@ fn newest(found: &watch::Receiver<Found>, started: &Identity) -> (Arc<ResourceSe
     )
 }
 
-/// Everything that accepts or has connections: what the snapshot asks for first, then what is on its way out.
+/// Lists the listeners of the snapshot, then the closing ones.
 fn listeners(
     snapshot: &Snapshot,
     status_table: &ListenerStatusTable,
@@ -240,13 +240,13 @@ fn listeners(
     views
 }
 
-/// What a listener for the workload of a sidecar accepts by PeerAuthentications.
+/// Mutual TLS of a listener for the workload of a sidecar, by PeerAuthentications.
 fn mutual_tls(
     listener: &Listener,
     peers: &Peers<'_>,
     resources: &ResourceSet,
 ) -> Option<MutualTlsView> {
-    // captured connections go on to the listener of the address that was dialed
+    // captured connections go on to the listener of the dialed address
     let is_first = matches!(listener.service, Service::Captured(_));
     if listener.direction != Direction::Inbound || is_first {
         return None;
@@ -260,7 +260,7 @@ fn mutual_tls(
     })
 }
 
-/// What a listener serves: its virtual hosts, or the names of its TLS servers.
+/// Hosts of a listener: its virtual hosts, or the names of its TLS servers.
 fn hosts_of(listener: &Listener) -> Vec<String> {
     match &listener.service {
         Service::Http(hosts) => names_of(hosts),
@@ -278,7 +278,7 @@ fn names_of(hosts: &HttpHosts) -> Vec<String> {
     hosts.map(|host| host.name.to_string()).collect()
 }
 
-/// Open connections by name of their listener; listeners without any are left out.
+/// Counts open connections by the name of their listener; listeners without any are left out.
 fn active_connections(stats: &StatsRegistry) -> BTreeMap<String, u64> {
     let listeners = stats.all_listener_stats();
     let active = listeners.iter().map(|listener| {
@@ -289,7 +289,8 @@ fn active_connections(stats: &StatsRegistry) -> BTreeMap<String, u64> {
     active.filter(|(_, open)| *open > 0).collect()
 }
 
-/// What a sidecar waits for that was told where its workload's certificate is, and has not read a usable one.
+/// Describes the workload certificate that a sidecar waits for: one that is configured and of which no usable version
+/// has been read.
 fn missing_identity(certificates: &Store, identity: &Identity) -> Option<String> {
     if identity.mode != Mode::Sidecar || !identity.is_told_mesh_certificates() {
         return None;
@@ -317,7 +318,7 @@ fn listener_state(
     }
 }
 
-/// How far sources are in effect, and what is rejected.
+/// Lists the sources with their state, and the rejected resources.
 fn source_views(telemetry: &Telemetry, quarantine: &Quarantine) -> SourcesView {
     let now = SystemTime::now();
     let sources = telemetry.propagation.sources().into_iter();

@@ -1,32 +1,33 @@
-//! When traffic should come to this proxy: when what the applied configuration asks for is open.
+//! Readiness of the proxy: it becomes ready once all listeners of the applied configuration are open.
 
 use crate::admin::view::Readiness;
 use crate::listener::ListenerStatus;
 use crate::snapshot::ListenerKey;
 
-/// What decides about readiness.
+/// Inputs of the readiness decision.
 pub(super) struct ReadinessInputs<'a> {
-    /// The listeners that are asked for.
+    /// Listeners that the configuration asks for.
     pub wanted: &'a [ListenerKey],
-    /// What became of listeners.
+    /// Status of the listeners.
     pub listeners: &'a [ListenerStatus],
-    /// Each opens every listener.
+    /// Number of workers; each opens every listener.
     pub workers: usize,
-    /// Whether no listener may be asked for.
+    /// Whether a configuration without listeners is allowed.
     pub allow_empty: bool,
-    /// Objects whose newest version is refused.
+    /// Number of objects whose newest version is rejected.
     pub refused: usize,
-    /// What has to come before there is a first configuration.
+    /// Sources that the first configuration still waits for.
     pub source: Option<String>,
-    /// The first object that is refused and has no version in effect, if the proxy waits for that.
+    /// First object that is rejected without a version in effect, if the proxy waits for that.
     pub rejected: Option<String>,
-    /// What is missing of the identity of a sidecar's workload.
+    /// Missing part of the identity of a sidecar's workload.
     pub identity: Option<String>,
 }
 
 impl ReadinessInputs<'_> {
-    /// A proxy becomes ready when all is open. After that a listener that cannot be opened concerns only itself, as
-    /// long as another one is open: a mistake in one Gateway must not take all others out of service.
+    /// Decides whether the proxy is ready. It becomes ready when all listeners are open. After that a listener that
+    /// cannot be opened is ignored as long as another one is open: a mistake in one Gateway must not take all others
+    /// out of service.
     pub(super) fn readiness(&self, was_ready: bool) -> Readiness {
         if let Some(source) = self.source.as_ref().filter(|_| !was_ready) {
             let waiting_for = source.clone();

@@ -1,5 +1,4 @@
-//! The service manager: sockets that it has opened (`LISTEN_FDS`), and what it is told (`NOTIFY_SOCKET`), as systemd
-//! defines both.
+//! Service manager (systemd): sockets that it has opened (`LISTEN_FDS`), and notifications to it (`NOTIFY_SOCKET`).
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,11 +11,11 @@ use listenfd::ListenFd;
 use crate::listener::inherited::{InheritedSocket, KeptBy};
 use crate::listener::socket::Listening;
 
-/// The sockets that the service manager has opened for this process.
+/// Returns the sockets that the service manager has opened for this process.
 ///
 /// # Errors
 ///
-/// When one is neither a TCP nor a Unix socket that listens.
+/// Fails when one is neither a listening TCP nor a listening Unix socket.
 pub(super) fn sockets() -> io::Result<Vec<Listening>> {
     let mut given = ListenFd::from_env();
     let mut sockets = Vec::new();
@@ -31,7 +30,7 @@ pub(super) fn sockets() -> io::Result<Vec<Listening>> {
     Ok(sockets)
 }
 
-/// Takes the socket with this address out of those given, for the admin server or the health pages.
+/// Takes the socket with this address, for the admin server or the health pages.
 pub(super) fn take(
     sockets: &mut Vec<Listening>,
     address: std::net::SocketAddr,
@@ -47,7 +46,7 @@ pub(super) fn take(
     }
 }
 
-/// The sockets as listeners inherit them.
+/// Converts the sockets to inherited sockets of listeners.
 pub(super) fn inherited(sockets: Vec<Listening>) -> impl Iterator<Item = InheritedSocket> {
     sockets.into_iter().map(|socket| InheritedSocket {
         socket,
@@ -55,12 +54,12 @@ pub(super) fn inherited(sockets: Vec<Listening>) -> impl Iterator<Item = Inherit
     })
 }
 
-/// Tells the service manager that the proxy is ready, and which process to watch from now on.
+/// Notifies the service manager that the proxy is ready, and which process to watch from now on.
 pub(super) fn ready() {
     tell(&format!("READY=1\nMAINPID={}", std::process::id()));
 }
 
-/// Tells the service manager that the process ends.
+/// Notifies the service manager that the process stops.
 pub(super) fn stopping() {
     tell("STOPPING=1");
 }

@@ -1,4 +1,4 @@
-//! What the proxy is started with.
+//! Settings that the proxy is started with.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -21,45 +21,45 @@ use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo};
 pub struct Settings {
     /// Files and directories of resources.
     pub paths: Vec<PathBuf>,
-    /// API servers that resources come from, too.
+    /// API servers that serve resources, in addition to `paths`.
     pub control: Option<ControlSettings>,
-    /// Unix socket on which the process that runs hands over its sockets.
+    /// Unix socket on which the running process hands over its sockets.
     pub takeover: Option<PathBuf>,
-    /// Whether the service manager may have opened sockets, and is told when the proxy is ready.
+    /// Whether the service manager may have opened sockets and is notified when the proxy is ready.
     pub is_service: bool,
-    /// How strictly they are read.
+    /// Strictness of reading resources.
     pub read: ReadOptions,
-    /// The remote clusters file; `identity` has its clusters as of the start.
+    /// Remote clusters file; `identity` has its clusters as of the start.
     pub clusters: Option<ClustersFile>,
-    /// The proxy's identity.
+    /// Identity of the proxy.
     pub identity: Identity,
     /// The number of workers.
     pub concurrency: NonZeroUsize,
     /// Address of the admin server.
     pub admin: SocketAddr,
-    /// Host names that it accepts in addition to its addresses.
+    /// Host names that the admin server accepts in addition to its addresses.
     pub admin_hosts: AdminHosts,
-    /// Address of health pages and metrics for others than the admin server's users.
+    /// Address of a server with only the health pages and metrics.
     pub health: Option<SocketAddr>,
-    /// Whether a configuration that asks for no listener is what was wanted.
+    /// Whether a configuration without listeners is intended.
     pub allow_empty: bool,
     /// Whether the proxy becomes ready while a resource is rejected that has no last good version.
     pub ready_with_rejected: bool,
-    /// DNS servers that are asked instead of the system's.
+    /// DNS servers to use instead of the system's.
     pub dns_servers: Vec<SocketAddr>,
-    /// Format of the access log; `None` for none.
+    /// Format of the access log; `None` for no access log.
     pub access_log: Option<AccessLogFormat>,
-    /// Where the access log goes.
+    /// Target of the access log.
     pub access_log_target: AccessLogTarget,
     /// Filter of the process log.
     pub log_level: String,
-    /// How long everything goes on after a signal to end, so that others learn that readiness fails.
+    /// Time between a signal to end and the drain, in which load balancers learn that the proxy is not ready.
     pub pre_drain: Duration,
-    /// How long requests that run may take to finish in a drain.
+    /// Maximum time for requests in flight to finish in a drain.
     pub drain_time: Duration,
-    /// How a sidecar serves its workload while it drains; none for a gateway.
+    /// Drain of a sidecar's outbound listeners; `None` for a gateway.
     pub outbound_drain: Option<OutboundDrain>,
-    /// The process whose end ends the proxy.
+    /// Process whose end ends the proxy.
     pub exit_with: Option<WorkloadProcess>,
     /// Probes of the workload's containers.
     pub app_probers: AppProbers,
@@ -70,7 +70,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Who the proxy is, as it tells config servers.
+    /// Returns the identity of the proxy as it reports it to config servers.
     pub fn proxy_state(&self) -> ProxyState {
         let followed = self.control.as_ref().map(|control| &control.kubernetes);
         ProxyState {
@@ -93,7 +93,7 @@ impl Settings {
         }
     }
 
-    /// What the proxy is called: the name of its machine, which is that of its pod, and the port of its admin server where that
+    /// Name of the proxy: the host name, which in a pod is the pod's name, plus the port of the admin server where it
     /// is not the default, since several proxies may share a machine.
     fn proxy_name(&self) -> String {
         let host = self.exchange.hostname.to_ascii_lowercase();
@@ -107,7 +107,7 @@ impl Settings {
         }
     }
 
-    /// What is known of other clusters: what is told, and the keys of those whose API servers are followed.
+    /// Returns the given remote clusters, plus the keys of those whose API servers are followed.
     pub fn with_clusters_of_servers(&self, told: &[MemberSettings]) -> Vec<MemberSettings> {
         let mut all = told.to_vec();
         let servers = self
@@ -126,16 +126,17 @@ impl Settings {
     }
 }
 
-/// How long outbound listeners of a sidecar go on after its inbound listeners have begun to drain.
+/// Time that outbound listeners of a sidecar stay open after its inbound listeners have begun to drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutboundDrain {
-    /// At most.
+    /// Maximum.
     pub time: Duration,
-    /// At least, also without any connection.
+    /// Minimum, even without any connection.
     pub minimum: Duration,
 }
 
-/// The revision is `STRAIT_REVISION` in the environment of the build, else that of the checkout that a release was built from.
+/// Version and revision of the build. The revision is `STRAIT_REVISION` of the build environment, else that of the
+/// checkout of a release.
 pub(super) fn build_info() -> BuildInfo {
     BuildInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,4 +1,4 @@
-//! The end of the process: clients are told, listeners drain, and what is left is closed.
+//! End of the process: clients are notified, listeners drain, and the remaining connections are closed.
 //!
 //! | Stage | Sockets | Clients | Next |
 //! |---|---|---|---|
@@ -9,11 +9,11 @@
 //! | draining | closed | requests in flight are finished | stopped: nothing is left, or `--drain-time` is over |
 //! | stopped | closed | closed | |
 //!
-//! A sidecar goes from announcing or draining inbound to workload gone once all ports of its workload are closed, told to
-//! end or not: a native sidecar is told by its preStop hook that the pod ends, and by SIGTERM that its workload has ended.
-//! A workload that ends still answers the requests that it has, and sends requests for them: inbound listeners drain first,
-//! and outbound listeners go on until no connection is left. [`progress`] has the transitions, [`workload_ports`] sees the
-//! end of the workload.
+//! A sidecar goes from announcing or draining inbound to workload gone once all ports of its workload are closed,
+//! whether or not it was told to end: a native sidecar learns from its preStop hook that the pod ends, and from SIGTERM
+//! that its workload has ended. A workload that ends still answers its open requests, and sends requests for them:
+//! inbound listeners drain first, and outbound listeners go on until no connection is left. [`progress`] has the
+//! transitions, [`workload_ports`] observes the end of the workload.
 
 mod progress;
 mod workload_ports;
@@ -30,24 +30,24 @@ use crate::runtime::admission::Admission;
 use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::SnapshotSlot;
 
-/// How often the ports of a workload are looked at during a drain.
+/// Interval at which the ports of a workload are checked during a drain.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Takes the drain through its stages.
+/// Runs the drain through its stages.
 pub(super) struct Shutdown {
     drain: Trigger,
     admission: Arc<Admission>,
     slot: SnapshotSlot,
     progress: Progress,
     seen: Seen,
-    /// Ports of a sidecar's workload, once they were looked for.
+    /// Ports of a sidecar's workload; `None` before the first check.
     ports: Option<WorkloadPorts>,
-    /// Connections of the workload when there was none open last.
+    /// Connections that the workload had opened by the last check; a change shows that it is not quiet.
     admitted: usize,
 }
 
 impl Shutdown {
-    /// The end of a process with these settings.
+    /// Makes the shutdown of a process with these settings.
     pub(super) fn new(
         settings: &Settings,
         drain: Trigger,
@@ -70,14 +70,15 @@ impl Shutdown {
         }
     }
 
-    /// Another process has the sockets: load balancers and the workload reach that one.
+    /// Records that another process has the sockets: load balancers and the workload reach that one, so nothing has to
+    /// wait.
     pub(super) fn is_handed_over(&mut self) {
         let times = self.progress.times();
         times.pre_drain = Duration::ZERO;
         times.outbound = None;
     }
 
-    /// The workload takes and opens no connection any more.
+    /// Records that the workload process has ended: it accepts and opens no more connections.
     pub(super) fn workload_has_ended(&mut self) {
         tracing::info!("the process of the workload has ended (--exit-with-pid)");
         self.seen.workload_gone = true;
@@ -86,14 +87,14 @@ impl Shutdown {
         }
     }
 
-    /// Drains until nothing is open any more, or the time for it is over.
+    /// Drains until no connection is open or the drain time is over.
     pub(super) async fn drain(&mut self) {
         self.seen.ending = Some(Instant::now());
         self.run().await;
     }
 
-    /// Goes from stage to stage; returns once the last one is over, for which the process has to be told to end. May be
-    /// dropped and called again.
+    /// Runs from stage to stage. Returns after the last one, which requires that the process was told to end. Cancel
+    /// safe.
     pub(super) async fn run(&mut self) {
         loop {
             let due = self.step();
@@ -104,12 +105,12 @@ impl Shutdown {
         }
     }
 
-    /// Closes everything that is still open.
+    /// Closes all connections that are still open.
     pub(super) fn stop(&self) {
         self.drain.stop();
     }
 
-    /// Looks around and enters what follows; returns when time alone brings the next stage.
+    /// Checks the state and enters the stages that follow. Returns the time of the next stage if time alone brings it.
     fn step(&mut self) -> Option<Instant> {
         let now = Instant::now();
         self.look(now);
@@ -149,7 +150,7 @@ impl Shutdown {
         self.seen.finished = self.drain.running() == 0;
     }
 
-    /// Waits for `due`, or for anything that may bring the next stage before.
+    /// Waits for `due`, or for an event that may bring the next stage earlier.
     async fn changed(&self, due: Option<Instant>) {
         let stage = self.progress.stage();
         let drains_inbound = matches!(stage, Stage::DrainingInbound | Stage::WorkloadGone);
@@ -172,7 +173,7 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-/// Tells the process log of a stage that is entered.
+/// Logs that a stage is entered.
 fn log(stage: Stage, times: &Times, admission: &Admission, seen: &Seen) {
     let (total, outbound) = (admission.total(), admission.outbound());
     let inbound = total.saturating_sub(outbound);

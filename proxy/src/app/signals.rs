@@ -4,25 +4,25 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::start_error::{StartError, broken};
 
-/// What a signal asks for.
+/// Action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignalAction {
-    /// SIGTERM, SIGINT: end.
+    /// SIGTERM, SIGINT: end the process.
     End,
-    /// SIGHUP: look at all files, reopen logs.
+    /// SIGHUP: read all files again, reopen logs.
     Reload,
-    /// SIGUSR1: reopens logs, as log rotation expects.
+    /// SIGUSR1: reopen logs, as log rotation expects.
     Reopen,
 }
 
-/// The signals for reloading, which no longer end the process.
+/// Signals for reloading, which no longer end the process.
 pub(super) struct ReloadSignals {
     hangup: Signal,
     user: Signal,
 }
 
 impl ReloadSignals {
-    /// Listens for them. Signals that come while the proxy starts are handled once it serves.
+    /// Registers the handlers. Signals that arrive during the start are handled once the proxy serves.
     pub(super) fn listen() -> Result<Self, StartError> {
         Ok(Self {
             hangup: heard(SignalKind::hangup(), "SIGHUP")?,
@@ -30,8 +30,8 @@ impl ReloadSignals {
         })
     }
 
-    /// Listens also for the signals that end the proxy. Until then they end the process at once, even if its start
-    /// waits for something.
+    /// Also handles the signals that end the proxy. Before this call they end the process at once, even if its start is
+    /// blocked.
     pub(super) fn and_end(self) -> Result<Signals, StartError> {
         Ok(Signals {
             terminate: heard(SignalKind::terminate(), "SIGTERM")?,
@@ -45,7 +45,7 @@ fn heard(kind: SignalKind, name: &str) -> Result<Signal, StartError> {
     signal(kind).map_err(broken(&format!("cannot listen for {name}")))
 }
 
-/// All signals that are listened for.
+/// All signals that the proxy handles.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -53,7 +53,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) -> SignalAction {
         tokio::select! {
             _ = self.terminate.recv() => SignalAction::End,

@@ -10,21 +10,22 @@ use crate::control::Found;
 use crate::control::reported_state::ReportedState;
 use crate::telemetry::{ErrorCount, PropagationStats};
 
-/// The first path that cannot be read, if there is one.
+/// Returns the first finding about a path that cannot be read.
 pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
     diagnostics.iter().find(|found| {
         found.severity == Severity::Error && found.code.to_string().starts_with("SRC")
     })
 }
 
-/// What the sources have found, the watching of files, which ends when it is dropped, and what reports to servers.
+/// Resources found by the sources, the file watches (dropping them ends the watching), and the reporter of state to
+/// config servers.
 pub(super) type Followed = (
     watch::Receiver<Found>,
     (Watch, Option<Watch>),
     ReportedState,
 );
 
-/// Loads all sources and follows them. `stats` tells what fails, and when servers were heard last.
+/// Loads all sources and follows them. `stats` records failures, and the time of the last contact with each server.
 pub(super) fn follow(
     settings: &Settings,
     stats: &PropagationStats,
@@ -54,8 +55,8 @@ pub(super) fn follow(
     Ok((found, (resources, members), reported))
 }
 
-/// Loads the configuration and follows it. Refused resources do not keep the proxy from starting; paths that cannot
-/// be read do, since they are most likely misspelt.
+/// Loads the configuration and follows it. Rejected resources do not prevent the start; paths that cannot be read do,
+/// since they are most likely misspelled.
 fn load(
     settings: &Settings,
     sender: &watch::Sender<Found>,
@@ -75,7 +76,7 @@ fn load(
     if let Some(missing) = unreadable(&loaded.diagnostics) {
         return Err(failed(&missing.location.file)(&missing.message));
     }
-    // An update may have come already; it is newer than what was loaded.
+    // An update may have arrived already; it is newer than the loaded state.
     sender.send_if_modified(|found| {
         let is_newer = found.has_changed;
         if !is_newer {
@@ -90,7 +91,7 @@ fn load(
     Ok(watch)
 }
 
-/// Follows the file of `--clusters`, if there is one.
+/// Follows the remote clusters file (`--clusters`), if there is one.
 fn follow_members(
     settings: &Settings,
     sender: watch::Sender<Found>,

@@ -1,12 +1,12 @@
-//! Why the proxy does not start.
+//! Errors that prevent the start of the proxy.
 
 use std::fmt;
 
-/// Why the proxy did not start, or how it failed, in words for a person.
+/// Error that prevents the start of the proxy or ends it; its text is for users.
 #[derive(Debug)]
 pub struct StartError {
     text: String,
-    /// Whether nothing that the user gave is the reason.
+    /// Whether the cause is internal rather than a setting of the user.
     pub internal: bool,
 }
 
@@ -18,7 +18,7 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Something that the user gave cannot be used.
+/// Makes the error for a setting that cannot be used.
 pub(super) fn failed<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> StartError + '_ {
     move |error| StartError {
         text: format!("{what}: {error}"),
@@ -26,7 +26,7 @@ pub(super) fn failed<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> StartErro
     }
 }
 
-/// The system refuses what a proxy needs, or the proxy has a fault.
+/// Makes the error for a failed system call or an internal fault.
 pub(super) fn broken<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> StartError + '_ {
     move |error| StartError {
         internal: true,

@@ -1,7 +1,7 @@
-//! `--takeover`: a new process gets the listening sockets of the one that runs, which drains once the new one is ready.
+//! `--takeover`: a new process gets the listening sockets of the running one, which drains once the new one is ready.
 //!
-//! Both have the sockets open, so that no connection is refused, and none is lost that waits in a queue. If the new
-//! process does not become ready, its end is all that happens: the other one has never stopped to accept.
+//! Both processes have the sockets open, so no connection is refused, and none that waits in a queue is lost. If the
+//! new process does not become ready, it ends and the old one continues: it has never stopped accepting.
 
 mod wire;
 
@@ -25,29 +25,29 @@ use crate::listener::ListenerStatusTable;
 use crate::listener::inherited::{InheritedSocket, KeptBy};
 use crate::listener::socket::Listening;
 
-/// How long one side may take to send or receive the sockets.
+/// Maximum time for one side to send or receive the sockets.
 const EXCHANGE_MAX: Duration = Duration::from_secs(10);
 
-/// What the new process sends when it is ready.
+/// Byte that the new process sends when it is ready.
 const READY: u8 = b'r';
 
-/// The process that runs already, and its sockets.
+/// Running process that hands over, with its sockets.
 pub(super) struct Predecessor {
     stream: UnixStream,
-    /// Those of listeners.
+    /// Sockets of listeners.
     pub(super) listeners: Vec<InheritedSocket>,
-    /// That of the admin server.
+    /// Socket of the admin server.
     pub(super) admin: Option<TcpListener>,
-    /// That of the health pages.
+    /// Socket of the health pages.
     pub(super) health: Option<TcpListener>,
     takeover: Option<UnixListener>,
 }
 
-/// Asks the process at `path` for its sockets; none if there is no such process.
+/// Asks the process at `path` for its sockets; `None` if there is no such process.
 ///
 /// # Errors
 ///
-/// When there is one, and it does not hand them over.
+/// Fails when a process runs and does not hand them over.
 pub(super) fn predecessor(path: &Path) -> Result<Option<Predecessor>, StartError> {
     let what = format!("cannot take over from {} (--takeover)", path.display());
     let stream = match UnixStream::connect(path) {
@@ -58,7 +58,7 @@ pub(super) fn predecessor(path: &Path) -> Result<Option<Predecessor>, StartError
     receive(stream).map(Some).map_err(failed(&what))
 }
 
-/// Whether no process listens: there is no file, or a file that a process has left behind.
+/// Returns whether no process listens: there is no file, or a stale file of a previous process.
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, NotFound};
     matches!(error.kind(), ConnectionRefused | NotFound)
@@ -93,7 +93,7 @@ fn receive(stream: UnixStream) -> io::Result<Predecessor> {
     Ok(found)
 }
 
-/// A socket by its address family.
+/// Classifies a socket by its address family.
 fn listening(socket: OwnedFd) -> io::Result<Listening> {
     Ok(match socket_domain(&socket)? {
         rustix::net::AddressFamily::UNIX => Listening::Unix(socket.into()),
@@ -101,7 +101,7 @@ fn listening(socket: OwnedFd) -> io::Result<Listening> {
     })
 }
 
-/// Only processes of the same user, or of root, get sockets or are believed.
+/// Checks that the peer runs as the same user or root. Sockets are exchanged with no other process.
 fn check_peer(stream: impl AsFd) -> io::Result<()> {
     let peer = socket_peercred(stream)?.uid;
     if peer == geteuid() || peer == Uid::ROOT {
@@ -112,8 +112,8 @@ fn check_peer(stream: impl AsFd) -> io::Result<()> {
 }
 
 impl Predecessor {
-    /// Tells the other process that this one accepts on all sockets, so that it drains. Returns the socket on which the
-    /// next successor asks.
+    /// Notifies the other process that this one accepts on all sockets, so that it drains. Returns the socket on which
+    /// the next successor asks.
     pub(super) async fn ready(self) -> io::Result<Option<UnixListener>> {
         self.stream.set_nonblocking(true)?;
         let mut stream = tokio::net::UnixStream::from_std(self.stream)?;
@@ -122,10 +122,10 @@ impl Predecessor {
     }
 }
 
-/// Waits for the process that takes over from this one.
+/// Server that hands the sockets over to the next process.
 pub(super) struct Successors {
     listener: UnixListener,
-    /// What is handed over in addition to listeners.
+    /// Sockets that are handed over in addition to listeners.
     pub(super) admin: Option<TcpListener>,
     pub(super) health: Option<TcpListener>,
 }
@@ -135,7 +135,7 @@ impl Successors {
     ///
     /// # Errors
     ///
-    /// When the path cannot be bound.
+    /// Fails when the path cannot be bound.
     pub(super) fn listen(path: &Path) -> io::Result<Self> {
         let stale = std::fs::symlink_metadata(path);
         if stale.is_ok_and(|found| found.file_type().is_socket()) {
@@ -146,7 +146,7 @@ impl Successors {
         Ok(Self::on(listener))
     }
 
-    /// Goes on with the socket of the predecessor.
+    /// Listens on the socket that the predecessor has opened.
     pub(super) fn on(listener: UnixListener) -> Self {
         Self {
             listener,
@@ -155,7 +155,7 @@ impl Successors {
         }
     }
 
-    /// Hands the sockets over to every process that asks, until one of them is ready; `handed_over` becomes true then.
+    /// Hands the sockets over to every process that asks, until one of them is ready; sets `handed_over` then.
     pub(super) async fn serve(
         self,
         status_table: ListenerStatusTable,
@@ -178,7 +178,7 @@ impl Successors {
         Ok(())
     }
 
-    /// Sends the sockets, and waits until their new owner is ready.
+    /// Sends the sockets and waits until the new owner is ready.
     async fn offer(
         &self,
         stream: tokio::net::UnixStream,

@@ -1,7 +1,7 @@
-//! The process of the workload, whose end ends the proxy (`--exit-with-pid`).
+//! Process of the workload, whose end ends the proxy (`--exit-with-pid`).
 //!
 //! The kernel reports the end of a process on a file descriptor of it (pidfd_open(2)): nothing is polled, and another
-//! process that gets its number later is no matter.
+//! process that later gets the same PID does no harm.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -14,27 +14,27 @@ use tokio::time::sleep;
 
 use super::start_error::{StartError, failed};
 
-/// How often to look for a file that does not have a number yet.
+/// Interval at which a file is checked that does not contain a PID yet.
 const FILE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// More than the digits of any number and a line break.
+/// Maximum bytes read of the file: more than the digits of any PID and a line break.
 const FILE_BYTES_MAX: u64 = 64;
 
-/// Which process is the workload.
+/// Process of the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkloadProcess {
-    /// The one with this number.
+    /// Process with this PID.
     Pid(Pid),
-    /// The one whose number is in this file, as soon as it is there.
+    /// Process whose PID is in this file, once the file exists.
     File(PathBuf),
 }
 
 impl WorkloadProcess {
-    /// A number, or else a path.
+    /// Parses a PID, or else a path.
     ///
     /// # Errors
     ///
-    /// When the number is none of a process.
+    /// Fails if the number is not a PID.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("expected the number of a process, or a file with it".to_owned());
@@ -46,7 +46,7 @@ impl WorkloadProcess {
     }
 }
 
-/// Parses the number of a process.
+/// Parses a PID.
 fn pid(text: &str) -> Result<Pid, String> {
     let number = text.trim().parse().ok().and_then(Pid::from_raw);
     number
@@ -60,7 +60,7 @@ fn pid(text: &str) -> Result<Pid, String> {
         })
 }
 
-/// The number of a process in a file.
+/// Parses the PID in a file.
 fn number_in(path: &Path, text: &str) -> Result<Pid, String> {
     pid(text).map_err(|error| {
         let file = path.display();
@@ -68,22 +68,22 @@ fn number_in(path: &Path, text: &str) -> Result<Pid, String> {
     })
 }
 
-/// Waits for the end of the workload.
+/// State of the watched workload process.
 pub(super) enum Workload {
-    /// It does not end the proxy.
+    /// No process is configured; the workload does not end the proxy.
     Unknown,
-    /// Its number is not known yet.
+    /// The PID is not in the file yet.
     Awaited(PathBuf),
     Running(Receiver),
     Ended,
 }
 
 impl Workload {
-    /// Looks for the process, or for the file if there is one already.
+    /// Opens the process, or the file if it exists already.
     ///
     /// # Errors
     ///
-    /// When the process is not there or cannot be seen, or the file cannot be read.
+    /// Fails when the process does not exist or cannot be seen, or the file cannot be read.
     pub(super) fn find(process: Option<&WorkloadProcess>) -> Result<Self, StartError> {
         let Some(process) = process else {
             return Ok(Self::Unknown);
@@ -113,7 +113,7 @@ impl Workload {
         }
     }
 
-    /// Waits until the process has ended. May be dropped and called again.
+    /// Waits until the process has ended. Cancel safe.
     pub(super) async fn ended(&mut self) {
         loop {
             match self {
@@ -139,12 +139,12 @@ impl Workload {
     }
 }
 
-/// Whether a process with this number sees no process but its own children.
+/// Returns whether a process with this PID sees only its own children: it is process 1 of a PID namespace.
 fn is_alone(own: Pid) -> bool {
     own == Pid::INIT
 }
 
-/// The process whose number a file has, as soon as it has one.
+/// Waits until the file contains a PID, and opens that process.
 async fn awaited(path: &Path) -> Result<Workload, String> {
     let name = path.display();
     let text = loop {
@@ -162,7 +162,7 @@ async fn awaited(path: &Path) -> Result<Workload, String> {
             tracing::info!(pid = pid.as_raw_nonzero(), file = %name, "the proxy ends with this process (--exit-with-pid)");
             Ok(running)
         }
-        // a short job may end before anyone looks
+        // a short job may end before the proxy looks
         Err(Unseen::Absent(pid)) => {
             tracing::warn!(
                 file = %name,
@@ -182,7 +182,7 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Why a process cannot be watched.
+/// Reason why a process cannot be watched.
 enum Unseen {
     Absent(Pid),
     Refused(Errno),

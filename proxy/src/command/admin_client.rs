@@ -1,29 +1,29 @@
-//! Asks a running proxy: one request to its admin server.
+//! Client of the admin server of a running proxy.
 
 use std::io::{Error, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// How long connecting, and each wait for data, may take.
+/// Timeout of connecting, and of each wait for data.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Longest response, in bytes: far more than the rules of one virtual host need.
+/// Maximum length of a response, in bytes: far more than the rules of one virtual host need.
 const RESPONSE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Status and body of a page of the admin server at `admin`: `HOST:PORT`, with or without `http://` in front of it.
+/// Gets a page of the admin server at `admin`: `HOST:PORT`, with or without `http://`. Returns status and body.
 ///
 /// # Errors
 ///
-/// If no connection is possible, or if what answers is no HTTP server.
+/// Fails if no connection is possible, or if the server does not speak HTTP.
 pub(super) fn get(admin: &str, target: &str) -> std::io::Result<(u16, String)> {
     request("GET", admin, target)
 }
 
-/// The same for a request of this method, without a body.
+/// Sends a request with this method and no body.
 ///
 /// # Errors
 ///
-/// As [`get`].
+/// Fails as [`get`] does.
 pub(super) fn request(method: &str, admin: &str, target: &str) -> std::io::Result<(u16, String)> {
     let authority = admin.strip_prefix("http://").unwrap_or(admin);
     let authority = authority.trim_end_matches('/');
@@ -36,7 +36,7 @@ pub(super) fn request(method: &str, admin: &str, target: &str) -> std::io::Resul
     Ok((status.ok_or_else(no_http)?, body.to_owned()))
 }
 
-/// Sends a request and reads until the server closes.
+/// Sends a request and reads until the server closes the connection.
 fn exchange(authority: &str, request: &[u8]) -> std::io::Result<String> {
     let mut last = Error::other("expected HOST:PORT");
     for address in authority.to_socket_addrs()? {

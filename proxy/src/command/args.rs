@@ -80,7 +80,7 @@ pub enum ZeroTimeoutArg {
 }
 
 impl ReadingArgs {
-    /// The options that these arguments describe, together with what outlier detection may do.
+    /// Returns the read options of these arguments and of the outlier detection arguments.
     pub fn options(&self, ejection: &EjectionArgs) -> ReadOptions {
         ReadOptions {
             unknown_fields_pass: self.unknown_fields == UnknownFieldsArg::Warning,
@@ -264,7 +264,7 @@ pub enum FirstEjectionArg {
 }
 
 impl EjectionArgs {
-    /// Whether `maxEjectionPercent` holds for the first ejection, too.
+    /// Returns whether `maxEjectionPercent` applies to the first ejection as well.
     pub fn first_is_capped(&self) -> bool {
         self.outlier_first_ejection == FirstEjectionArg::Cap
     }
@@ -280,13 +280,13 @@ pub enum ModeArg {
 }
 
 impl IdentityArgs {
-    /// The namespace of the workload.
+    /// Namespace of the workload.
     pub fn namespace(&self) -> &str {
         let said = self.namespace.as_deref();
         said.or(self.pod_namespace.as_deref()).unwrap_or("default")
     }
 
-    /// The pod that the proxy runs in, if that is said.
+    /// Pod that the proxy runs in, if the arguments name one.
     fn pod(&self) -> Option<OwnPod> {
         let namespace = self.pod_namespace.as_deref();
         Some(OwnPod {
@@ -295,7 +295,7 @@ impl IdentityArgs {
         })
     }
 
-    /// The identity that these arguments describe.
+    /// Returns the identity that these arguments describe.
     pub fn identity(&self) -> Identity {
         let mode = match self.mode {
             ModeArg::Gateway => Mode::Gateway,
@@ -366,7 +366,7 @@ pub(super) fn cluster_key(text: &str) -> Result<String, String> {
     }
 }
 
-/// A mesh: its namespace, which has no dots, comes last.
+/// Parses the name of a mesh: its namespace, which has no dots, comes last.
 pub(super) fn mesh_name(text: &str) -> Result<MeshName, String> {
     match text.rsplit_once('.') {
         Some((name, namespace)) if !name.is_empty() && !namespace.is_empty() => Ok(MeshName {
@@ -385,7 +385,7 @@ pub(super) fn told_of_clusters(path: &str) -> Result<ClustersFile, String> {
     })
 }
 
-/// A server of a Gateway; none for an empty text, as manifests leave variables empty.
+/// Parses a server of a Gateway; `None` for empty text, as manifests leave variables empty.
 fn export_listener(text: &str) -> Result<Option<ExportListener>, String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     match text.parse() {
@@ -400,7 +400,7 @@ fn export_listener(text: &str) -> Result<Option<ExportListener>, String> {
     }
 }
 
-/// One label; none for an empty text, as manifests leave variables empty.
+/// Parses one label; `None` for empty text, as manifests leave variables empty.
 fn label(text: &str) -> Result<Option<(String, String)>, String> {
     match text.split_once('=') {
         _ if text.is_empty() => Ok(None),

@@ -1,4 +1,5 @@
-//! `strait backend`: a workload to try things with. It says who it is, or, as a client, counts who responds.
+//! `strait backend`: workload for trials. A server responds with its identity, a client counts the servers that
+//! respond.
 
 mod args;
 
@@ -21,7 +22,7 @@ pub use workload::Workload;
 
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_USAGE, report};
 
-/// Serves, or sends requests, until a signal ends it.
+/// Serves, or sends requests, until a signal ends the command.
 pub fn run(args: &BackendArgs) -> u8 {
     let ended = match args.target() {
         Ok(Some(target)) => client::run(args, target),
@@ -66,7 +67,7 @@ fn serve(args: &BackendArgs) -> Result<(), String> {
         }
         end.signal().await;
         trigger.drain();
-        // a second signal, or the end of the time for connections that are not closed
+        // a second signal, or the timeout for connections that stay open
         tokio::select! {
             () = trigger.finished() => (),
             () = end.signal() => (),

@@ -24,7 +24,7 @@ use crate::identity::Identity;
 use crate::tls::Store;
 use paths::Paths;
 
-/// Names paths where the command line names none.
+/// Environment variable with paths, for a command line without any.
 const PATHS_VARIABLE: &str = "STRAIT_CONFIG";
 
 /// Arguments of `strait check`.
@@ -91,7 +91,7 @@ pub enum Output {
     Github,
 }
 
-/// Loads, validates, prints.
+/// Loads and validates the resources, and prints the findings. Returns the exit code.
 pub fn run(args: &CheckArgs) -> u8 {
     let (mut loaded, text) = match load(args) {
         Ok(loaded) => loaded,
@@ -126,7 +126,7 @@ pub fn run(args: &CheckArgs) -> u8 {
     }
 }
 
-/// Loads all that is named; also returns standard input, if it was read.
+/// Loads all named paths; also returns standard input, if it was read.
 fn load(args: &CheckArgs) -> Result<(Loaded, Option<NamedText>), String> {
     let mut written: Vec<PathBuf> = [&*args.paths, &*args.config].concat();
     if written.is_empty() {
@@ -148,7 +148,7 @@ fn load(args: &CheckArgs) -> Result<(Loaded, Option<NamedText>), String> {
     Ok((loaded, text))
 }
 
-/// Leaves out findings that are about no path that is checked.
+/// Removes findings about paths that are only context.
 fn leave_out_context(args: &CheckArgs, loaded: &mut Loaded) {
     let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let written = Paths::of([&*args.paths, &*args.config].concat()).unwrap_or_default();
@@ -171,7 +171,7 @@ fn leave_out_context(args: &CheckArgs, loaded: &mut Loaded) {
     });
 }
 
-/// The viewer of the resources: its local cluster and its remote clusters.
+/// Returns the fleet as the proxy sees it: its local cluster and its remote clusters.
 fn fleet(args: &CheckArgs) -> Fleet {
     let members = &args.identity.members;
     let mesh = members.gloo_mesh.as_ref();
@@ -191,7 +191,7 @@ fn fleet(args: &CheckArgs) -> Fleet {
     }
 }
 
-/// Adds the finding that no server serves exports.
+/// Adds a finding if no server serves exports.
 fn check_export_listeners(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Identity) {
     if !lacks_export_listener(&loaded.set, identity) {
         return;
@@ -216,7 +216,7 @@ fn check_export_listeners(loaded: &mut Loaded, text: Option<&NamedText>, identit
     loaded.diagnostics.extend(found);
 }
 
-/// Adds what is wrong with the certificates that are named, in files and Secrets.
+/// Adds findings about the certificates that resources name, in files and Secrets.
 fn check_certificates(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Identity) {
     let store = Store::default();
     let wanting = (&*loaded.set, &*identity.members);
@@ -230,7 +230,7 @@ fn check_certificates(loaded: &mut Loaded, text: Option<&NamedText>, identity: &
     });
 }
 
-/// Everything that is written, for people with a summary at its end.
+/// Renders all findings; the text format ends with a summary.
 fn render(loaded: &Loaded, output: Output, style: render::Style) -> String {
     let found = &loaded.diagnostics;
     match output {
@@ -256,7 +256,7 @@ fn render(loaded: &Loaded, output: Output, style: render::Style) -> String {
     }
 }
 
-/// The number of objects that were read, rejected ones included.
+/// Returns the number of objects that were read, including rejected ones.
 fn objects(loaded: &Loaded) -> usize {
     let rejected = loaded.quarantined.iter().filter(|one| !one.in_force);
     loaded.set.len() + rejected.count()
@@ -267,7 +267,7 @@ fn count(loaded: &Loaded, severity: Severity) -> usize {
     found.filter(|found| found.severity == severity).count()
 }
 
-/// Colours for a terminal, plain text for everything else.
+/// Returns the style: colors for a terminal, plain text otherwise.
 fn style() -> render::Style {
     if std::io::stdout().is_terminal() {
         render::Style::Coloured

@@ -45,7 +45,7 @@ pub fn run(args: &ControlArgs) -> u8 {
     }
 }
 
-/// Shows the proxies of a server; 0 if all of them are up to date.
+/// Shows the proxies of a server; returns 0 if all of them are up to date.
 fn show_status(args: &status::StatusArgs) -> u8 {
     match block_on(status::run(args)) {
         Ok(true) => EXIT_DONE,
@@ -93,7 +93,7 @@ async fn run_server(args: &ServerArgs) -> Result<(), String> {
     }
 }
 
-/// How many connections the limit of open files has room for, which is raised as far as it may be.
+/// Raises the limit of open files and returns the number of connections that it has room for.
 fn connections_max() -> usize {
     let limit = open_files::raise_limit().unwrap_or_else(|error| {
         tracing::warn!(%error, "the limit of open files cannot be raised");
@@ -102,7 +102,7 @@ fn connections_max() -> usize {
     open_files::connections_max_of_server(limit)
 }
 
-/// Returns when a signal asks for the end.
+/// Waits for a signal to end.
 pub(super) async fn stopped() -> Result<(), String> {
     let stop = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
     let (mut terminate, mut interrupt) = (
@@ -127,13 +127,13 @@ fn status_for(args: &ServerArgs) -> Option<StatusFor> {
     })
 }
 
-/// The name of this instance in elections.
+/// Makes the name of this instance in leader elections.
 fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}-{:08x}", host.trim(), rand::random::<u32>())
 }
 
-/// Runs what writes to other servers until a signal asks for the end.
+/// Runs the writer of other servers' objects until a signal to end.
 async fn until_stopped<R: Future<Output = Result<(), String>>>(
     run: impl FnOnce(oneshot::Receiver<()>) -> R,
 ) -> Result<(), String> {

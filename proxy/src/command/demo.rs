@@ -1,4 +1,4 @@
-//! `strait demo`: three clusters and a gateway at the edge in one process, or the backends of a directory of resources.
+//! `strait demo`: three clusters and an edge gateway in one process, or backends for a directory of resources.
 
 mod args;
 

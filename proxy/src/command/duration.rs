@@ -1,4 +1,4 @@
-//! Durations as flags have them, in the syntax of Go.
+//! Durations of flags, in the syntax of Go.
 
 use std::time::Duration;
 

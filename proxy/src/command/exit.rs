@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and what a person at the terminal reads.
+//! Exit codes and messages of commands.
 
 /// Done.
 pub const EXIT_DONE: u8 = 0;
@@ -12,7 +12,7 @@ pub const EXIT_USAGE: u8 = 2;
 /// An internal error.
 pub const EXIT_INTERNAL: u8 = 70;
 
-/// A number of things, such as `1 error` or `2 errors`.
+/// Renders a count with its noun, such as `1 error` or `2 errors`.
 pub(super) fn counted(count: usize, thing: &str) -> String {
     match count {
         1 => format!("1 {thing}"),
@@ -20,13 +20,13 @@ pub(super) fn counted(count: usize, thing: &str) -> String {
     }
 }
 
-/// Tells a person at the terminal why the command ended.
+/// Prints the reason why the command failed to standard error.
 pub(super) fn report(error: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr().lock(), "strait: {error}");
 }
 
-/// Prints a line that was asked for.
+/// Prints a line to standard output.
 pub(super) fn show(line: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stdout().lock(), "{line}");

@@ -1,4 +1,4 @@
-//! `strait explain`: why a request goes where it goes.
+//! `strait explain`: explains how the proxy routes a request.
 
 mod args;
 mod live;
@@ -24,7 +24,7 @@ use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
 
-/// Loads, compiles, asks, prints.
+/// Compiles the configuration or asks a running proxy, and prints the explanation. Returns the exit code.
 pub fn run(args: &ExplainArgs) -> u8 {
     let question = match question(args) {
         Ok(question) => question,
@@ -129,7 +129,8 @@ fn detail(args: &ExplainArgs) -> Detail {
     if args.all { Detail::All } else { Detail::Brief }
 }
 
-/// Says on standard error that there are errors, and how to see them; rejected resources have no effect on the answer.
+/// Reports on standard error that the configuration has errors, and how to list them; rejected resources do not affect
+/// the explanation.
 fn tell(diagnostics: &[Diagnostic]) {
     let errors = diagnostics
         .iter()

@@ -1,4 +1,4 @@
-//! Whether the flags of `strait run` fit its mode and each other.
+//! Checks that the flags of `strait run` fit its mode and each other.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches};
@@ -7,15 +7,15 @@ use super::pod::PodArgs;
 use crate::app::Settings;
 use crate::identity::Mode;
 
-/// Flags under the heading of sidecars that a gateway has, too.
+/// Flags under the heading of sidecars that a gateway supports as well.
 const OF_BOTH_MODES: [&str; 2] = ["app_probers", "exit_with_pid"];
 
-/// The sidecar flags that were given, on the command line or in the environment: their names as a person knows them.
+/// Sidecar flags that are set on the command line or in the environment, by name.
 #[derive(Clone, Debug, Default)]
 pub struct GivenFlags(Vec<String>);
 
 impl GivenFlags {
-    /// Those of `strait run`, a command of `cli`.
+    /// Collects the flags of `strait run`, a command of `cli`.
     pub(super) fn of(cli: &clap::Command, run: &ArgMatches) -> Self {
         let arguments = cli
             .find_subcommand("run")
@@ -34,7 +34,7 @@ impl GivenFlags {
     }
 }
 
-/// The name of a flag that was given.
+/// Returns the name of a flag that is set.
 fn name_of_given(arg: &Arg, run: &ArgMatches) -> Option<String> {
     let id = arg.get_id().as_str();
     if OF_BOTH_MODES.contains(&id) {
@@ -51,11 +51,11 @@ fn name_of_given(arg: &Arg, run: &ArgMatches) -> Option<String> {
     }
 }
 
-/// Whether the flags of a proxy fit its mode, and each other.
+/// Checks that the flags of a proxy fit its mode and each other.
 ///
 /// # Errors
 ///
-/// Which flags do not, and what to write instead.
+/// Names the flags that do not fit, and the fix.
 pub(super) fn check(given: &GivenFlags, pod: &PodArgs, settings: &Settings) -> Result<(), String> {
     if settings.identity.mode == Mode::Gateway
         && let Some(flag) = given.0.first()
@@ -65,7 +65,7 @@ pub(super) fn check(given: &GivenFlags, pod: &PodArgs, settings: &Settings) -> R
         ));
     }
     let (drain, minimum) = (pod.termination_drain, pod.termination_drain_minimum);
-    // the default of the minimum gives way
+    // the default of the minimum is lowered to the drain time
     if drain < minimum && given.has("--termination-drain-minimum") {
         return Err(format!(
             "--termination-drain ({drain:?}) is shorter than --termination-drain-minimum ({minimum:?}): make it at least as long"

@@ -1,7 +1,8 @@
-//! `strait health`, `strait wait` and `strait drain`: whether a proxy on this machine is ready, and that it should not be.
+//! `strait health`, `strait wait` and `strait drain`: check whether a proxy on this machine is ready, and make it
+//! drain.
 //!
-//! They ask its admin server, so that a container without a shell can be probed, a start hook can hold back the workload until
-//! the proxy takes traffic, and a stop hook can tell the proxy that its pod ends.
+//! They ask its admin server: a container without a shell can be probed, a start hook can delay the workload until the
+//! proxy accepts traffic, and a stop hook can announce that the pod ends.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use super::args::socket_address;
 use super::duration::duration;
 use super::{EXIT_DONE, EXIT_INPUT, report};
 
-/// How long `strait wait` pauses between two questions.
+/// Interval at which `strait wait` checks the proxy.
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// Arguments of `strait health`.
@@ -92,11 +93,11 @@ pub struct ProxyArgs {
 }
 
 impl ProxyArgs {
-    /// Whether the proxy is ready.
+    /// Checks that the proxy is ready.
     ///
     /// # Errors
     ///
-    /// Why it is not, as far as it says.
+    /// Fails with the reason, if the proxy gives one.
     fn ready(&self) -> Result<(), String> {
         let admin = self.admin;
         let answer = get(&admin.to_string(), "/healthz/ready");
@@ -109,7 +110,7 @@ impl ProxyArgs {
         }
     }
 
-    /// Whether connections of the workload are captured, where that is asked.
+    /// Checks that connections of the workload are captured, if `--capture` is set.
     fn captured(&self) -> Result<(), String> {
         let Some(capture) = self.capture else {
             return Ok(());

@@ -59,7 +59,7 @@ pub struct ImportsArgs {
     pub unknown_fields: UnknownFieldsArg,
 }
 
-/// Loads, merges, writes.
+/// Loads the exports, merges them, and writes the imports. Returns the exit code.
 pub fn run(args: &ImportsArgs) -> u8 {
     let (Some(importer), Some((sources, mut found))) =
         (ClusterKey::parse(&args.importer), load(args))
@@ -104,8 +104,8 @@ pub fn run(args: &ImportsArgs) -> u8 {
     }
 }
 
-/// The resources of each cluster, in the order of the arguments, and the diagnostics of resources that imports follow
-/// from.
+/// Loads the resources of each cluster, in the order of the arguments, and the diagnostics of resources that exports
+/// depend on.
 fn load(args: &ImportsArgs) -> Option<(Vec<Source>, Vec<Diagnostic>)> {
     let mut paths: Vec<(&str, Vec<PathBuf>)> = Vec::new();
     for (key, path) in &args.sources {
@@ -135,13 +135,13 @@ fn load(args: &ImportsArgs) -> Option<(Vec<Source>, Vec<Diagnostic>)> {
     Some((sources, found))
 }
 
-/// Whether no resource was found at all, and nothing is wrong that says why.
+/// Returns whether no resource was found and no error explains it.
 fn is_nothing(loaded: &Loaded) -> bool {
     let mut found = loaded.diagnostics.iter();
     loaded.set.is_empty() && !found.any(|one| one.severity == Severity::Error)
 }
 
-/// That nothing is there of a cluster, which then would have no imports any more.
+/// Finding that a cluster has no resources, so that all its imports would be removed.
 fn nothing_of(key: &str, paths: &[PathBuf]) -> Diagnostic {
     let file = paths.first().map(|path| path.display().to_string());
     let file = file.unwrap_or_default().into();
@@ -154,7 +154,7 @@ fn nothing_of(key: &str, paths: &[PathBuf]) -> Diagnostic {
     found
 }
 
-/// Whether a diagnostic is about something that imports follow from; documents that cannot be parsed may be
+/// Returns whether a diagnostic is about a resource that exports depend on; documents that cannot be parsed may be
 /// exports.
 fn counts(found: &Diagnostic, loaded: &Loaded) -> bool {
     let Some(object) = &found.object else {
@@ -167,7 +167,7 @@ fn counts(found: &Diagnostic, loaded: &Loaded) -> bool {
     }
 }
 
-/// Tells a person at the terminal what is wrong, and how much came of it.
+/// Prints the findings and a summary to standard error.
 fn tell(found: &[Diagnostic], imports: &[Import]) {
     let mut error = io::stderr().lock();
     let style = match error.is_terminal() {

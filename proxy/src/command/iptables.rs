@@ -1,8 +1,8 @@
 //! `strait iptables`: makes the kernel hand a workload's connections to its sidecar, as `istio-iptables` does.
 //!
-//! `capture` is what the flags say, and `rules` turns it into rules. `ruleset` writes them for `iptables-restore`, which
-//! `tools` runs; `native` gives them to nf_tables itself, where there are no tools. `routes` has what they need besides,
-//! and `apply` takes back what cannot be done as a whole.
+//! `capture` has the flags, and `rules` turns them into rules. `ruleset` writes them for `iptables-restore`, which
+//! `tools` runs; `native` gives them to nf_tables directly where no tools are installed. `routes` has the routes that
+//! they need, and `apply` undoes the steps of a change that fails halfway.
 
 mod apply;
 mod capture;
@@ -129,7 +129,7 @@ pub struct ToolArgs {
 }
 
 impl ToolArgs {
-    /// Why nothing is captured over this IP version, if that is so.
+    /// Returns the reason why nothing is captured over this IP version, if there is one.
     fn skipped(self, family: Family) -> Option<&'static str> {
         match family {
             Family::V4 => None,
@@ -171,7 +171,7 @@ fn checked(
     act().map_err(|error| (EXIT_INPUT, error))
 }
 
-/// What is to be done, in three parts that follow each other, and what is said then.
+/// Changes to the kernel in three parts that run one after another, and the text to print afterwards.
 #[derive(Default)]
 struct Plan {
     steps: Vec<Step>,
@@ -181,7 +181,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Adds what one IP version needs, and what is left of an earlier run.
+    /// Adds the steps for one IP version, including the removal of rules of an earlier run.
     fn add(
         &mut self,
         family: Family,
@@ -230,7 +230,7 @@ fn settings(family: Family) -> impl Iterator<Item = Setting> {
     all.filter(move |setting| setting.family() == family)
 }
 
-/// Installs, and says what.
+/// Installs the rules and returns a summary.
 fn install(capture: &CaptureArgs, tools: ToolArgs) -> Result<String, String> {
     if let Some(right) = missing_right() {
         return Err(right);
@@ -254,13 +254,13 @@ fn install(capture: &CaptureArgs, tools: ToolArgs) -> Result<String, String> {
     Ok(plan.said)
 }
 
-/// Steps that remove our rules from the backends, but for one.
+/// Returns the steps that remove our rules from all backends except `but`.
 fn removals(family: Family, but: Option<&Tools>) -> Result<Vec<Step>, String> {
     let others = Tools::find(family).into_iter();
     let others = others.filter(|tools| but.is_none_or(|but| but.backend != tools.backend));
     let mut steps = Vec::new();
     for tools in others {
-        // a backend that does not work here has nothing of ours either
+        // a backend that does not work here has no rules of ours
         let Ok(saved) = tools.saved() else {
             continue;
         };
@@ -275,7 +275,7 @@ fn removals(family: Family, but: Option<&Tools>) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// What is captured, in one line.
+/// Summary of the captured connections, in one line.
 fn summary(capture: &CaptureArgs) -> String {
     let how = match capture.interception_mode {
         InterceptionMode::Redirect => "REDIRECT",
@@ -287,11 +287,11 @@ fn summary(capture: &CaptureArgs) -> String {
     )
 }
 
-/// Installs, and serves whether the rules are in place until a signal asks for the end.
+/// Installs the rules, and serves whether they are in place until a signal to end.
 fn hold(args: &HoldArgs) -> Result<String, String> {
     let install = || install(&args.capture, args.tools).map(|said| report(said.trim_end()));
     install()?;
-    // Rules that are gone are installed again.
+    // Rules that are removed are installed again.
     let ensure = || {
         let missing = missing_tables(&args.capture, args.tools);
         if missing.is_empty() {
@@ -305,7 +305,7 @@ fn hold(args: &HoldArgs) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// The tables in which rules of ours are wanted and missing, for each IP version that is captured.
+/// Returns the tables whose rules should be installed and are missing, for each captured IP version.
 fn missing_tables(capture: &CaptureArgs, tools: ToolArgs) -> Vec<String> {
     let captured = Family::ALL
         .into_iter()
@@ -329,8 +329,8 @@ fn missing_tables(capture: &CaptureArgs, tools: ToolArgs) -> Vec<String> {
     missing.collect()
 }
 
-/// The tables that are missing where all are wanted of one backend: of nf_tables itself, which has some, or of the tools, each
-/// of which has a set of rules.
+/// Returns the wanted tables that one backend lacks: nf_tables itself if it has any of them, else the tool that lacks
+/// the fewest.
 fn missing_of(
     wanted: &[Table],
     is_native: impl Fn(Table) -> bool,
@@ -349,7 +349,7 @@ fn missing_of(
     of_tools.min_by_key(Vec::len).unwrap_or(native)
 }
 
-/// Removes everything, and says what.
+/// Removes everything that `install` has added, and returns a summary.
 fn remove() -> Result<String, String> {
     if let Some(right) = missing_right() {
         return Err(right);
@@ -368,7 +368,7 @@ fn remove() -> Result<String, String> {
     })
 }
 
-/// The rules that these flags ask for, as text for people and for `iptables-restore --noflush`.
+/// Renders the rules of these flags, as text for people and for `iptables-restore --noflush`.
 fn wanted_text(capture: &CaptureArgs, tools: ToolArgs) -> String {
     let mut text = String::new();
     for family in Family::ALL {
@@ -387,7 +387,7 @@ fn wanted_text(capture: &CaptureArgs, tools: ToolArgs) -> String {
     text
 }
 
-/// What would be installed, and what is.
+/// Renders the rules that `install` would add, and the installed ones.
 fn show(capture: &CaptureArgs, tools: ToolArgs) -> String {
     let mut text = format!(
         "## `install` with these flags\n{}",
@@ -427,7 +427,7 @@ fn show(capture: &CaptureArgs, tools: ToolArgs) -> String {
 mod tests {
     use super::*;
 
-    /// Rules of ours in these tables, as `iptables-save` prints them.
+    /// Rules of ours in these tables, in the format of `iptables-save`.
     fn saved(tables: &[&str]) -> Ruleset {
         let table = |name: &&str| {
             format!("*{name}\n-A OUTPUT -j STRAIT_OUTPUT\n-A STRAIT_OUTPUT -j ACCEPT\nCOMMIT\n")

@@ -1,4 +1,5 @@
-//! Requests at a steady rate, and who answered them; for the demo and for `strait backend --client`.
+//! Load generator with a steady rate that counts which backend responds; for the demo and for `strait backend
+//! --client`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,25 +20,25 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::control::dns::{Lookup, Question, system_lookup};
 
-/// Most names that are counted apart.
+/// Maximum number of backend names with a count of their own.
 const NAMES_MAX: usize = 32;
 
-/// Most requests that wait for their answers; those beyond it are not sent.
+/// Maximum number of requests in flight; requests above it are skipped.
 const WAITING_MAX: usize = 512;
 
-/// How long an answer may take, unless said otherwise.
+/// Default timeout of a request.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// Reasons for failures that are kept until they are taken.
+/// Maximum number of failure reasons that are kept until they are taken.
 const REASONS_MAX: usize = 5;
 
-/// What requests without an answer of a backend are counted as.
+/// Name under which failed requests are counted.
 pub(super) const FAILED: &str = "failed";
 
-/// What successful answers are counted as that name no backend.
+/// Name under which successful responses without a backend name are counted.
 const UNNAMED: &str = "unnamed";
 
-/// Where requests are sent.
+/// Target of the requests.
 #[derive(Clone)]
 pub(super) struct Target {
     address: Address,
@@ -45,9 +46,9 @@ pub(super) struct Target {
     pub(super) host: String,
     /// Path and query.
     pub(super) path: String,
-    /// How long an answer may take.
+    /// Timeout of a request.
     pub(super) timeout: Duration,
-    /// Whether a connection is used for more than one request.
+    /// Whether connections are reused.
     pub(super) keeps_connections: bool,
 }
 
@@ -58,7 +59,7 @@ enum Address {
 }
 
 impl Target {
-    /// A server with a known address.
+    /// Target with a known address.
     pub(super) fn at(address: SocketAddr, host: &str) -> Self {
         Self {
             address: Address::Ip(address),
@@ -69,11 +70,11 @@ impl Target {
         }
     }
 
-    /// A server with a name, which is looked up for each connection, or with an IP address.
+    /// Target with an IP address, or with a name that is looked up for each connection.
     ///
     /// # Errors
     ///
-    /// When the resolver cannot be set up.
+    /// Fails when the resolver cannot be set up.
     pub(super) fn named(name: &str, port: u16) -> Result<Self, String> {
         let address = match name.trim_matches(['[', ']']).parse() {
             Ok(ip) => Address::Ip(SocketAddr::new(ip, port)),
@@ -104,7 +105,7 @@ impl Target {
     }
 }
 
-/// Requests so far, by who answered; a clone counts the same ones.
+/// Counts of responses by backend; clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Counts {
     names: Arc<Mutex<BTreeMap<String, u64>>>,
@@ -127,7 +128,7 @@ impl Counts {
         }
     }
 
-    /// Why requests failed since the last call; not more than a few.
+    /// Returns the reasons of failures since the last call, at most [`REASONS_MAX`].
     pub(super) fn take_reasons(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.reasons))
     }
@@ -138,7 +139,7 @@ impl Counts {
         all
     }
 
-    /// A line for each.
+    /// Renders one line for each name.
     pub(super) fn text(&self) -> String {
         let lines = self.all().into_iter();
         lines
@@ -153,7 +154,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 type IdleConnections = Rc<RefCell<Vec<SendRequest<Empty<Bytes>>>>>;
 
-/// Sends `requests` requests, or requests without end. Each that waits for its answer holds a clone of `running`.
+/// Sends `requests` requests, or requests without end. Each request in flight holds a clone of `running`.
 pub(super) async fn send(
     target: Target,
     rate: u16,
@@ -185,7 +186,8 @@ pub(super) async fn send(
     }
 }
 
-/// One request, on a connection that is open already if there is one: who answered, or why none did.
+/// Sends one request, on an idle connection if there is one. Returns the name of the backend, or the reason of the
+/// failure.
 async fn ask(target: &Target, idle: &IdleConnections) -> Result<String, String> {
     let broken = |error: hyper::Error| format!("the connection broke: {error}");
     let open = idle
@@ -225,7 +227,7 @@ async fn ask(target: &Target, idle: &IdleConnections) -> Result<String, String> 
     ))
 }
 
-/// Who answered, how many recently, and how many in all.
+/// Name of a backend, its recent responses, and all of its responses.
 pub(super) type Row<'a> = (&'a str, u64, u64);
 
 pub(super) fn rows<'a>(
@@ -239,7 +241,7 @@ pub(super) fn rows<'a>(
     now.iter().map(row).collect()
 }
 
-/// The recent answers of each, after `begin`.
+/// Renders the recent responses of each backend, after `begin`.
 pub(super) fn line(begin: &str, rows: &[Row<'_>]) -> String {
     let mut text = begin.to_owned();
     for (name, late, _) in rows {

@@ -1,4 +1,4 @@
-//! How a sidecar lives and ends with its workload.
+//! Arguments that tie a sidecar to its workload: drain times, the workload process, and probes.
 
 use std::env;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::duration::duration;
 use crate::admin::AppProbers;
 use crate::app::{OutboundDrain, WorkloadProcess};
 
-/// Where Istio's injector puts the probes that it has rewritten.
+/// Environment variable in which Istio's injector puts the probes that it has rewritten.
 const ISTIO_APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
 
 /// What only a sidecar in a pod, or beside a process, has.
@@ -45,7 +45,7 @@ pub struct PodArgs {
 }
 
 impl PodArgs {
-    /// How outbound listeners drain.
+    /// Returns the drain times of outbound listeners.
     pub(super) fn outbound_drain(&self) -> OutboundDrain {
         OutboundDrain {
             time: self.termination_drain,
@@ -53,7 +53,7 @@ impl PodArgs {
         }
     }
 
-    /// The probes that the proxy answers.
+    /// Parses the probes that the proxy answers.
     pub(super) fn app_probers(&self) -> Result<AppProbers, String> {
         let (name, json) = match (&self.app_probers, env::var(ISTIO_APP_PROBERS)) {
             (Some(json), _) => ("--app-probers", json.clone()),

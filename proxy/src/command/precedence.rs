@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Id};
 
-/// Takes the variables away from arguments that another one on the command line excludes. An environment is often set for many
-/// commands, and none of them may fail by it.
+/// Ignores the environment variables of arguments that conflict with one on the command line. An environment is often
+/// set for many commands, and none of them may fail because of it.
 pub(super) fn prefer_command_line(command: Command, args: &[OsString]) -> Command {
     let lenient = command.clone().ignore_errors(true);
     let Ok(matches) = lenient.try_get_matches_from(args) else {
@@ -24,7 +24,7 @@ pub(super) fn prefer_command_line(command: Command, args: &[OsString]) -> Comman
     }
 }
 
-/// The arguments that the command line excludes.
+/// Returns the arguments that conflict with the command line.
 fn excluded(command: &Command, given: &ArgMatches) -> Vec<Id> {
     let is_given =
         |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);

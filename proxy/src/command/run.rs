@@ -1,4 +1,4 @@
-//! `strait run`: serve, and follow every change of the configuration.
+//! `strait run`: serves traffic, and follows every change of the configuration.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -294,11 +294,11 @@ impl RunArgs {
 }
 
 impl ServeArgs {
-    /// The settings that these arguments describe.
+    /// Returns the settings that these arguments describe.
     ///
     /// # Errors
     ///
-    /// When a value cannot be used, in words for a person.
+    /// Fails when a value cannot be used; the text is for users.
     pub fn settings(
         &self,
         paths: Vec<PathBuf>,
@@ -429,7 +429,7 @@ pub fn run(args: &RunArgs) -> u8 {
     serve(settings)
 }
 
-/// Runs the proxy to its end.
+/// Runs the proxy until it ends. Returns the exit code.
 pub(super) fn serve(settings: Settings) -> u8 {
     let Err(error) = app::run(settings) else {
         return EXIT_DONE;
@@ -442,7 +442,7 @@ pub(super) fn serve(settings: Settings) -> u8 {
     }
 }
 
-/// A filter of the process log, as it was given.
+/// Checks a filter of the process log and returns it unchanged.
 fn log_level(text: &str) -> Result<String, String> {
     LogControl::check(text).map_err(|error| error.to_string())?;
     Ok(text.to_owned())
@@ -456,7 +456,7 @@ fn concurrency(text: &str) -> Result<NonZeroUsize, String> {
         .ok_or_else(|| format!("expected a number from 1 to {WORKERS_MAX}"))
 }
 
-/// Parses `10.0.0.0/8`, or an address alone; none for an empty text, as manifests leave variables empty.
+/// Parses `10.0.0.0/8` or a single address; `None` for empty text, as manifests leave variables empty.
 fn network(text: &str) -> Result<Option<IpNet>, String> {
     let text = text.trim();
     if text.is_empty() {

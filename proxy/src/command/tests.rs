@@ -1,10 +1,10 @@
-//! The command line as users see it.
+//! Tests of the command line as users see it.
 
 use clap::CommandFactory;
 
 use super::*;
 
-/// Writes, or compares, the reference page that is made from the help texts. `UPDATE_DOCS=1` writes it.
+/// Compares the reference page with the help texts that it is made from. `UPDATE_DOCS=1` writes the page.
 #[test]
 fn reference_page_equals_the_help_texts() {
     let mut page = String::from(
@@ -74,7 +74,7 @@ fn usage_errors_are_rejected() {
     assert!(Cli::try_parse_from(settings).is_ok());
 }
 
-/// Command, name and argument of each flag, those of nested commands included.
+/// Command, name and argument of each flag, including nested commands.
 fn flags() -> Vec<(String, String, clap::Arg)> {
     fn collect(command: &clap::Command, found: &mut Vec<(String, String, clap::Arg)>) {
         for argument in command.get_arguments() {
@@ -98,10 +98,10 @@ fn flags() -> Vec<(String, String, clap::Arg)> {
     found
 }
 
-/// `check` reads the variable of its paths itself: the variable counts only without paths on the command line.
+/// Flag whose variable `check` reads itself: the variable applies only without paths on the command line.
 const READ_BY_HAND: [&str; 1] = ["check --config"];
 
-/// Variables by which manifests of Kubernetes tell a container its pod, whatever the container runs.
+/// Variables in which Kubernetes manifests pass the identity of the pod to a container.
 const OF_PODS: [&str; 2] = ["POD_NAME", "POD_NAMESPACE"];
 
 #[test]
@@ -122,15 +122,15 @@ fn each_flag_has_an_environment_variable() {
     assert!(without.is_empty(), "{without:?}");
 }
 
-/// Flags whose field needs another name: the same paths are arguments elsewhere, `for` is a keyword, and `from` says
-/// nothing without its value.
+/// Flags whose field has another name: the same paths are positional arguments elsewhere, `for` is a keyword, and
+/// `from` is meaningless without its value.
 const OTHER_FIELDS: [(&str, &str); 3] = [
     ("config", "paths"),
     ("for", "importer"),
     ("from", "sources"),
 ];
 
-/// A flag that may be repeated has the plural for its field.
+/// The field of a repeatable flag is the plural of its name.
 #[test]
 fn each_flag_sets_the_field_of_its_name() {
     let flags = flags();
@@ -148,7 +148,7 @@ fn each_flag_sets_the_field_of_its_name() {
     assert!(different.is_empty(), "{different:?}");
 }
 
-/// Words and flags of other tools do what they do there.
+/// Subcommands and flags of other tools have the same meaning here.
 #[test]
 fn command_lines_of_other_tools_are_understood() {
     for line in [
@@ -217,7 +217,7 @@ fn demo_logs_warnings_and_a_proxy_everything() {
     }
 }
 
-/// A line of the source that ends in the middle of a paragraph would be wrapped a second time, at the width of the terminal.
+/// A source line that ends in the middle of a paragraph would be wrapped a second time, at the width of the terminal.
 #[test]
 fn paragraphs_of_help_texts_are_single_lines() {
     fn visit(command: &clap::Command) {

@@ -1,5 +1,5 @@
-//! What is logged of settings that are unsafe, or that do not fit the resources: nothing is wrong by itself, and yet the
-//! workload would not get what its owner expects.
+//! Warnings about settings that are unsafe or do not fit the resources: each is valid by itself, but the workload would
+//! not get what its owner expects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::compile::peers::Peers;
 use crate::identity::{Identity, Mode};
 use crate::tls::Store;
 
-/// Most namespaces that a log line names.
+/// Maximum number of namespaces that a log line names.
 const NAMESPACES_MAX: usize = 5;
 
-/// What was logged already.
+/// Warnings that have been logged.
 #[derive(Debug, Default)]
 pub struct Advice {
     logged: BTreeSet<String>,
 }
 
 impl Advice {
-    /// Logs what is new about a proxy with these resources.
+    /// Logs the new warnings about a proxy with these resources.
     pub fn log(&mut self, resources: &ResourceSet, identity: &Identity, store: &Store) {
         let now = all(resources, identity, store);
         for line in now.difference(&self.logged) {
@@ -46,7 +46,7 @@ fn all(resources: &ResourceSet, identity: &Identity, store: &Store) -> BTreeSet<
         open_proxy(identity),
         strict.or_else(|| unused_account(identity, store)),
         empty_namespace(resources, ("--namespace", &identity.namespace)),
-        // nothing has to be in the usual one
+        // the default root namespace may be empty
         Some(("--root-namespace", &*identity.root_namespace))
             .filter(|(_, namespace)| *namespace != Identity::default().root_namespace)
             .and_then(|flag| empty_namespace(resources, flag)),
@@ -54,11 +54,12 @@ fn all(resources: &ResourceSet, identity: &Identity, store: &Store) -> BTreeSet<
     lines.into_iter().flatten().collect()
 }
 
-/// Said where nothing is served to other clusters.
+/// Warning that nothing is served to other clusters.
 const UNSERVED: &str = "no server of a Gateway has a port that --export-listener names and speaks HTTP: nothing is served to other \
                         clusters";
 
-/// Whoever reaches the HTTP proxy reaches all that the workload does, in its name.
+/// Warning about an HTTP proxy that is not on a loopback address: its clients can reach everything that the workload
+/// can, with the workload's identity.
 fn open_proxy(identity: &Identity) -> Option<String> {
     let address = identity.sockets.http_proxy?;
     (!address.ip().to_canonical().is_loopback()).then(|| {
@@ -75,7 +76,7 @@ fn has_certificate(identity: &Identity, store: &Store) -> bool {
     status.is_some_and(|status| status.in_force.is_some())
 }
 
-/// How a proxy gets a certificate.
+/// Describes how to give the proxy a certificate.
 fn fix(identity: &Identity) -> String {
     format!(
         "set --workload-cert, --workload-key and --mesh-ca, or put cert-chain.pem, key.pem and root-cert.pem into {} \
@@ -84,7 +85,7 @@ fn fix(identity: &Identity) -> String {
     )
 }
 
-/// A proxy without a certificate, where a policy requires one.
+/// Warning about a proxy without a certificate, where a policy requires one.
 fn without_certificate(
     resources: &ResourceSet,
     identity: &Identity,
@@ -109,7 +110,7 @@ fn without_certificate(
     ))
 }
 
-/// A service account that no certificate has to name.
+/// Warning about a service account of a proxy without a certificate.
 fn unused_account(identity: &Identity, store: &Store) -> Option<String> {
     let account = identity.workload.service_account.as_ref()?;
     (!has_certificate(identity, store)).then(|| {
@@ -120,7 +121,7 @@ fn unused_account(identity: &Identity, store: &Store) -> Option<String> {
     })
 }
 
-/// A namespace of a flag that no resource is in, though there are resources.
+/// Warning about a namespace of a flag that has no resources, though others have.
 fn empty_namespace(resources: &ResourceSet, (flag, namespace): (&str, &str)) -> Option<String> {
     let known = namespaces(resources);
     if known.is_empty() || known.contains(namespace) {
@@ -142,7 +143,7 @@ fn empty_namespace(resources: &ResourceSet, (flag, namespace): (&str, &str)) -> 
     ))
 }
 
-/// The namespaces of everything that a sidecar looks at.
+/// Namespaces of all kinds of resources that a sidecar uses.
 fn namespaces(resources: &ResourceSet) -> BTreeSet<Arc<str>> {
     fn of<'a, T: 'a>(
         objects: impl IntoIterator<Item = (&'a Name, T)>,

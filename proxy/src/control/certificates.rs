@@ -1,7 +1,7 @@
 //! Certificates in files and Secrets: reads, checks and watches them, and reports their errors.
 //!
-//! Files are read again every few seconds and when something happens in their directory; whether anything changed, the
-//! store tells by their contents. What it keeps in effect is its matter, see `tls::Store`.
+//! Files are read again every few seconds and when something changes in their directory; the store compares their
+//! contents. `tls::Store` decides which version stays in effect.
 
 mod file;
 
@@ -32,33 +32,33 @@ use crate::tls::spiffe::Workload;
 use crate::tls::store::{AuthorityBytes, IdentityBytes, Named, Read};
 use crate::tls::{AuthoritySource, IdentitySource, Problem, ProblemKind, Store};
 
-/// Keys of a secret under which a value may be, the first one that is there counts.
+/// Keys of a Secret that may hold the value; the first existing key is used.
 const CHAIN_KEYS: [&str; 2] = ["cert", Secret::TLS_CERTIFICATE];
 const KEY_KEYS: [&str; 2] = ["key", Secret::TLS_KEY];
 const AUTHORITY_KEYS: [&str; 2] = ["cacert", "ca.crt"];
 const REVOKED_KEYS: [&str; 2] = ["crl", "ca.crl"];
 
-/// What is added to the name of a secret to get that of the one with its authorities.
+/// Suffix of the name of the Secret that holds the authorities of another Secret.
 const AUTHORITY_SUFFIX: &str = "-cacert";
 
-/// The time, as certificates count it.
+/// Returns the current time in the unit of certificates.
 pub fn now() -> UnixSeconds {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = since.unwrap_or_default().as_secs();
     UnixSeconds::try_from(seconds).unwrap_or(UnixSeconds::MAX)
 }
 
-/// What one look at everything has found.
+/// Result of reading all certificates.
 pub struct Look {
-    /// Whether anything in effect is another than before.
+    /// Whether a certificate in effect has changed.
     pub changed: bool,
-    /// What is wrong.
+    /// Problems found.
     pub findings: Vec<Diagnostic>,
-    /// The directories in which something may change.
+    /// Directories to watch for changes.
     pub directories: BTreeSet<PathBuf>,
 }
 
-/// Reads all that is wanted, by resources and for the gateways of `members`, into the store.
+/// Reads into the store all certificates that resources and the gateways of `members` use.
 pub fn look(
     store: &Store,
     (resources, members): (&ResourceSet, &[MemberSettings]),
@@ -90,7 +90,7 @@ pub fn look(
         let more = findings::of_workload(identity, store, &findings);
         findings.extend(more);
     }
-    // Certificate and authorities may be in one Secret.
+    // Certificate and authorities may be in one Secret, which would repeat a finding.
     let mut told = HashSet::new();
     findings.retain(|one| {
         let Location { file, line, .. } = &one.location;
@@ -108,8 +108,8 @@ pub fn look(
     }
 }
 
-/// Whether the proxy is to have an identity within the mesh: it was told where, or the files are where they usually
-/// are. Once it has one, files that are gone do not take it away.
+/// Returns whether the proxy should have an identity within the mesh: its files are configured, or exist at the default
+/// paths. An identity that is in effect stays when its files are removed.
 fn has_mesh_identity(identity: &Identity, store: &Store) -> bool {
     let (own, _) = mesh(identity);
     let is_there = || match &own {
@@ -119,7 +119,7 @@ fn has_mesh_identity(identity: &Identity, store: &Store) -> bool {
     identity.is_told_mesh_certificates() || store.identity(&own).is_some() || is_there()
 }
 
-/// Everything that is wanted, each source once.
+/// Sources to read, each once.
 #[derive(Default)]
 struct Wanted {
     identities: BTreeSet<IdentitySource>,
@@ -145,7 +145,7 @@ impl Wanted {
     }
 }
 
-/// What metrics say of each certificate.
+/// Returns the state of each certificate for metrics.
 pub fn states(store: &Store) -> Vec<CertificateState> {
     let identities = store.identities();
     let own = identities.iter().map(|status| CertificateState {
@@ -166,11 +166,11 @@ pub fn states(store: &Store) -> Vec<CertificateState> {
     own.chain(of_clients).collect()
 }
 
-/// Reads what is wanted.
+/// Reader of the sources.
 struct Reader<'a> {
     resources: &'a ResourceSet,
     scope: Scope<'a>,
-    /// Where the certificate of the workload is, and what it must name.
+    /// Source of the workload's certificate, and the identity that it must contain.
     own: Option<(IdentitySource, Workload)>,
 }
 
@@ -289,14 +289,14 @@ impl Reader<'_> {
         }
     }
 
-    /// The first namespace that has a secret of this name.
+    /// Returns the first namespace that has a Secret of this name.
     fn elsewhere(&self, name: &str) -> Option<&Arc<str>> {
         let mut names = self.resources.secrets.keys();
         let found = names.find(|known| *known.name == *name);
         found.map(|known| &known.namespace)
     }
 
-    /// How a proxy comes by a secret of another namespace.
+    /// Describes how to make a Secret of another namespace available to the proxy.
     fn move_or_start(&self, namespace: &str, name: &str) -> String {
         let own = self.scope.namespace();
         format!("start with --namespace {namespace}, or put {name} into namespace {own}")
@@ -307,7 +307,7 @@ fn place(namespace: &str, name: &str) -> String {
     format!("secret {namespace}/{name}")
 }
 
-/// The value under the first of these keys that a secret has.
+/// Returns the value of a Secret under the first of these keys that it has.
 fn value(secret: &Secret, keys: &[&str], place: &str, kind: ProblemKind) -> Result<Named, Problem> {
     let found = keys.iter().find_map(|key| Some((key, secret.get(key)?)));
     match found {
@@ -319,7 +319,7 @@ fn value(secret: &Secret, keys: &[&str], place: &str, kind: ProblemKind) -> Resu
     }
 }
 
-/// The directories of files, those included that symbolic links lead to.
+/// Returns the directories of files, including the targets of symbolic links.
 fn directories(wanted: &Wanted) -> BTreeSet<PathBuf> {
     let mut files: BTreeSet<&Arc<str>> = BTreeSet::new();
     for source in &wanted.identities {

@@ -1,8 +1,8 @@
-//! Keeps the addresses of DNS endpoints fresh: one task for each name that a snapshot uses.
+//! Renews the addresses of DNS endpoints: one task for each name that a snapshot uses.
 //!
-//! An answer is renewed when the shortest TTL of it is over, those of the aliases on the way included, but not more
-//! often than every [`RENEW_MIN`], of imports [`RENEW_IMPORT_MIN`]. A failed lookup keeps the last addresses and is
-//! tried again after a pause that doubles from [`RETRY_FIRST`] to [`RETRY_MAX`].
+//! An answer is renewed when its shortest TTL expires, including those of aliases, but not more often than every
+//! [`RENEW_MIN`], for imports [`RENEW_IMPORT_MIN`]. A failed lookup keeps the last addresses and is retried after a
+//! pause that doubles from [`RETRY_FIRST`] to [`RETRY_MAX`].
 
 mod lookup;
 mod sockets;
@@ -26,27 +26,28 @@ use self::system::{RESOLV_CONF, SystemConf, lookup_without_servers};
 use crate::registry::Registry;
 use crate::snapshot::Renewal;
 
-/// Shortest time between two lookups of a name, whatever its TTL.
+/// Minimum time between two lookups of a name, whatever its TTL.
 pub const RENEW_MIN: Duration = Duration::from_secs(1);
 
-/// The same for names that only endpoints of ServiceImports have.
+/// Minimum time between two lookups of a name that only endpoints of ServiceImports have.
 pub const RENEW_IMPORT_MIN: Duration = Duration::from_secs(5);
 
 /// Pause after the first failed lookup.
 pub const RETRY_FIRST: Duration = Duration::from_secs(1);
 
-/// Longest pause after failed lookups.
+/// Maximum pause after failed lookups.
 pub const RETRY_MAX: Duration = Duration::from_secs(60);
 
-/// Lookups that are in progress at the same time; others wait for their turn.
+/// Maximum number of concurrent lookups; others wait.
 pub const LOOKUPS_MAX: usize = 64;
 
-/// The system's resolver configuration (`/etc/resolv.conf` and `/etc/hosts`), both address families; of these servers,
-/// if there are any, instead of the system's.
+/// Makes a lookup with the system's resolver configuration (`/etc/resolv.conf` and `/etc/hosts`) and both address
+/// families. `servers` replace those of the system, unless empty.
 ///
 /// # Errors
 ///
-/// When no resolver can be made. A missing or empty `/etc/resolv.conf` is no error: `/etc/hosts` is asked alone then.
+/// Fails when no resolver can be made. A missing or empty `/etc/resolv.conf` is not an error: only `/etc/hosts` is used
+/// then.
 pub fn system_lookup(servers: &[SocketAddr]) -> Result<Lookup, String> {
     lookup_of(servers, Path::new(RESOLV_CONF))
 }
@@ -64,7 +65,7 @@ fn lookup_of(servers: &[SocketAddr], file: &Path) -> Result<Lookup, String> {
     }
 }
 
-/// The system's configuration with other servers.
+/// Makes a resolver from the system's configuration with other servers.
 fn asking(servers: &[SocketAddr], (system, options): (ResolverConfig, ResolverOpts)) -> Builder {
     let (domain, search, _) = system.into_parts();
     let servers = servers.iter().map(|server| {
@@ -79,7 +80,7 @@ fn asking(servers: &[SocketAddr], (system, options): (ResolverConfig, ResolverOp
     builder.with_options(options)
 }
 
-/// Tasks that follow names; dropping it ends them.
+/// Tasks that follow names; dropping this ends them.
 pub struct Follower {
     lookup: Lookup,
     registry: Arc<Registry>,
@@ -89,7 +90,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// A follower of no name yet. `changed` is notified of every name whose addresses differ from before.
+    /// Makes a follower without names. `changed` receives every name whose addresses have changed.
     pub fn new(lookup: Lookup, registry: Arc<Registry>, changed: mpsc::Sender<Arc<str>>) -> Self {
         Self {
             lookup,
@@ -100,7 +101,7 @@ impl Follower {
         }
     }
 
-    /// Follows exactly these names from now on; must be called within a runtime.
+    /// Follows exactly these names from now on. Must be called within a runtime.
     pub fn follow(&mut self, names: &BTreeMap<Arc<str>, Renewal>) {
         self.tasks.retain(|name, (renewal, task)| {
             let wanted = names.get(name) == Some(renewal);

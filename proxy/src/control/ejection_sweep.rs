@@ -1,4 +1,4 @@
-//! Looks after the health of endpoints: sweeps ejections, makes tables again, tells what happened.
+//! Monitors the health of endpoints: unejects them when due, rebuilds balancer tables, and logs and counts events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use crate::registry::{Cause, Event, EventKind, Journal, Moment};
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
 
-/// How exact sweeps and warm-ups are.
+/// Interval of sweeps and of steps of the slow start.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Everything that looking after endpoints takes.
+/// State of the sweep task.
 pub struct EjectionSweep {
-    /// The snapshot in effect.
+    /// Snapshot in effect.
     pub slot: SnapshotSlot,
-    /// Notified of every generation that is applied.
+    /// Notified of every generation that takes effect.
     pub generations: watch::Receiver<u64>,
-    /// What happened to endpoints.
+    /// Journal of endpoint events.
     pub journal: Arc<Journal>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
 }
 
-/// What the gauges show.
+/// Values of the gauges.
 #[derive(Clone, Copy, Default)]
 struct Shown {
     ejected: usize,
@@ -44,17 +44,17 @@ impl Shown {
     }
 }
 
-/// A cluster that needs care, and when it is swept next.
+/// Cluster that is monitored, with the time of its next sweep.
 struct MonitoredCluster {
     cluster: Arc<Cluster>,
     interval: Duration,
     due: Moment,
-    /// Its endpoints, as of the last event or change.
+    /// Counts of its endpoints as of the last event or change.
     shown: Shown,
 }
 
 impl EjectionSweep {
-    /// Looks after the endpoints of what a control task publishes in this slot.
+    /// Monitors the endpoints of the snapshots that a control task publishes in this slot.
     pub fn of(control: &Control, slot: &SnapshotSlot) -> Self {
         Self {
             slot: Arc::clone(slot),
@@ -64,7 +64,7 @@ impl EjectionSweep {
         }
     }
 
-    /// Looks after endpoints until it is dropped.
+    /// Monitors endpoints until the future is dropped.
     pub async fn run(mut self) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -102,7 +102,7 @@ impl EjectionSweep {
         }
     }
 
-    /// The clusters of the snapshot in effect whose endpoints may come and go; each keeps its turn.
+    /// Lists the clusters of the snapshot in effect that need monitoring; each keeps the time of its next sweep.
     fn monitored(
         &self,
         before: Vec<MonitoredCluster>,
@@ -111,7 +111,7 @@ impl EjectionSweep {
         let now = self.journal.now();
         let snapshot = self.slot.load_full();
         panics.follow(Arc::clone(&snapshot));
-        // both are in the order of their numbers
+        // both are sorted by ID
         let mut before = before.into_iter().peekable();
         let clusters = snapshot.clusters.iter().flatten();
         clusters
@@ -150,7 +150,7 @@ impl EjectionSweep {
             .collect()
     }
 
-    /// Logs and counts what happened since the last time; returns the number of the next event.
+    /// Logs and counts the events since the last call; returns the number of the next event.
     fn tell(&self, from: u64) -> u64 {
         let mut next = from;
         for event in self.journal.since(from) {
@@ -161,7 +161,7 @@ impl EjectionSweep {
         next
     }
 
-    /// Brings the gauges from what they show to what is so, and returns that.
+    /// Updates the gauges from the shown to the current values, and returns the current ones.
     fn show(&self, monitored: &[MonitoredCluster], shown: Shown) -> Shown {
         let all = || monitored.iter().map(|one| one.shown);
         let now = Shown {

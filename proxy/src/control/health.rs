@@ -1,8 +1,8 @@
-//! Active health checks: one task for each endpoint that is checked, on the control thread, for all workers.
+//! Active health checks: one task for each checked endpoint, on the control thread, for all workers.
 //!
-//! An endpoint is asked as soon as it is known, then after a random part of the interval so that checks spread, and
-//! from then on once each interval. It is followed by its identity: a reload that leaves it and its check as they are
-//! changes nothing.
+//! An endpoint is checked as soon as it is known, then after a random part of the interval so that checks spread, and
+//! from then on once per interval. Its identity is the key: a reload that keeps the endpoint and its check has no
+//! effect.
 
 mod probe;
 
@@ -24,11 +24,11 @@ use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Telemetry, WorkerId};
 use crate::upstream::Counts;
 
-/// Checks that are in progress at the same time; others wait for their turn.
+/// Maximum number of concurrent checks; others wait.
 pub const CHECKS_MAX: usize = 512;
 
-/// Checks of one cluster's endpoints that are in progress at the same time, so that a service whose endpoints all hang
-/// leaves turns for the others.
+/// Maximum number of concurrent checks of one cluster, so that a service whose endpoints all hang does not block the
+/// checks of others.
 pub const CHECKS_OF_CLUSTER_MAX: usize = 64;
 
 /// Checks the endpoints of the snapshot in effect.
@@ -36,13 +36,13 @@ pub struct Checker {
     slot: SnapshotSlot,
     generations: watch::Receiver<u64>,
     shared: Rc<Shared>,
-    /// By number of the endpoint, which is unique in the process.
+    /// Checked endpoints, by number of the endpoint, which is unique in the process.
     followed: HashMap<u64, Followed>,
-    /// The turns of each cluster that is checked.
+    /// Permits for the checks of each cluster.
     turns: HashMap<ClusterId, Rc<Semaphore>>,
 }
 
-/// What all checks use.
+/// State that all checks share.
 struct Shared {
     journal: Arc<Journal>,
     telemetry: Arc<Telemetry>,
@@ -50,13 +50,13 @@ struct Shared {
     turns: Semaphore,
 }
 
-/// An endpoint that is checked.
+/// Endpoint that is checked.
 struct Followed {
     subject: Rc<Subject>,
     task: JoinHandle<()>,
 }
 
-/// Where an endpoint is found now.
+/// Current cluster and index of an endpoint.
 struct Subject(RefCell<(Arc<Cluster>, EndpointIdx)>);
 
 impl Subject {
@@ -66,7 +66,7 @@ impl Subject {
 }
 
 impl Checker {
-    /// Checks the endpoints of what a control task publishes in this slot.
+    /// Checks the endpoints of the snapshots that a control task publishes in this slot.
     pub fn of(control: &Control, slot: &SnapshotSlot) -> Self {
         let counts = Counts::new(Arc::clone(&control.telemetry), WorkerId::CONTROL);
         Self {
@@ -83,11 +83,11 @@ impl Checker {
         }
     }
 
-    /// Checks until it is dropped.
+    /// Runs checks until the future is dropped.
     ///
     /// # Panics
     ///
-    /// Outside a `tokio::task::LocalSet`.
+    /// Panics outside a `tokio::task::LocalSet`.
     pub async fn run(mut self) {
         loop {
             let snapshot = self.slot.load_full();
@@ -99,7 +99,7 @@ impl Checker {
         }
     }
 
-    /// Follows exactly the endpoints of a snapshot that are to be checked.
+    /// Starts and stops tasks so that exactly the endpoints of a snapshot that have a check are checked.
     fn follow(&mut self, snapshot: &Snapshot) {
         let mut before = std::mem::take(&mut self.followed);
         let is_checked = |id: &ClusterId| {
@@ -144,13 +144,13 @@ impl Checker {
 }
 
 impl Followed {
-    /// Whether its task goes on under this check, which it does if that is the one that it began with.
+    /// Returns whether the task continues under this check, which it does if the check is unchanged.
     fn goes_on(&self, check: &Arc<HealthCheck>) -> bool {
         let (cluster, _) = self.subject.now();
         cluster.check.as_ref() == Some(check) && !self.task.is_finished()
     }
 
-    /// Its endpoint is not checked any more: should it come back, it is a new one.
+    /// Resets the health of an endpoint that is no longer checked, so that it counts as new if it returns.
     fn forget(&self, snapshot: &Snapshot, journal: &Journal) {
         let (cluster, index) = self.subject.now();
         let now = snapshot.cluster(cluster.id());
@@ -169,7 +169,7 @@ impl Drop for Followed {
     }
 }
 
-/// Checks one endpoint again and again.
+/// Checks one endpoint in a loop.
 async fn follow(subject: Rc<Subject>, shared: Rc<Shared>, turns: Rc<Semaphore>) {
     let mut first = true;
     loop {

@@ -1,16 +1,16 @@
-//! Something whose newest version is refused.
+//! Resources and files whose newest version is rejected.
 
 use config_loader::Diagnostic;
 
-/// Something whose newest version is refused.
+/// Resource or file whose newest version is rejected.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// What kind of resource it is.
+    /// Kind of the resource.
     pub kind: &'static str,
-    /// What it is called.
+    /// Name of the resource.
     pub name: String,
-    /// Whether a last good version of it is in effect; otherwise there never was one.
+    /// Whether the last good version is in effect; otherwise there is none.
     pub in_force: bool,
-    /// Why.
+    /// Reasons of the rejection.
     pub diagnostics: Vec<Diagnostic>,
 }

@@ -1,4 +1,4 @@
-//! Which pools panic of the services that several clusters serve, and since when.
+//! Panic mode of the pools of services that several clusters serve.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Default)]
 pub(super) struct Panics {
     snapshot: Arc<Snapshot>,
-    /// The services whose pools ever may, by their clusters.
+    /// Clusters of the services whose pools can enter panic mode.
     services: Vec<Arc<Cluster>>,
-    /// Pools that do, with the priority that does.
+    /// Pools in panic mode as of the last report, with the priority.
     told: HashSet<(ClusterId, u8)>,
 }
 
 impl Panics {
-    /// Looks at the services of this snapshot from now on.
+    /// Switches to the services of this snapshot.
     pub(super) fn follow(&mut self, snapshot: Arc<Snapshot>) {
         let clusters = snapshot.clusters.iter().flatten();
         let may_panic = |cluster: &&Arc<Cluster>| {
@@ -28,7 +28,7 @@ impl Panics {
         self.snapshot = snapshot;
     }
 
-    /// Notes which pools began to panic since the last time, and which are calm again.
+    /// Records which pools have entered or left panic mode since the last call.
     pub(super) fn look(&mut self, now: Moment) {
         let panicking = self.panicking();
         for &(id, priority) in panicking.difference(&self.told) {
@@ -62,7 +62,7 @@ impl Panics {
         all
     }
 
-    /// Notes what happened to a priority, unless its pool is gone.
+    /// Records an event of a priority, unless its pool is gone.
     fn note(
         &self,
         id: ClusterId,

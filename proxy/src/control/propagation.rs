@@ -1,6 +1,7 @@
-//! From the receipt of a change to the snapshot in effect.
+//! Time from the receipt of a change to the snapshot in effect.
 //!
-//! Several updates may come before the control task looks at the newest: the oldest change that is not in effect counts.
+//! Several updates may arrive before the control task reads the newest: the time is measured from the oldest change
+//! that is not in effect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,30 +12,30 @@ use config_loader::{Received, SourceRevision};
 
 use crate::telemetry::{AppliedSource, PropagationStats};
 
-/// The newest update of each source, and whether it is in effect.
+/// Newest update of each source, and whether it is in effect.
 #[derive(Clone, Debug, Default)]
 pub struct Propagation {
-    /// The number of the last update.
+    /// Number of the last update.
     serial: u64,
-    /// That of the last one in effect.
+    /// Number of the last update in effect.
     applied: Arc<AtomicU64>,
     sources: BTreeMap<Arc<str>, Arrived>,
 }
 
-/// The newest update of one source.
+/// Newest update of one source.
 #[derive(Clone, Debug)]
 struct Arrived {
     revision: SourceRevision,
-    /// When the oldest change came that is not in effect.
+    /// Receipt of the oldest change that is not in effect.
     since: Received,
     /// Whether resources changed, and not only the revision.
     is_change: bool,
-    /// The update that brought it.
+    /// Number of the update with this revision.
     serial: u64,
 }
 
 impl Propagation {
-    /// Notes what an update brings.
+    /// Records the revisions of an update.
     pub fn arrived(&mut self, revisions: Vec<SourceRevision>, is_change: bool) {
         self.serial += 1;
         let in_effect = self.applied.load(Ordering::Acquire);
@@ -55,7 +56,7 @@ impl Propagation {
         }
     }
 
-    /// Everything that came so far is in effect. Returns whether anything new is.
+    /// Records that every update so far is in effect. Returns whether any of them is new.
     pub fn in_effect(&self, stats: &PropagationStats, now: Received) -> bool {
         let before = self.applied.swap(self.serial, Ordering::AcqRel);
         let fresh = self.sources.values().filter(|one| one.serial > before);
@@ -130,7 +131,7 @@ mod tests {
         };
         assert_eq!(took("a"), Some(("1".into(), 10)));
         assert_eq!(took("b"), None);
-        // The second change came before the first was in effect.
+        // The second change arrives before the first is in effect.
         assert!(found.in_effect(&stats, at(30)));
         assert_eq!(took("a"), Some(("2".into(), 30)));
         assert_eq!(took("b"), Some(("9".into(), 5)));

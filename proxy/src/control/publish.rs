@@ -16,14 +16,14 @@ use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
 use crate::tls::Store;
 
-/// How long connections of a listener that goes away are served by what it said last; codecs end them by then.
+/// Time for which connections of a removed listener keep its last settings; codecs end them by then.
 const RETIREMENT: Duration = Duration::from_secs(60);
 
-/// Owns the way from resources to the snapshot in effect; there is one per process.
+/// Compiles resources to the snapshot in effect; one per process.
 pub struct Publisher {
-    /// As the proxy was started.
+    /// Identity that the proxy was started with.
     started: Identity,
-    /// With what its own pod says.
+    /// Identity including the labels and other data of the proxy's pod.
     identity: Identity,
     registry: Arc<Registry>,
     certificates: Arc<Store>,
@@ -35,7 +35,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// A publisher that has published nothing; the slot holds an empty snapshot of generation 0.
+    /// Makes a publisher that has published nothing; the slot holds an empty snapshot of generation 0.
     pub fn new(
         identity: Identity,
         (registry, certificates): (Arc<Registry>, Arc<Store>),
@@ -56,23 +56,22 @@ impl Publisher {
         }
     }
 
-    /// Notifies of every generation that is applied.
+    /// Subscribes to the generations that take effect.
     pub fn generations(&self) -> watch::Receiver<u64> {
         self.generation.subscribe()
     }
 
-    /// The resources in effect.
+    /// Resources in effect.
     pub fn resources(&self) -> &Arc<ResourceSet> {
         &self.resources
     }
 
-    /// Who this proxy is.
+    /// Identity of this proxy.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Notes what is known of other clusters; it is in effect with the next snapshot. Returns whether it is something else than
-    /// before.
+    /// Sets the remote clusters; they take effect with the next snapshot. Returns whether they differ from before.
     pub fn know(&mut self, members: &[MemberSettings]) -> bool {
         let differs = self.identity.members != members;
         if differs {
@@ -82,35 +81,36 @@ impl Publisher {
         differs
     }
 
-    /// The generation in effect; 0 if none is.
+    /// Generation in effect; 0 if there is none.
     pub fn generation(&self) -> u64 {
         *self.generation.borrow()
     }
 
-    /// Whether anything is in effect.
+    /// Returns whether any snapshot is in effect.
     pub fn has_any(&self) -> bool {
         self.generation() > 0
     }
 
-    /// Whether these very resources are in effect.
+    /// Returns whether exactly this set of resources is in effect.
     pub fn has_published(&self, resources: &Arc<ResourceSet>) -> bool {
         self.has_any() && Arc::ptr_eq(&self.resources, resources)
     }
 
-    /// Certificates by where they come from.
+    /// Store of certificates.
     pub fn certificates(&self) -> &Arc<Store> {
         &self.certificates
     }
 
-    /// Why nothing listens: a Gateway and what keeps it from this proxy. `None` without Gateways, too.
+    /// Returns the reason why no listener is open: a Gateway and what excludes it from this proxy. `None` without
+    /// Gateways as well.
     pub fn idle(&self) -> Option<UnusedObject> {
         let survey = Survey::new(&self.resources, &self.identity);
         survey.idle_gateways().into_iter().next()
     }
 
-    /// Puts new resources in effect.
+    /// Puts new resources into effect.
     pub fn publish(&mut self, resources: Arc<ResourceSet>) -> Arc<Snapshot> {
-        // a pod that is gone says what it said last
+        // data of a pod that is gone stays in use
         if own_pod::of(&resources, &self.started).is_some() {
             self.identity = own_pod::identity_in(&resources, self.started.clone());
         } else if !self.has_any()
@@ -127,7 +127,7 @@ impl Publisher {
         self.recompile()
     }
 
-    /// Compiles the same resources again, because what they refer to has changed: addresses of names, for example.
+    /// Compiles the same resources again after a change of something that they refer to, such as addresses of names.
     pub fn recompile(&mut self) -> Arc<Snapshot> {
         let mut service_cache = std::mem::take(&mut self.service_cache);
         let snapshot = self
@@ -136,7 +136,8 @@ impl Publisher {
         snapshot
     }
 
-    /// A fault while compiling leaves the snapshot before in effect, and the control task alive for the next update.
+    /// Compiles and publishes. A panic while compiling keeps the previous snapshot in effect, and the control task
+    /// alive for the next update.
     fn recompile_with(
         &mut self,
         compile: impl FnOnce(&Inputs<'_>, &Snapshot) -> Snapshot,
@@ -151,7 +152,7 @@ impl Publisher {
             stats: &self.telemetry.stats,
             certificates: &self.certificates,
         };
-        // Nothing outlives a fault half-written: the snapshot is dropped, and the registry's maps only ever grow here.
+        // Unwind safe: a partial snapshot is dropped, and the registry's maps only ever grow here.
         let compiled = catch_unwind(AssertUnwindSafe(|| compile(&inputs, &previous)));
         let Ok(mut snapshot) = compiled else {
             let counters = &self.telemetry.counters;
@@ -181,7 +182,7 @@ impl Publisher {
     }
 }
 
-/// The clusters that are not those of the snapshot before.
+/// Returns the clusters that differ from those of the previous snapshot.
 fn replaced<'a>(
     snapshot: &'a Snapshot,
     previous: &'a Snapshot,
@@ -192,7 +193,7 @@ fn replaced<'a>(
     })
 }
 
-/// Tells clusters how many connections they may have: connections outlive snapshots, and so does their number.
+/// Sets the connection limits of changed clusters. Connections outlive snapshots, so their limit is in the registry.
 fn limit_connections(snapshot: &Snapshot, previous: &Snapshot) {
     for cluster in replaced(snapshot, previous) {
         let max = match cluster.pool.limits.connections {

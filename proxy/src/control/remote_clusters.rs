@@ -1,4 +1,4 @@
-//! What the proxy knows of other clusters: the file of `--clusters`.
+//! Remote clusters file (`--clusters`): settings of Kubernetes clusters other than the local one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use config_loader::{
 use super::Held;
 use crate::identity::{GatewayTls, GatewayTlsLocation, Identity, MemberGateway, MemberSettings};
 
-/// Label value for the remote clusters file where resources have their kind.
+/// Label value of the remote clusters file, in place of the kind of a resource.
 const KIND: &str = "RemoteClustersFile";
 
-/// The file, as it was read at the start.
+/// Remote clusters file as read at the start.
 #[derive(Clone, Debug)]
 pub struct ClustersFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What it says.
+    /// Settings of the clusters.
     pub clusters: Vec<ClusterSettings>,
 }
 
 impl ClustersFile {
-    /// Reads it.
+    /// Reads the file.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it.
+    /// Returns all of its errors.
     pub fn read(path: &Path) -> Result<Self, Vec<Diagnostic>> {
         Ok(Self {
             path: path.to_owned(),
@@ -37,18 +37,18 @@ impl ClustersFile {
         })
     }
 
-    /// What it says, as the proxy knows it.
+    /// Converts the settings of the clusters to the proxy's own type.
     pub fn members(&self) -> Vec<MemberSettings> {
         self.clusters.iter().map(settings).collect()
     }
 }
 
-/// What became of the file since the start.
+/// Remote clusters file as of its last update.
 #[derive(Clone, Default)]
 pub struct FoundMembers {
-    /// What is known of other clusters now; none for what the proxy was started with.
+    /// Settings of the remote clusters; `None` before the first update, which means those of the start.
     pub settings: Option<Arc<[MemberSettings]>>,
-    /// Everything that is wrong with the file as it is.
+    /// Findings about the current file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -62,7 +62,7 @@ impl From<ClustersUpdate> for FoundMembers {
 }
 
 impl FoundMembers {
-    /// Who a proxy is that was started with this identity.
+    /// Returns the started identity with the current remote clusters.
     pub fn identity(&self, started: &Identity) -> Identity {
         let mut identity = started.clone();
         if let Some(settings) = &self.settings {
@@ -71,7 +71,7 @@ impl FoundMembers {
         identity
     }
 
-    /// The fleet that findings are made for, where the proxy was started with this identity.
+    /// Returns the fleet that findings refer to, for a proxy started with this identity.
     pub fn fleet(&self, started: &Identity) -> Fleet {
         let identity = self.identity(started);
         let told = identity.members.iter().filter_map(|member| {
@@ -93,7 +93,7 @@ impl FoundMembers {
         }
     }
 
-    /// The file, if what it says now is refused.
+    /// Returns the file if its current version is rejected.
     pub(super) fn held(&self) -> Option<Held> {
         let errors = self.diagnostics.iter();
         let errors = errors.filter(|found| found.severity == Severity::Error);

@@ -1,4 +1,4 @@
-//! What the proxy tells config servers of itself.
+//! State that the proxy reports to config servers.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use tokio::sync::watch;
 use super::held::Held;
 use crate::telemetry::PropagationStats;
 
-/// The state as it changes; none before the first configuration is in effect.
+/// Sender of the state; `None` before the first configuration is in effect.
 pub type StateSender = watch::Sender<Option<Arc<ProxyState>>>;
 
 /// Reports the state of this proxy to config servers.
 #[derive(Debug)]
 pub struct ReportedState {
-    /// Who the proxy is.
+    /// Identity of the proxy.
     identity: ProxyState,
-    /// Carries the state to the tasks that report it.
+    /// Sends the state to the tasks that report it.
     sender: StateSender,
 }
 
 impl ReportedState {
-    /// Of a proxy that is known by `identity`.
+    /// Makes the reporter of a proxy with this identity.
     pub fn new(identity: ProxyState, sender: StateSender) -> ReportedState {
         ReportedState { identity, sender }
     }
 
-    /// Tells what is in effect, if it is something else than before.
+    /// Sends the state in effect, if it has changed.
     pub fn tell(&self, generation: u64, stats: &PropagationStats, held: &[Held]) {
         if self.sender.receiver_count() == 0 || generation == 0 {
             return;
@@ -52,7 +52,7 @@ impl ReportedState {
     }
 }
 
-/// A rejected object, with the document that it is written in.
+/// Returns a rejected object, and the document that contains it.
 fn rejected(held: &Held) -> (Arc<str>, RejectedObject) {
     let document = held.diagnostics.first();
     let document = document.map(|found| Arc::clone(&found.location.file));

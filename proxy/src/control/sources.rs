@@ -1,4 +1,4 @@
-//! Which workloads are at which addresses, as EndpointSlices, ServiceEntries and WorkloadEntries say.
+//! Workloads by IP address, from EndpointSlices, ServiceEntries and WorkloadEntries.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,7 +9,8 @@ use config_loader::resource::istio::EndpointAddress;
 
 use crate::telemetry::SourceWorkload;
 
-/// Workloads by their addresses. A pod is known by what controls it, else by the service that it is an endpoint of.
+/// Returns the workloads by address. The name of a pod's workload is that of its controller, else that of the service
+/// with this endpoint.
 pub(super) fn workloads(set: &ResourceSet) -> HashMap<IpAddr, SourceWorkload> {
     let mut found = HashMap::new();
     for entry in set.service_entries.values() {

@@ -1,4 +1,4 @@
-//! The answer, as plain data: what `-o json` prints and what the text is made from.
+//! Explanation as plain data: the output of `-o json`, and the input of the text.
 //!
 //! Field names are part of the command's interface. Uses nothing but provenance.
 
@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::provenance::Provenance;
 
-/// Everything that had a say in what happens to one request.
+/// Explanation of one request: everything that affects it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Explanation {
-    /// The request as it was understood.
+    /// Parsed request.
     pub request: RequestSummary,
-    /// What happens, in short.
+    /// Outcome, in short.
     pub outcome: Outcome,
-    /// The listener that takes it; none when there is no listener at all.
+    /// Listener that accepts the request; `None` if the proxy has no listener.
     pub listener: Option<ListenerChoice>,
-    /// The virtual host that serves its host.
+    /// Virtual host that serves the request's host.
     pub virtual_host: Option<HostChoice>,
-    /// The rules that were tried, in order, up to the one that matched.
+    /// Rules that were tried, in order, up to the matching one.
     pub rules: Vec<RuleTried>,
-    /// Number of rules after the one that matched; they are not tried.
+    /// Number of rules after the matching one, which are not tried.
     pub rules_not_tried: usize,
     /// Parts of the configuration of the virtual host that no request reaches.
     pub unreachable: Vec<Note>,
-    /// What the winning rule does.
+    /// Effect of the matching rule.
     pub action: Option<Action>,
-    /// Where it may go.
+    /// Destinations of the matching rule.
     pub destinations: Vec<DestinationChoice>,
     /// Security policies for this proxy that are not enforced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unenforced_policies: Vec<Source>,
-    /// What keeps the request from being served, and what to look at.
+    /// Reasons why the request is not served, with suggestions.
     pub hints: Vec<Note>,
 }
 
 impl Explanation {
-    /// Says what becomes of a request that is sent upstream, by what its destinations can take.
+    /// Sets the outcome of a forwarded request by the failures of its destinations.
     pub(super) fn settle(&mut self) {
         if self.outcome != Outcome::FORWARDED {
             return;
@@ -56,8 +56,8 @@ impl Explanation {
     }
 }
 
-/// Failures of the destinations with a share of the traffic, each once, with `None` if one of them can answer; empty if all
-/// can.
+/// Returns the failures of the destinations that get traffic, each once, with `None` if one of them can respond; empty
+/// if all can.
 fn failures(destinations: &[DestinationChoice]) -> Vec<Option<&str>> {
     let in_use = destinations
         .iter()
@@ -65,7 +65,7 @@ fn failures(destinations: &[DestinationChoice]) -> Vec<Option<&str>> {
     let mut all = Vec::new();
     for destination in in_use {
         let failure = destination.failure.as_deref();
-        // without the word for it
+        // without the keyword before the colon
         let given = failure.map(|text| text.split_once(": ").map_or(text, |(_, given)| given));
         if !all.contains(&given) {
             all.push(given);
@@ -78,14 +78,14 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// A place in a file.
+/// Location in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Source {
-    /// Kind, namespace and name.
+    /// Kind, namespace and name of the object.
     pub object: String,
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Line in it, from 1.
+    /// Line, from 1.
     pub line: u32,
 }
 
@@ -99,26 +99,26 @@ impl From<&Provenance> for Source {
     }
 }
 
-/// The request as it was understood.
+/// Parsed request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RequestSummary {
     /// Method.
     pub method: String,
-    /// Authority as sent; none when the request names no host.
+    /// Authority as sent; `None` if the request has no host.
     pub authority: Option<String>,
-    /// What virtual hosts are compared with: lower case, no port.
+    /// Host for the choice of the virtual host: lower case, no port.
     pub host: String,
     /// Path as the client sent it.
     pub original_path: String,
-    /// Path that rules are compared with.
+    /// Normalized path, which rules match against.
     pub path: String,
     /// Query, without its question mark.
     pub query: Option<String>,
-    /// Headers, `host` not among them.
+    /// Headers except `host`.
     pub headers: Vec<(String, String)>,
 }
 
-/// What happens.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
@@ -127,40 +127,40 @@ pub enum Outcome {
         /// Status of the reply.
         status: u16,
     },
-    /// A rule sends it upstream.
+    /// A rule forwards the request to an upstream.
     Forwarded {
-        /// Whether some of its destinations cannot take it.
+        /// Whether some of its destinations cannot respond.
         #[serde(default, skip_serializing_if = "is_false")]
         partly: bool,
     },
-    /// A rule sends the client elsewhere.
+    /// A rule redirects the client.
     Redirected {
         /// Status of the reply.
         status: u16,
-        /// Where to; none when it cannot be made a header.
+        /// Value of the `location` header; `None` if it is not a valid header value.
         location: Option<String>,
     },
     /// No rule matches.
     Rejected {
-        /// Status of the reply; none when nothing listens.
+        /// Status of the reply; `None` if no listener accepts the connection.
         status: Option<u16>,
         /// Response flags, as in the access log.
         flags: String,
-        /// Why, in words.
+        /// Reason, in words.
         reason: String,
     },
-    /// A rule sends it upstream, and no destination can take it.
+    /// A rule forwards the request, and no destination can respond.
     Unavailable {
-        /// Status and flags of the replies, and why, in words.
+        /// Status and flags of the replies, and the reason, in words.
         reason: String,
     },
 }
 
 impl Outcome {
-    /// Sent upstream, as far as the rule says.
+    /// Outcome of a forwarding rule, before its destinations are checked.
     pub const FORWARDED: Self = Self::Forwarded { partly: false };
 
-    /// Connections to the listener are closed.
+    /// Outcome of a connection that the listener closes.
     pub fn closed(flags: &str, reason: impl Into<String>) -> Self {
         Self::Rejected {
             status: None,
@@ -169,89 +169,89 @@ impl Outcome {
         }
     }
 
-    /// Whether a rule takes the request.
+    /// Returns whether a rule matches the request.
     pub fn is_served(&self) -> bool {
         !matches!(self, Self::Rejected { .. })
     }
 }
 
-/// The listener that was chosen.
+/// Listener of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ListenerChoice {
-    /// Its address.
+    /// Address of the listener.
     pub address: String,
-    /// Why this one.
+    /// Reason for the choice.
     pub reason: String,
-    /// The Gateway servers that it was made from.
+    /// Gateway servers that the listener was made from.
     pub sources: Vec<Source>,
-    /// Addresses of all others.
+    /// Addresses of all other listeners.
     pub others: Vec<String>,
 }
 
-/// The virtual host that was chosen.
+/// Virtual host of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct HostChoice {
-    /// Its name, which may be a wildcard.
+    /// Name of the virtual host, which may be a wildcard.
     pub name: String,
-    /// Why this one.
+    /// Reason for the choice.
     pub reason: String,
-    /// How many rules it has.
+    /// Number of rules of the virtual host.
     pub rules: usize,
-    /// Whether requests of gRPC-Web are translated into gRPC.
+    /// Whether gRPC-Web requests are translated into gRPC.
     #[serde(default, skip_serializing_if = "is_false")]
     pub translates_grpc_web: bool,
 }
 
-/// A rule that was tried.
+/// Rule that was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RuleTried {
     /// Position in the virtual host, from 1.
     pub number: usize,
-    /// Name of rule and match block.
+    /// Name of the rule and match block.
     pub name: String,
-    /// The match block, or the rule if it has none.
+    /// Match block, or the rule if it has none.
     pub source: Source,
     /// Whether all conditions match.
     pub matched: bool,
-    /// Its conditions; none means that it takes every request.
+    /// Conditions; without any, the rule matches every request.
     pub conditions: Vec<Condition>,
 }
 
-/// One condition of a rule.
+/// Condition of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Condition {
     /// Field, as in `headers[end-user].exact`.
     pub field: String,
     /// Expected value; empty for presence.
     pub expected: String,
-    /// Value that the request has; none when it has no such field.
+    /// Value in the request; `None` if the request has no such field.
     pub actual: Option<String>,
-    /// Whether it matches.
+    /// Whether the condition matches.
     pub matched: bool,
-    /// A likely mistake, where it almost matches.
+    /// Likely mistake, if the condition almost matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// Something to say about a resource.
+/// Note about a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Note {
-    /// The resource, if it is about one.
+    /// Resource that the note is about, if any.
     pub source: Option<Source>,
-    /// What.
+    /// Text of the note.
     pub text: String,
 }
 
-/// What the winning rule does to the request.
+/// Effect of the matching rule on the request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Action {
-    /// Failures that the rule causes on purpose, each in words.
+    /// Injected faults, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
-    /// How cross-origin requests are answered, in words.
+    /// CORS policy, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cors: Vec<String>,
-    /// Body of a direct response, cut off after a while.
+    /// Body of a direct response, truncated.
     pub body: Option<String>,
     /// Change of path and query.
     pub path: Option<Change>,
@@ -259,60 +259,60 @@ pub struct Action {
     pub authority: Option<String>,
     /// Time limit, from the end of the request to the end of the response.
     pub timeout: Option<String>,
-    /// What is tried again; none for nothing.
+    /// Retry policy; `None` if requests are not retried.
     pub retries: Option<Retries>,
-    /// Who gets copies.
+    /// Mirrors, which get copies of the request.
     pub mirrors: Vec<MirrorChoice>,
     /// Header edits for all destinations.
     #[serde(flatten)]
     pub edits: Edits,
 }
 
-/// What is tried again of a request.
+/// Retry policy of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Retries {
-    /// Retries.
+    /// Maximum number of retries.
     pub attempts: u32,
-    /// After what, as `retryOn` lists it.
+    /// Conditions of a retry, as in `retryOn`.
     pub on: Vec<String>,
-    /// How long one try may take; none for as long as all of them.
+    /// Timeout of one attempt; `None` if only the timeout of the request applies.
     pub per_try_timeout: Option<String>,
-    /// What pauses grow from.
+    /// Base interval of the backoff.
     pub backoff: String,
 }
 
-/// A mirror of a rule.
+/// Mirror of a rule.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct MirrorChoice {
     /// Name of the cluster.
     pub name: String,
-    /// Share of the requests that it gets copies of.
+    /// Percentage of the requests that are mirrored.
     pub percent: f64,
-    /// Where the rule names it.
+    /// Location of the mirror in the rule.
     pub source: Source,
-    /// Whether host, port or subset are unknown, so that it gets none.
+    /// Whether host, port or subset are unknown, so that nothing is mirrored.
     pub unknown: bool,
 }
 
-/// A value before and after.
+/// Value before and after a change.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Change {
-    /// As the client sent it.
+    /// Value that the client sent.
     pub before: String,
-    /// As the endpoint sees it.
+    /// Value that the endpoint receives.
     pub after: String,
 }
 
-/// Header edits in the order in which they act.
+/// Header edits, in the order in which they are applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Edits {
-    /// On the request.
+    /// Edits of the request headers.
     pub request_headers: Vec<Edit>,
-    /// On the response.
+    /// Edits of the response headers.
     pub response_headers: Vec<Edit>,
 }
 
-/// One header edit.
+/// Header edit.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Edit {
     /// `add`, `remove` or `set`.
@@ -323,7 +323,7 @@ pub struct Edit {
     pub value: Option<String>,
 }
 
-/// One weighted destination.
+/// Weighted destination.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct DestinationChoice {
     /// Name of the cluster.
@@ -334,15 +334,15 @@ pub struct DestinationChoice {
     pub port: u16,
     /// Subset; empty for none.
     pub subset: String,
-    /// Its weight among the destinations.
+    /// Weight among the destinations.
     pub weight: u64,
-    /// Probability that it is drawn.
+    /// Probability that the destination is chosen.
     pub probability: f64,
-    /// Why it gets no traffic; none if it gets some.
+    /// Reason why it gets no traffic; `None` if it gets some.
     pub unused_reason: Option<String>,
-    /// Where the rule names it.
+    /// Location of the destination in the rule.
     pub source: Source,
-    /// The treatment of gRPC-Web requests, in words, where the port of the service declares it.
+    /// Handling of gRPC-Web requests, in words, if the port of the service declares the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc_web: Option<String>,
     /// New authority for this destination only.
@@ -350,134 +350,133 @@ pub struct DestinationChoice {
     /// Header edits for this destination only, before those of the rule.
     #[serde(flatten)]
     pub edits: Edits,
-    /// Its cluster; none when host, port or subset are unknown.
+    /// Cluster of the destination; `None` if host, port or subset are unknown.
     pub cluster: Option<ClusterUsed>,
-    /// A word for it, what its requests or connections get in place of an answer, and why: `empty: requests get 503 UH;
-    /// ...`.
+    /// Reason why it cannot respond: a keyword, the reply to its requests or connections, and the cause: `empty:
+    /// requests get 503 UH; ...`.
     pub failure: Option<String>,
 }
 
-/// The cluster behind a destination.
+/// Cluster of a destination.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct ClusterUsed {
-    /// What its connections speak.
+    /// Protocol of the connections to its endpoints.
     pub protocol: String,
     /// Load balancer, as DestinationRule spells it.
     pub load_balancer: String,
-    /// How long making a connection may take.
+    /// Connect timeout.
     pub connect_timeout: String,
-    /// What connections and requests are limited by, if by anything.
+    /// Limits of connections and requests, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
     /// TLS to its endpoints: the mode, the SNI, and what is verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
-    /// The pod that the client has chosen, where the service is a headless one, in words.
+    /// Pod that the client has chosen, for a headless service, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_pod: Option<String>,
-    /// What is hashed, and which endpoint it leads to; for balancers by hash.
+    /// Value that is hashed, and the endpoint that it selects; for balancers by hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<String>,
-    /// How endpoints are health-checked, if they are.
+    /// Active health check of the endpoints, if they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<String>,
-    /// Priorities, first to last; none where all endpoints have the same and no health counts.
+    /// Priorities, first to last; empty if all endpoints have the same one and their health does not matter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<PriorityUsed>,
-    /// The Kubernetes clusters that serve it, in the order of their tiers; none where only one can.
+    /// Kubernetes clusters that serve the destination, in the order of their tiers; empty if only one can.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub member_clusters: Vec<MemberUsed>,
-    /// What of a failed request, or of a connection that cannot be made, goes to later tiers, in words; none where
-    /// there is one tier.
+    /// Failures after which requests or connections go to later tiers, in words; `None` with one tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<String>,
-    /// Endpoints that are not used, and why.
+    /// Endpoints that are not used, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped_endpoints: Vec<String>,
-    /// The resources that describe it: the service first, then its policy.
+    /// Resources that describe the cluster: the service first, then its policy.
     pub sources: Vec<Source>,
-    /// Its endpoints.
+    /// Endpoints of the cluster.
     pub endpoints: Vec<EndpointUsed>,
-    /// DNS names, with ports, that are resolved when the proxy runs.
+    /// DNS names with ports, which are resolved when the proxy runs.
     pub unresolved_hosts: Vec<String>,
 }
 
-/// One of the Kubernetes clusters that serve a destination.
+/// Kubernetes cluster that serves a destination.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct MemberUsed {
-    /// Its key: `region/zone/group/cluster`.
+    /// Key of the Kubernetes cluster: `region/zone/group/cluster`.
     pub cluster_key: String,
     /// Name of the upstream cluster with its endpoints.
     pub upstream_cluster: String,
-    /// Its tier, 0 first.
+    /// Failover tier, 0 first.
     pub tier: u8,
-    /// Its part of the sum over its tier.
+    /// Weight relative to the sum over its tier.
     pub weight: u32,
-    /// Part of the traffic that it gets now.
+    /// Share of the traffic that it gets now.
     pub share: f64,
-    /// Endpoints that may be used.
+    /// Number of available endpoints.
     pub healthy: u32,
-    /// All of its endpoints.
+    /// Number of endpoints.
     pub total: u32,
     /// Number of DNS names of endpoints that are not resolved.
     #[serde(default)]
     pub unresolved_hosts: u32,
 }
 
-/// One priority of a cluster's endpoints.
+/// Priority of a cluster's endpoints.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct PriorityUsed {
-    /// Part of the traffic that it gets, in percent.
+    /// Share of the traffic, in percent.
     pub load: u8,
-    /// Endpoints that may be used.
+    /// Number of available endpoints.
     pub healthy: u32,
-    /// All of its endpoints.
+    /// Number of endpoints.
     pub total: u32,
     /// Whether it is in panic mode: too few endpoints are healthy, so all are used.
     pub panic_mode: bool,
-    /// Its localities with their weights, where traffic is distributed by locality.
+    /// Localities with their weights, where traffic is distributed by locality.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub localities: Vec<(String, u32)>,
 }
 
-/// An endpoint of a cluster.
+/// Endpoint of a cluster.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct EndpointUsed {
     /// Address and port.
     pub address: String,
-    /// Probability that it is picked, once its cluster is, while all endpoints are equally busy; none while names of
-    /// the cluster are not resolved.
+    /// Probability within the cluster, while all endpoints are equally busy; `None` while names of the cluster are not
+    /// resolved.
     pub share: Option<f64>,
-    /// Probability that the request ends here.
+    /// Probability that the endpoint gets the request.
     pub probability: Option<f64>,
-    /// Its weight.
+    /// Weight of the endpoint.
     pub weight: u32,
     /// Region, zone and sub-zone; empty when unknown.
     pub locality: String,
-    /// Its labels.
+    /// Labels of the endpoint.
     pub labels: BTreeMap<String, String>,
-    /// Source of the labels: `pod`, or `slice` where the pod is not known; none for the resource that names the endpoint.
+    /// Source of the labels: `pod`, or `slice` if the pod is unknown; `None` for the resource that names the endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels_from: Option<String>,
-    /// The node that it runs on, if that is known.
+    /// Node of the endpoint, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Key of the Kubernetes cluster that it is in, where several serve the destination.
+    /// Key of its Kubernetes cluster, where several serve the destination.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_key: Option<String>,
-    /// What is put in front of the path of requests to it.
+    /// Prefix that is added to the path of its requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// The TLS settings of the endpoint, if they differ from the cluster's.
+    /// TLS settings of the endpoint, if they differ from the cluster's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
-    /// Its priority, 0 first; none where there is only one.
+    /// Priority, 0 first; `None` if there is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
-    /// Why it is not used; none if it is.
+    /// Reason why the endpoint is not used; `None` if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable_reason: Option<String>,
-    /// How warm it is, while it has less than its weight.
+    /// Progress of the slow start, while the endpoint has less than its weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<String>,
     /// Results of its active health checks.

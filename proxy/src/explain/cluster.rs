@@ -1,4 +1,4 @@
-//! Where the winning rule may send the request, down to the endpoints and their probabilities.
+//! Destinations of the matching rule, with their endpoints and probabilities.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::pool::PoolSettings;
 use crate::registry::Visit;
 use crate::snapshot::{Destination, Route, Snapshot};
 
-/// Every destination of a route, in the order of the rule, with the reason for destinations without traffic.
+/// Returns all destinations of a route, in the order of the rule, with the reasons for those without traffic.
 pub(super) fn destinations(
     found: &Found,
     shared: &SnapshotRef,
@@ -97,7 +97,7 @@ pub(super) fn destinations(
     choices
 }
 
-/// Whether another cluster has sent the request here.
+/// Returns whether the request comes from another cluster.
 pub(super) fn is_sent_by_a_cluster(request: &Request<()>) -> bool {
     let trust = request.extensions().get::<Trust>();
     trust.is_some_and(|trust| trust.from_cluster)
@@ -125,7 +125,7 @@ fn template<'a>(
     }
 }
 
-/// Says which key counts, and which endpoint it leads to as far as that is known.
+/// Describes the hash key in use, and the endpoint that it selects as far as that is known.
 fn follow_key(
     used: &mut ClusterUsed,
     (cluster, snapshot): (&Cluster, &Snapshot),
@@ -176,7 +176,8 @@ fn follow_key(
     lead_to(&mut used.endpoints, Some(number), probability);
 }
 
-/// Which of the endpoints shown a client stays with now, and for how long without another request.
+/// Returns the index in `used` of the endpoint in the client's affinity entry, and the time until the entry expires
+/// without another request.
 fn remembered(
     cluster: &Cluster,
     snapshot: &Snapshot,
@@ -199,7 +200,7 @@ fn remembered(
     Some((number, stay.left(entry)))
 }
 
-/// Which of the endpoints shown a choice is.
+/// Returns the index in `used` of the endpoint of a choice.
 fn shown(
     federation: &Federation,
     choice: Choice,
@@ -214,9 +215,9 @@ fn shown(
     })
 }
 
-/// Which of the endpoints shown a hash leads to.
+/// Returns the index in `used` of the endpoint that a hash selects.
 fn led_to(cluster: &Cluster, snapshot: &Snapshot, hash: u64, used: &ClusterUsed) -> Option<usize> {
-    // a hash alone decides: chance has no part in it
+    // only the hash decides, so the random numbers do not matter
     let mut rng = SmallRng::seed_from_u64(0);
     let Some(federation) = &cluster.federation else {
         let ask = Ask {
@@ -229,8 +230,8 @@ fn led_to(cluster: &Cluster, snapshot: &Snapshot, hash: u64, used: &ClusterUsed)
     shown(federation, choice, snapshot, used)
 }
 
-/// Every destination of a rule for connections, in the order of the rule. What a connection is kept with its client by
-/// is the client's address, and nothing else.
+/// Returns all destinations of a rule for connections, in the order of the rule. The hash key of a connection is always
+/// the client's address.
 pub(super) fn of_connection(
     split: &Split<Destination>,
     shared: &SnapshotRef,
@@ -273,7 +274,7 @@ pub(super) fn of_connection(
     split.entries().map(asked).collect()
 }
 
-/// Why nothing goes to a destination of this weight, if so.
+/// Returns the reason why a destination of weight 0 gets no traffic.
 fn idle(weight: u64, what: What) -> Option<String> {
     let what = match what {
         What::Request => "request",
@@ -282,7 +283,7 @@ fn idle(weight: u64, what: What) -> Option<String> {
     (weight == 0).then(|| format!("weight 0: no {what} goes here"))
 }
 
-/// What is the same of a destination whatever is sent there.
+/// Describes a destination, without the parts that depend on the request.
 fn choice(
     what: What,
     (weight, destination): (u64, &Destination),
@@ -317,7 +318,7 @@ fn choice(
     }
 }
 
-/// The treatment of gRPC-Web requests for a destination whose port declares them.
+/// Describes the handling of gRPC-Web requests, for a destination whose port declares the protocol.
 fn grpc_web(name: &str, found: &Found, survey: &Survey<'_>) -> Option<String> {
     let (host, port, _) = parts(name);
     let text = match found.virtual_host().is_grpc_web {
@@ -329,7 +330,7 @@ fn grpc_web(name: &str, found: &Found, survey: &Survey<'_>) -> Option<String> {
     (survey.declares_grpc_web(&host, port)).then(|| text.to_owned())
 }
 
-/// Host, port and subset of `outbound|PORT|SUBSET|HOST`.
+/// Parses host, port and subset of `outbound|PORT|SUBSET|HOST`.
 fn parts(name: &str) -> (String, u16, String) {
     let mut parts = name.splitn(4, '|').skip(1);
     let mut next = || parts.next().unwrap_or_default();
@@ -341,7 +342,7 @@ fn parts(name: &str) -> (String, u16, String) {
     )
 }
 
-/// Why the destination answers nothing, if so.
+/// Returns the reason why the destination cannot respond, if there is one.
 fn failure(
     what: What,
     destination: &Destination,
@@ -360,7 +361,7 @@ fn failure(
         }
         // its endpoint is the address that the client dialed
         Some(cluster) if cluster.dialed.is_some() => return None,
-        // where the policy gives nothing to anybody, the local cluster's endpoints are there still
+        // without a share by policy, the endpoints of the local cluster still exist
         Some(cluster) if cluster.is_deserted() || cluster.absence.is_some() => {
             let why = match cluster.absence {
                 None if subset.is_empty() => "the service has no endpoint".to_owned(),
@@ -385,7 +386,8 @@ fn failure(
     Some(what.fails(word, kind, &why))
 }
 
-/// The reason why no endpoint is available, if none is. Endpoints that wait for their first health check are left out.
+/// Returns the reason why no endpoint is available, if none is. Endpoints that wait for their first health check are
+/// ignored.
 fn no_endpoint_reason(cluster: &Cluster) -> Option<String> {
     let endpoints = cluster.endpoints();
     let may_be = |endpoint: &Endpoint| {
@@ -435,7 +437,7 @@ fn used(cluster: &Cluster, what: What, snapshot: &Snapshot, probability: f64) ->
     }
 }
 
-/// The names of endpoints, in every cluster that serves it, whose addresses are not known.
+/// Returns the unresolved names of endpoints, of all Kubernetes clusters that serve the cluster.
 fn unresolved(cluster: &Cluster, snapshot: &Snapshot) -> Vec<String> {
     let federation = cluster.federation.iter();
     let pools = federation.flat_map(|federation| federation.pools());
@@ -446,7 +448,7 @@ fn unresolved(cluster: &Cluster, snapshot: &Snapshot) -> Vec<String> {
     names.map(ToString::to_string).collect()
 }
 
-/// What connections and requests are limited by, in words.
+/// Describes the limits on connections and requests.
 fn limits(pool: &PoolSettings) -> Vec<String> {
     let count = |max: u32, what: &str| {
         let plural = if max == 1 { "" } else { "s" };
@@ -467,7 +469,7 @@ fn limits(pool: &PoolSettings) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-/// What each priority gets; nothing where there is one, of which all endpoints may be used.
+/// Returns the priorities with their shares; empty with one priority whose endpoints are all available.
 fn priorities(cluster: &Cluster) -> Vec<PriorityUsed> {
     let live = cluster.live();
     let all: Vec<PriorityUsed> = live

@@ -1,4 +1,4 @@
-//! What becomes of a raw TCP connection: server, rules by SNI and address, destinations.
+//! Explains a raw TCP connection: server, rules by SNI and address, destinations.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,11 +14,11 @@ use crate::snapshot::{
     Chain, Chains, Handling, Intake, Listener, OpaqueRoutes, Service, Then, TlsBytes,
 };
 
-/// Most names that are listed when no server has the one that is asked for.
+/// Maximum number of names that are listed when no server has the requested one.
 const NAMES_LISTED_MAX: usize = 20;
 
-/// Explains the connection to the server of this name that the request would come on, if that is as far as it goes:
-/// when it is proxied as raw TCP, or when no server is for its name.
+/// Explains the TLS or TCP connection of a request to the server with this name. Returns whether that is the whole
+/// explanation: the connection is proxied as raw TCP, or no server has this name.
 pub(super) fn explain(
     answer: &mut Explanation,
     (listener, name): (&Listener, &str),
@@ -36,7 +36,7 @@ pub(super) fn explain(
     let is_connect = answer.request.method == Method::CONNECT.as_str();
     let (routes, sni) = match &listener.service {
         Service::Http(_) | Service::HttpProxy => return false,
-        // a tunnel goes by the host that the client names
+        // a tunnel is routed by the host that the client names
         Service::Detected(detected) if is_connect && is_proxied(listener) => {
             (&detected.opaque, address.is_none().then_some(name))
         }
@@ -87,7 +87,7 @@ pub(super) fn explain(
     true
 }
 
-/// The outcome at the socket of captured connections.
+/// Outcome at the socket of captured connections.
 fn captured(intake: Intake) -> Outcome {
     let intake = intake.name();
     let why = format!(
@@ -96,19 +96,19 @@ fn captured(intake: Intake) -> Outcome {
     Outcome::closed("NR", why)
 }
 
-/// Whether the listener is for what clients ask of the HTTP proxy.
+/// Returns whether the listener serves requests of the HTTP proxy.
 fn is_proxied(listener: &Listener) -> bool {
     listener.key.intake == Intake::HttpProxy
 }
 
-/// The outcome at a server without a certificate that can be used; none for any other.
+/// Outcome at a server without a usable certificate; `None` for any other.
 pub(super) fn without_certificate(chain: &Chain) -> Option<Outcome> {
     let why = "the server has no certificate that can be used, so that TLS handshakes fail; see `strait check`";
     let fails = matches!(chain.handling, Handling::Terminate { tls: None, .. });
     fails.then(|| Outcome::closed("", why))
 }
 
-/// The server that was found, and what it does.
+/// Describes the server of a connection.
 fn server(chain: &Chain) -> Note {
     let does = match &chain.handling {
         Handling::AutoPassthrough(_) => {
@@ -147,7 +147,7 @@ fn rules(
     let won = routes.table.find(&head);
     let all = routes.table.rules();
     let tried = all.iter().zip(0..).filter(|(rule, number)| {
-        // of the thousands that AUTO_PASSTHROUGH makes only the one that took it
+        // of the thousands of AUTO_PASSTHROUGH rules, show only the matching one
         won.is_none_or(|won| won.0 == *number) || !rule.conditions.sni_hosts.is_empty()
     });
     let tried = tried.take_while(|(_, number)| won.is_none_or(|won| *number <= won.0));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A duration as resources write it: `1.5s`, `250ms`.
+/// Renders a duration in the syntax of resources: `1.5s`, `250ms`.
 pub(super) fn duration(duration: Duration) -> String {
     format!("{duration:?}")
 }

@@ -1,4 +1,4 @@
-//! Faults and CORS of a rule, in words, and what they make of a request.
+//! Faults and CORS of a rule in words, and their effect on a request.
 
 use http::Request;
 
@@ -8,7 +8,7 @@ use crate::filter::cors::{Listed, OriginMatch};
 use crate::filter::fault::Share;
 use crate::filter::{Cors, CorsVerdict, Early, Fault};
 
-/// Writes both down, and tells how a request ends that they may answer.
+/// Writes both into `action`, and returns the outcome of the request if they respond to it.
 pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> Outcome {
     (action.faults, action.cors) = words(early);
     let abort = early.fault.and_then(|fault| fault.abort);
@@ -34,7 +34,7 @@ pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> O
     outcome
 }
 
-/// What faults there are, and what the CORS policy says, a line each.
+/// Describes the faults and the CORS policy, one line each.
 pub fn words(early: &Early) -> (Vec<String>, Vec<String>) {
     let faults = early.fault.as_ref().map_or_else(Vec::new, faults);
     let cors = early.cors.as_ref().map_or_else(Vec::new, cors);

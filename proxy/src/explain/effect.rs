@@ -1,4 +1,4 @@
-//! What the winning rule does to the request.
+//! Effect of the matching rule on the request.
 
 use http::Request;
 
@@ -11,10 +11,10 @@ use crate::filter::mirror::WHOLE;
 use crate::filter::{self, HeaderEdit, Mirrors, RetryPolicy, RouteFilters, Scheme};
 use crate::snapshot::{Route, Snapshot};
 
-/// Most bytes of a direct response that are shown.
+/// Maximum bytes of a direct response that are shown.
 const BODY_SHOWN_MAX: usize = 120;
 
-/// What a route does to a request whose path is in its normal form, and how that ends.
+/// Returns the effect of a route on a request with a normalized path, and the outcome.
 pub(super) fn of(
     route: &Route,
     snapshot: &Snapshot,
@@ -56,7 +56,7 @@ pub(super) fn of(
     (action, outcome)
 }
 
-/// Header edits of the rule, or of one destination alone.
+/// Returns the header edits of the rule, or of one destination alone.
 pub(super) fn edits(filters: &RouteFilters, destination: Option<usize>) -> Edits {
     let edits = |edits: Vec<HeaderEdit<'_>>| edits.into_iter().map(edit).collect();
     Edits {
@@ -65,9 +65,9 @@ pub(super) fn edits(filters: &RouteFilters, destination: Option<usize>) -> Edits
     }
 }
 
-/// The authority that the rule sets for all destinations, or the one that counts for one destination alone.
+/// Returns the authority that the rule sets for all destinations, or the one of a single destination.
 pub(super) fn authority(filters: &RouteFilters, destination: Option<usize>) -> Option<String> {
-    // no rule has that many destinations: what is left is the rule's own
+    // no rule has that many destinations, so this is the rule's own
     let of_rule = filters.authority(usize::MAX);
     let found = match destination {
         None => of_rule,

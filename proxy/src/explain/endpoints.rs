@@ -1,10 +1,10 @@
-//! The endpoints of a cluster, and what keeps them from traffic.
+//! Endpoints of a cluster, with their shares and the reasons why they get no traffic.
 
 use super::answer::EndpointUsed;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Live};
 
-/// Gives all that the destination has to one of the endpoints shown, or to none.
+/// Assigns all of the destination's traffic to one of the endpoints shown, or to none.
 pub(super) fn lead_to(shown: &mut [EndpointUsed], number: Option<usize>, probability: f64) {
     for (other, endpoint) in shown.iter_mut().enumerate() {
         let share = if Some(other) == number { 1.0 } else { 0.0 };
@@ -13,7 +13,8 @@ pub(super) fn lead_to(shown: &mut [EndpointUsed], number: Option<usize>, probabi
     }
 }
 
-/// The endpoints of a cluster that has this part of a destination's traffic. `live` is what requests go by.
+/// Lists the endpoints of a cluster that gets this part of a destination's traffic. `live` has the tables that requests
+/// use.
 pub(super) fn endpoints(
     cluster: &Cluster,
     live: &Live,

@@ -1,4 +1,4 @@
-//! Which clusters serve a destination that several have: tiers, shares, endpoints, and where goes what a tier fails.
+//! Kubernetes clusters that serve a destination: tiers, shares, endpoints, and failover.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::identity::Replay;
 use crate::registry::{ClusterId, why};
 use crate::snapshot::Snapshot;
 
-/// The members of a cluster in the order in which they are asked, and all of their endpoints.
+/// Returns the members of a federation in the order of their use, and all of their endpoints.
 pub(super) fn members(
     federation: &Federation,
     snapshot: &Snapshot,
@@ -56,8 +56,8 @@ pub(super) fn members(
     (members, all)
 }
 
-/// The pools that have an endpoint that may be used. Names of endpoints are looked up when a proxy runs; before, they
-/// count.
+/// Returns the pools with an available endpoint. Before the proxy has run, unresolved names of endpoints count as
+/// available.
 fn available(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
     let available = federation.available(|id| snapshot.cluster(id));
     let never_ran = snapshot.generation == 0;
@@ -69,7 +69,7 @@ fn available(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
     })
 }
 
-/// The pools that serve now: the pools with a usable endpoint, else the pools of the first tier that panic.
+/// Returns the pools that serve now: those with an available endpoint, else those of the first tier in panic mode.
 fn serving(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
     let available = available(federation, snapshot);
     if !available.is_empty() {
@@ -82,13 +82,13 @@ fn serving(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
     })
 }
 
-/// The pools that may panic now.
+/// Returns the pools that may be in panic mode now.
 fn last_resorts(federation: &Federation, snapshot: &Snapshot) -> Vec<ClusterId> {
     let available = federation.available(|id| snapshot.cluster(id));
     federation.last_resorts(available).collect()
 }
 
-/// Why no pool serves, if none does: what the access log says of a request.
+/// Returns the reason why no pool serves, if none does, as in the access log.
 pub(super) fn no_endpoint_reason(federation: &Federation, snapshot: &Snapshot) -> Option<String> {
     if !serving(federation, snapshot).is_empty() {
         return None;
@@ -113,8 +113,8 @@ pub(super) fn no_endpoint_reason(federation: &Federation, snapshot: &Snapshot) -
     )
 }
 
-/// What happens to a request that fails in the tier in use, or to a connection. `None` if there is only one tier, or no
-/// cluster serves.
+/// Describes the failover of a request that fails in the tier in use, or of a connection. `None` if there is only one
+/// tier, or no cluster serves.
 pub(super) fn failover(
     federation: &Federation,
     snapshot: &Snapshot,
@@ -161,7 +161,7 @@ pub(super) fn failover(
     })
 }
 
-/// Sends requests of a remote cluster to endpoints of the local cluster only. Returns the local reply if it has none.
+/// Restricts requests of a remote cluster to endpoints of the local cluster. Returns the local reply if it has none.
 pub(super) fn at_home(
     used: &mut ClusterUsed,
     cluster: &Cluster,
@@ -201,7 +201,7 @@ pub(super) fn at_home(
     (!serves).then(|| format!("unavailable: requests get {status} {flags}; {why}"))
 }
 
-/// The failures after which a request is replayed in the next tier.
+/// Describes the failures after which a request is replayed in the next tier.
 fn failures(federation: &Federation, request: &Request<()>) -> String {
     let method = request.method();
     match federation.replay {
@@ -213,7 +213,7 @@ fn failures(federation: &Federation, request: &Request<()>) -> String {
     }
 }
 
-/// Number of available endpoints, and of all.
+/// Returns the number of available endpoints, and of all.
 fn health(cluster: &Cluster) -> (u32, u32) {
     let live = cluster.live();
     let sum = |of: fn(&Health) -> u32| live.health.iter().map(of).sum();

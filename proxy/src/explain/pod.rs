@@ -1,4 +1,4 @@
-//! The pod of a headless service that a client has chosen.
+//! Pod of a headless service that a client has chosen.
 
 use super::answer::DestinationChoice;
 use super::endpoints::lead_to;
@@ -6,7 +6,7 @@ use super::sent::What;
 use crate::error::Kind;
 use crate::exchange::select::target::PickedEndpoint;
 
-/// Sends everything to the pod that the client has chosen, whatever its health; if the pod is not there, nothing is sent.
+/// Assigns all traffic to the pod that the client has chosen, whatever its health; if the pod does not exist, none.
 pub(super) fn follow(choice: &mut DestinationChoice, chosen: Option<PickedEndpoint>, what: What) {
     let Some(used) = &mut choice.cluster else {
         return;

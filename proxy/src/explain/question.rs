@@ -1,4 +1,4 @@
-//! The request to explain, as a person writes it: method, URL, headers, and perhaps a listener.
+//! Request to explain, from user input: method, URL, headers, and optionally a listener.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -9,27 +9,27 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use crate::route::normalize_host;
 
-/// A request to explain.
+/// Request to explain.
 #[derive(Clone, Debug)]
 pub struct Question {
     method: Method,
     target: PathAndQuery,
     headers: HeaderMap,
-    /// Port that the URL leads to; none for a mere path.
+    /// Port of the URL; `None` for a path alone.
     pub port: Option<u16>,
-    /// Whether the URL is for TLS.
+    /// Whether the URL uses TLS.
     pub tls: bool,
-    /// The name that a TLS client asks for: the URL's host, unless that is an address.
+    /// Server name (SNI) of a TLS client: the URL's host, unless it is an IP address.
     pub server_name: Option<String>,
-    /// The address that the URL leads to, if it names one.
+    /// IP address of the URL, if its host is one.
     pub address: Option<IpAddr>,
-    /// Address of the client, where it counts.
+    /// Address of the client, if given.
     pub client: Option<IpAddr>,
-    /// The listener that is asked for.
+    /// Requested listener.
     pub listener: Option<ListenerWish>,
 }
 
-/// A listener by its address or only by its port.
+/// Listener by address and port, or by port only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerWish {
     /// Address and port.
@@ -48,12 +48,12 @@ impl fmt::Display for ListenerWish {
 }
 
 impl Question {
-    /// Reads a method and a URL: `http://host:port/path?query`, the same without its scheme, or a path alone. For
-    /// connections that carry no requests: `CONNECT` and `tcp://host:port`, or `tls://name:port`.
+    /// Parses a method and a URL: `http://host:port/path?query`, the same without its scheme, or a path alone. For
+    /// connections without requests: `CONNECT` and `tcp://host:port`, or `tls://name:port`.
     ///
     /// # Errors
     ///
-    /// What is wrong, in words for the person who wrote it.
+    /// Says what is wrong; the text is for users.
     pub fn parse(method: &str, url: &str) -> Result<Self, String> {
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| format!("{method:?} is not a method, such as GET or POST"))?;
@@ -96,7 +96,7 @@ impl Question {
         Ok(question)
     }
 
-    /// Takes the authority of the URL; as clients do, the scheme's own port is not sent.
+    /// Sets the authority of the URL; as clients do, without the default port of the scheme.
     fn lead_to(&mut self, text: &str) -> Result<(), String> {
         if text.contains('@') {
             return Err("a user name in the URL is not sent; leave it out".to_owned());
@@ -123,11 +123,11 @@ impl Question {
         Ok(())
     }
 
-    /// Adds a header, `Name: value`. `Host` takes the place of the URL's host.
+    /// Adds a header, `Name: value`. `Host` replaces the URL's host.
     ///
     /// # Errors
     ///
-    /// What is wrong, in words for the person who wrote it.
+    /// Says what is wrong; the text is for users.
     pub fn header(&mut self, line: &str) -> Result<(), String> {
         let (name, value) = line
             .split_once(':')
@@ -145,11 +145,11 @@ impl Question {
         Ok(())
     }
 
-    /// Asks for a listener, by `IP:PORT` or by port.
+    /// Sets the listener, by `IP:PORT` or by port.
     ///
     /// # Errors
     ///
-    /// When `text` is neither.
+    /// Fails when `text` is neither.
     pub fn at_listener(&mut self, text: &str) -> Result<(), String> {
         let wish = match (text.parse(), text.parse()) {
             (Ok(port), _) => ListenerWish::Port(port),
@@ -160,18 +160,18 @@ impl Question {
         Ok(())
     }
 
-    /// Says who asks, by IP address.
+    /// Sets the IP address of the client.
     ///
     /// # Errors
     ///
-    /// When `text` is none.
+    /// Fails when `text` is not an IP address.
     pub fn by_client(&mut self, text: &str) -> Result<(), String> {
         let client = text.parse();
         self.client = Some(client.map_err(|_| format!("{text:?}: expected an IP address"))?);
         Ok(())
     }
 
-    /// The request as it reaches the proxy, with the address of its client among its extensions.
+    /// Makes the request as it reaches the proxy, with the address of its client as an extension.
     pub fn request(&self) -> Request<()> {
         let mut request = Request::new(());
         *request.method_mut() = self.method.clone();

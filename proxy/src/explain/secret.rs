@@ -1,11 +1,11 @@
-//! What explanations and dumps do not show: they are pasted into tickets, and pages show them without a password.
+//! Redacts credentials in explanations and dumps: they are pasted into tickets, and pages show them without a password.
 
 use crate::filter::HeaderEdit;
 
-/// What represents a value that is not shown.
+/// Text that replaces a redacted value.
 pub const REDACTED: &str = "[redacted]";
 
-/// Parts of names of headers and parameters whose values open doors.
+/// Substrings of names of headers and parameters whose values are credentials.
 const CREDENTIALS: &[&str] = &[
     "api-key",
     "api_key",
@@ -17,8 +17,8 @@ const CREDENTIALS: &[&str] = &[
     "token",
 ];
 
-/// What a rule wants of `field`, such as `headers[x-tenant].exact`, as it may be shown. Cookies are: rules tell
-/// versions and testers apart by them.
+/// Returns the expected value of a condition, such as `headers[x-tenant].exact`, redacted if it is a credential.
+/// Cookies are not redacted: rules identify versions and testers by them.
 pub fn wanted(field: &str, text: String) -> String {
     let key = field
         .split_once('[')
@@ -27,7 +27,7 @@ pub fn wanted(field: &str, text: String) -> String {
     if shown { text } else { REDACTED.to_owned() }
 }
 
-/// The value that a header edit writes, as it may be shown.
+/// Returns the value that a header edit writes, redacted if it is a credential.
 pub fn edited(edit: &HeaderEdit<'_>) -> Option<String> {
     let (HeaderEdit::Add(name, value) | HeaderEdit::Set(name, value)) = edit else {
         return None;
@@ -40,7 +40,7 @@ pub fn edited(edit: &HeaderEdit<'_>) -> Option<String> {
 
 fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    // claims of a token are no secret
+    // claims of a token are not secret
     !name.starts_with("@request") && CREDENTIALS.iter().any(|part| name.contains(part))
 }
 

@@ -1,20 +1,20 @@
-//! Requests and connections as they are sent to a destination, and the ends of a raw TCP connection.
+//! Kind of traffic to a destination, and the endpoints of a raw TCP connection.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::error::Kind;
 use crate::exchange::message::local_reply::LocalReply;
 
-/// Traffic of a destination.
+/// Kind of traffic to a destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Request,
-    /// Proxied as raw TCP.
+    /// Raw TCP connection.
     Connection,
 }
 
 impl What {
-    /// The failure of a destination, in words that begin with one for its state.
+    /// Describes the failure of a destination, beginning with a keyword for its state.
     pub(super) fn fails(self, word: &str, kind: Kind, why: &str) -> String {
         let reply = LocalReply::from_kind(kind);
         let (status, flags) = (reply.status.as_u16(), reply.flags);
@@ -25,12 +25,12 @@ impl What {
     }
 }
 
-/// Facts about a raw TCP connection.
+/// Known facts of a raw TCP connection.
 pub(super) struct Ends<'a> {
-    /// Address of the client, where it counts.
+    /// Address of the client, if given.
     pub(super) client: Option<IpAddr>,
-    /// The address that the client dialed, where that is not the proxy's own.
+    /// Address that the client dialed, if it is not the proxy's own.
     pub(super) dialed: Option<SocketAddr>,
-    /// The name that the client asks for in TLS.
+    /// Server name (SNI) that the client requests in TLS.
     pub(super) sni: Option<&'a str>,
 }

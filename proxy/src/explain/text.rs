@@ -1,6 +1,6 @@
-//! The answer for a person at a terminal: labels in the left column, details indented below them.
+//! Explanation as text for a terminal: labels in the left column, details indented below them.
 //!
-//! Stable and without colours, so that it can be compared and pasted.
+//! Stable and without colors, so that it can be compared and pasted.
 
 use std::fmt::Write;
 
@@ -12,23 +12,24 @@ use super::answer::{
 /// Width of the left column.
 const LABEL_WIDTH: usize = 14;
 
-/// Rules without a match up to this many are all shown; of more, rules that differ in the path are only counted.
+/// Maximum number of rules without a match that are all shown; above it, rules that differ in the path are only
+/// counted.
 const MISMATCHES_SHOWN_MAX: usize = 12;
 
-/// Most things left out that are shown.
+/// Maximum number of notes that are shown.
 const NOTES_SHOWN_MAX: usize = 8;
 
-/// How much is shown.
+/// Level of detail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// Every rule and every condition, whether it held or not.
+    /// Every rule and every condition, matching or not.
     All,
-    /// What decided.
+    /// Only the deciding rules and conditions.
     #[default]
     Brief,
 }
 
-/// The whole answer, ending with a line break.
+/// Renders the explanation, ending with a line break.
 pub fn render(answer: &Explanation, detail: Detail) -> String {
     let mut page = Page::default();
     page.request(&answer.request);
@@ -56,14 +57,14 @@ impl Page {
         self.out.push('\n');
     }
 
-    /// A line with something in the left column, or nothing.
+    /// Writes a line with a label, which may be empty, in the left column.
     fn row(&mut self, label: &str, text: &str) {
         let line = format!("{label:LABEL_WIDTH$}{text}");
         self.out.push_str(line.trim_end());
         self.out.push('\n');
     }
 
-    /// A line below the last one.
+    /// Writes a line below the last one.
     fn under(&mut self, indent: usize, text: &str) {
         self.row("", &format!("{:indent$}{text}", ""));
     }
@@ -262,7 +263,7 @@ impl Page {
         self.edits(0, &action.edits);
     }
 
-    /// A line with its label indented in the left column.
+    /// Writes a line with its label indented in the left column.
     fn detail(&mut self, label: &str, text: &str) {
         self.row(&format!("  {label}"), text);
     }
@@ -415,7 +416,7 @@ fn priority_line(number: usize, priority: &PriorityUsed) -> String {
     )
 }
 
-/// The endpoints that belong to a Kubernetes cluster, or to none in particular.
+/// Returns the endpoints of a Kubernetes cluster, or those without one.
 fn endpoints_of<'a>(
     cluster: &'a ClusterUsed,
     member: Option<&'a String>,
@@ -463,7 +464,7 @@ fn condition_line(condition: &Condition, width: usize) -> String {
         (wanted, false) => format!("expected {wanted:?}, "),
         (wanted, true) => format!("expected anything but {wanted:?}, "),
     };
-    // writing to memory does not fail
+    // writing to a string does not fail
     let _ = write!(line, "{wanted}{got}");
     if let Some(hint) = &condition.hint {
         let _ = write!(line, ": {hint}");
@@ -513,7 +514,7 @@ fn endpoint_line(endpoint: &EndpointUsed, width: usize) -> String {
     line
 }
 
-/// A probability in six columns.
+/// Renders a probability in six columns.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let text = if (percent - percent.round()).abs() < 0.005 {

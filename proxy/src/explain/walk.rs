@@ -1,4 +1,4 @@
-//! The way of one request through a snapshot, written down.
+//! Explanation of one request: its path through a snapshot.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -31,11 +31,11 @@ use crate::snapshot::{
     Chain, Direction, HttpHosts, Listener, ListenerKey, Security, Service, Snapshot, VirtualHost,
 };
 
-/// Most virtual hosts that are listed when none of them serves a request's host.
+/// Maximum number of virtual hosts that are listed when none of them serves a request's host.
 const HOSTS_LISTED_MAX: usize = 20;
 
-/// Explains what a snapshot does with a request, for a proxy with these settings. `survey` knows what the snapshot was
-/// compiled from.
+/// Explains the handling of a request by a snapshot, for a proxy with these settings. `survey` has the resources of the
+/// snapshot.
 pub fn explain(
     question: &Question,
     traffic: (&Arc<Snapshot>, &ExchangeSettings),
@@ -116,7 +116,7 @@ fn walk(
     answer
 }
 
-/// Security policies that would count for requests to this listener, and are not enforced.
+/// Returns the security policies that would apply to requests at this listener, and are not enforced.
 fn unenforced_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Source> {
     if listener.direction == Direction::Outbound {
         return Vec::new();
@@ -125,7 +125,7 @@ fn unenforced_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Source> 
     policies.iter().map(Source::from).collect()
 }
 
-/// Policies of the workload's connections that are rejected and never were valid.
+/// Returns notes about policies of the workload's connections that are rejected and have no last good version.
 fn rejected_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Note> {
     if listener.direction != Direction::Inbound {
         return Vec::new();
@@ -140,8 +140,8 @@ fn rejected_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Note> {
         .collect()
 }
 
-/// The connection that the request would come on: inside TLS for the server of this name where the listener wants that, to
-/// this address where the listener takes any, and from this client.
+/// Makes the connection of the request: with TLS to the server of this name if the listener requires it, to this
+/// address if the listener accepts any, and from this client.
 fn downstream(
     listener: &Listener,
     name: &str,
@@ -171,7 +171,7 @@ fn downstream(
     }
 }
 
-/// Returns the hint for a URL whose scheme is not what the listener speaks.
+/// Returns the hint for a URL whose scheme differs from the protocol of the listener.
 fn scheme_hint(question: &Question, listener: &Listener, connection: &Connection) -> Option<Note> {
     let why = match (&listener.service, connection.peer().is_in_tls()) {
         (Service::Detected(_), true) => {
@@ -185,7 +185,7 @@ fn scheme_hint(question: &Question, listener: &Listener, connection: &Connection
     Some(plain(why))
 }
 
-/// Cleans the head of a request and finds its rule, as for a request of traffic. Also returns the scheme of the client.
+/// Cleans the head of a request and finds its rule, as for a real request. Also returns the scheme of the client.
 fn find(
     request: &mut Request<()>,
     connection: &Connection,
@@ -238,7 +238,7 @@ fn begin(request: &Request<()>) -> Explanation {
     }
 }
 
-/// The listener that is asked for, else the one with the URL's port, else one that serves the host, else the first.
+/// Chooses the requested listener, else the one with the URL's port, else one that serves the host, else the first.
 fn choose_listener<'s>(
     question: &Question,
     host: &str,
@@ -259,7 +259,7 @@ fn choose_listener<'s>(
             return Some(listener);
         }
         let fitting = || all().filter(move |l| l.key.address.port() == port);
-        // several addresses can share a port; what a workload sends comes before what it receives
+        // several addresses can share a port; outbound listeners are preferred to inbound ones
         let leaving = fitting().filter(|listener| listener.direction != Direction::Inbound);
         let mut serving = leaving.chain(fitting()).filter(serves);
         serving.next().or_else(|| fitting().next())
@@ -308,7 +308,7 @@ fn choose_listener<'s>(
     Some((listener, choice))
 }
 
-/// The listener for the very address that the URL leads to, which comes first for a captured connection, too.
+/// Returns the listener for exactly the address of the URL, which is preferred for a captured connection as well.
 fn dialed_listener<'s>(
     question: &Question,
     port: u16,
@@ -364,7 +364,7 @@ fn host_choice(host: &VirtualHost) -> HostChoice {
     }
 }
 
-/// The virtual host that takes a request for this host, and why it does.
+/// Describes the virtual host of a request, and the reason for the choice.
 fn chosen(found: &Found, hosts: Option<&HttpHosts>, host: &str) -> HostChoice {
     let is_it = |other: &Arc<VirtualHost>| std::ptr::eq(&**other, found.virtual_host());
     let exports = hosts.and_then(|hosts| hosts.exports.as_ref());
@@ -380,7 +380,7 @@ fn chosen(found: &Found, hosts: Option<&HttpHosts>, host: &str) -> HostChoice {
     choice
 }
 
-/// Holds the rules from the first up to `last` against the request.
+/// Evaluates the rules from the first up to `last` for the request.
 fn tried(
     virtual_host: &VirtualHost,
     last: Option<RuleIdx>,
@@ -458,7 +458,7 @@ fn refused(
     };
 }
 
-/// What may have been meant by a host that no virtual host serves.
+/// Returns hints for a host that no virtual host serves.
 fn host_hints(
     host: &str,
     hosts: Option<&HttpHosts>,

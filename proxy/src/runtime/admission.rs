@@ -1,6 +1,7 @@
-//! How many connections each worker has, and how many the process may have.
+//! Connection counts of the workers, and the connection limit of the process.
 //!
-//! Invariant: a worker's count equals the [`AdmissionPermit`]s that are alive for it, and the total never exceeds the limit.
+//! Invariant: a worker's count equals the number of its live [`AdmissionPermit`]s, and the total never exceeds the
+//! limit.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::sync::{AtomicUsize, Ordering};
 
-/// Counts connections by worker, shared by all workers.
+/// Connection counters by worker, shared by all workers.
 #[derive(Debug)]
 pub struct Admission {
     total: CachePadded<AtomicUsize>,
@@ -19,11 +20,11 @@ pub struct Admission {
     connections_max: usize,
 }
 
-/// Connections of a sidecar's workload, to others.
+/// Connections from a sidecar's workload to other services.
 #[derive(Debug)]
 struct Outbound {
     open: AtomicUsize,
-    /// All since the start; wraps around.
+    /// Number of connections since the start; wraps around.
     admitted: AtomicUsize,
 }
 
@@ -53,7 +54,7 @@ impl WorkerCount {
 }
 
 impl Admission {
-    /// Room for `connections_max` connections over this many workers.
+    /// Makes counters for this many workers with a limit of `connections_max` connections.
     pub fn new(workers: usize, connections_max: usize) -> Arc<Self> {
         Arc::new(Self {
             total: CachePadded::new(AtomicUsize::new(0)),
@@ -69,9 +70,9 @@ impl Admission {
         })
     }
 
-    /// Takes a slot for a connection of this worker, or `None` when the limit is reached.
+    /// Admits a connection of this worker; `None` when the limit is reached.
     pub fn admit(self: &Arc<Self>, worker: usize) -> Option<AdmissionPermit> {
-        // Acquire and release, so that what the last holder of a slot did is over when the next one gets it.
+        // Acquire and release: the work of a permit's last holder happens before that of the next one.
         let before = self.total.fetch_add(1, Ordering::Acquire);
         if before >= self.connections_max {
             self.total.fetch_sub(1, Ordering::Release);
@@ -85,42 +86,42 @@ impl Admission {
         })
     }
 
-    /// Connections of one worker.
+    /// Number of connections of one worker.
     pub fn of_worker(&self, worker: usize) -> usize {
         self.workers[worker].connections.load(Ordering::Acquire)
     }
 
-    /// Waits until a worker has no connection. Meant for one waiter: the worker, at its end.
+    /// Waits until a worker has no connection. Supports one waiter: the worker, at its end.
     pub async fn emptied(&self, worker: usize) {
         while self.of_worker(worker) > 0 {
             self.workers[worker].emptied.notified().await;
         }
     }
 
-    /// Connections of all workers.
+    /// Number of connections of all workers.
     pub fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Waits until no worker has a connection. Meant for one waiter.
+    /// Waits until no worker has a connection. Supports one waiter.
     pub async fn all_emptied(&self) {
         while self.total() > 0 {
             self.emptied.notified().await;
         }
     }
 
-    /// Open connections of a sidecar's workload, to others.
+    /// Number of open connections from a sidecar's workload to other services.
     pub fn outbound(&self) -> usize {
         self.outbound.open.load(Ordering::Relaxed)
     }
 
-    /// A number that changes with each connection that a sidecar's workload opens.
+    /// Returns a number that changes with each connection that a sidecar's workload opens.
     pub fn outbound_admitted(&self) -> usize {
         self.outbound.admitted.load(Ordering::Relaxed)
     }
 
-    /// The worker that a connection just admitted to `own` had better go to: the one with the fewest connections, if
-    /// `own` has more than a quarter (and at least two) more than that.
+    /// Returns the worker that should take over a connection just admitted to `own`: the one with the fewest
+    /// connections, if `own` exceeds it by more than a quarter (and at least two).
     ///
     /// The kernel spreads connections by a hash, which evens out over many; with a few long-lived ones, one worker may
     /// get them all.
@@ -133,7 +134,7 @@ impl Admission {
     }
 }
 
-/// One admitted connection; counts it out when dropped.
+/// Permit of one admitted connection; dropping it releases the slot.
 #[derive(Debug)]
 pub struct AdmissionPermit {
     admission: Arc<Admission>,
@@ -142,7 +143,7 @@ pub struct AdmissionPermit {
 }
 
 impl AdmissionPermit {
-    /// Counts the connection as one of a sidecar's workload, to others.
+    /// Counts the connection as one from a sidecar's workload to other services.
     pub fn count_outbound(&mut self) {
         if !std::mem::replace(&mut self.is_outbound, true) {
             let outbound = &self.admission.outbound;
@@ -151,7 +152,7 @@ impl AdmissionPermit {
         }
     }
 
-    /// Counts the connection with another worker from now on.
+    /// Moves the connection to the count of another worker.
     pub fn move_to(&mut self, worker: usize) {
         let workers = &self.admission.workers;
         workers[worker].take();

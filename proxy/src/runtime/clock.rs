@@ -1,20 +1,20 @@
-//! Two clocks of a worker that are cheaper than the system's: one coarse, one that stands still for a turn.
+//! Two clocks of a worker that are cheaper than the system's: a coarse one, and one that stands still during a turn.
 //!
-//! [`Clock`] counts ticks, for timeouts that need not be exact. It moves only when its owner calls [`Clock::advance`], which
-//! the worker does at every tick while it has connections.
+//! [`Clock`] counts ticks, for timeouts that need not be exact. It moves only when its owner calls [`Clock::advance`],
+//! which the worker does at every tick while it has connections.
 //!
-//! [`now`] reads the system's clock at most once in a [`Turn`], which is one poll of a connection's task: what a request asks
-//! of the time in one turn, some microseconds apart, gets one answer.
+//! [`now`] reads the system's clock at most once in a [`Turn`], which is one poll of a connection's task: all calls
+//! within a turn, some microseconds apart, return the same time.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Length of a tick, and how inexact a timeout on this clock is.
+/// Length of a tick, and the precision of timeouts on this clock.
 pub const TICK: Duration = Duration::from_millis(100);
 
-/// A second is a whole number of ticks, so that a delay becomes ticks without dividing 128 bits.
+/// Ticks per second, a whole number so that a delay is converted without a 128-bit division.
 const TICKS_PER_SECOND: u64 = 1_000_000_000 / TICK.subsec_nanos() as u64;
 
 const _: () = assert!(TICK.as_secs() == 0 && 1_000_000_000 % TICK.subsec_nanos() == 0);
@@ -32,18 +32,18 @@ impl Tick {
     pub fn after(self, delay: Duration) -> Self {
         let of_seconds = delay.as_secs().saturating_mul(TICKS_PER_SECOND);
         let of_rest = delay.subsec_nanos().div_ceil(TICK.subsec_nanos());
-        // One more: the present tick has partly gone by.
+        // One more: the current tick has partly elapsed.
         let ticks = of_seconds.saturating_add(u64::from(of_rest) + 1);
         Self(self.0.saturating_add(ticks))
     }
 }
 
 thread_local! {
-    // Not in the worker's keeping: codecs, records and pools ask, which have nothing in common that could hold it.
+    // Not part of the worker: codecs, records and pools call `now`, and share no object that could hold it.
     static TURN: TurnClock = const { TurnClock::new() };
 }
 
-/// The clock that stands still for a turn.
+/// Clock that stands still during a turn.
 #[derive(Debug)]
 struct TurnClock(Cell<Reading>);
 
@@ -53,7 +53,7 @@ impl TurnClock {
     }
 }
 
-/// The time of the turn that a thread is in.
+/// Time of the current turn of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
     At(Instant),
@@ -61,7 +61,7 @@ enum Reading {
     Unread,
 }
 
-/// One turn of a connection's task, until it is dropped. Turns are not nested.
+/// Guard of one turn of a connection's task; dropping it ends the turn. Turns are not nested.
 #[derive(Debug)]
 pub struct Turn(());
 
@@ -79,7 +79,7 @@ impl Drop for Turn {
     }
 }
 
-/// The time: in a turn, that of its first call. Out of turn, that of the system's clock.
+/// Returns the current time: in a turn, the time of the turn's first call; otherwise that of the system's clock.
 #[inline]
 pub fn now() -> Instant {
     TURN.with(|clock| match clock.0.get() {
@@ -93,7 +93,7 @@ pub fn now() -> Instant {
     })
 }
 
-/// Coarse time of one thread.
+/// Coarse clock of one thread.
 #[derive(Debug)]
 pub struct Clock {
     start: Instant,
@@ -101,7 +101,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that stands at tick zero.
+    /// Makes a clock at tick zero.
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
@@ -109,13 +109,13 @@ impl Clock {
         }
     }
 
-    /// The time of the last [`Clock::advance`].
+    /// Returns the time of the last [`Clock::advance`].
     #[inline]
     pub fn now(&self) -> Tick {
         self.now.get()
     }
 
-    /// Reads the system's clock; returns the new time.
+    /// Reads the system's clock and returns the new time.
     pub fn advance(&self) -> Tick {
         let ticks = self.start.elapsed().as_nanos() / TICK.as_nanos();
         let now = Tick(u64::try_from(ticks).unwrap_or(u64::MAX));

@@ -1,15 +1,15 @@
-//! The calendar: seconds since 1970 as dates in UTC.
+//! Calendar: converts seconds since 1970 to dates in UTC.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Seconds of a day.
 pub const SECONDS_PER_DAY: u64 = 86_400;
 
-/// The last second of the year 9999: later ones have no HTTP date.
+/// Last second of the year 9999: later ones have no HTTP date.
 const HTTP_SECONDS_MAX: u64 = 253_402_300_799;
 
-/// Year, month and day of a day counted from 1970-01-01, by counting in eras of 400 years that begin in March, so that
-/// leap days are at their ends.
+/// Returns year, month and day of a day counted from 1970-01-01. It counts in eras of 400 years that begin in March, so
+/// that leap days are at their ends.
 pub fn year_month_day(days: i64) -> (i64, u8, u8) {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -22,7 +22,8 @@ pub fn year_month_day(days: i64) -> (i64, u8, u8) {
     (year, month as u8, day as u8)
 }
 
-/// A second as `YYYY-MM-DDTHH:MM:SS`. Of years beyond 9999 the last four digits, and of those before 0 nothing sensible.
+/// Formats a second as `YYYY-MM-DDTHH:MM:SS`. Years beyond 9999 keep their last four digits; years before 0 are not
+/// supported.
 pub fn date_and_time(second: i64) -> [u8; 19] {
     let per_day = SECONDS_PER_DAY as i64;
     let (year, month, day) = year_month_day(second.div_euclid(per_day));
@@ -38,7 +39,7 @@ pub fn date_and_time(second: i64) -> [u8; 19] {
     text
 }
 
-/// A time as RFC 3339 has it, in UTC and with milliseconds. Times before 1970 are those of 1970.
+/// Formats a time as in RFC 3339, in UTC and with milliseconds. Times before 1970 are shown as 1970.
 pub fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let text = date_and_time(since.as_secs().cast_signed());
@@ -46,7 +47,7 @@ pub fn rfc3339(time: SystemTime) -> String {
     format!("{text}.{:03}Z", since.subsec_millis())
 }
 
-/// A second as an IMF-fixdate (RFC 9110, section 5.6.7).
+/// Formats a second as an IMF-fixdate (RFC 9110, section 5.6.7).
 pub fn http_date(second: u64) -> String {
     let since = Duration::from_secs(second.min(HTTP_SECONDS_MAX));
     httpdate::fmt_http_date(UNIX_EPOCH + since)

@@ -1,8 +1,8 @@
-//! Drain: a trigger and its watches, first announced, then soft, then hard.
+//! Drain of the process: a trigger and its watches.
 //!
-//! Announced: serve as before, and tell clients to go elsewhere. Soft: take nothing new, finish what runs. Hard: stop now.
-//! The stage only ever rises; `app::shutdown` decides when. A task that still has something to finish holds a [`Running`];
-//! the trigger's side waits until none is left.
+//! `Announcing` serves as before and tells clients to use another proxy; `Draining` (soft) accepts no new work and
+//! finishes what is in flight; `Stopped` (hard) stops at once. The stage only ever rises; `app::shutdown` decides when.
+//! A task with work in flight holds a [`Running`]; the trigger waits until none is left.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use tokio::sync::watch;
 
 use super::sync::{AtomicUsize, Ordering};
 
-/// How far a drain has come.
+/// Stage of a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Take new work.
+    /// Accept new work.
     #[default]
     Serving,
-    /// Serve open and new connections as before, and tell clients to use others: not ready, `connection: close`, GOAWAY.
-    /// Outbound listeners of a sidecar tell nobody: the workload has no other proxy.
+    /// Serve open and new connections as before, and tell clients to use others: not ready, `connection: close`,
+    /// GOAWAY. Outbound listeners of a sidecar announce nothing: the workload has no other proxy.
     Announcing,
-    /// A sidecar only: inbound listeners drain, outbound listeners serve as before.
+    /// Sidecar only: inbound listeners drain, outbound listeners serve as before.
     DrainingInbound,
-    /// A sidecar only: the same, and idle inbound connections close at once, since no request can reach the workload.
+    /// Sidecar only: as before, and idle inbound connections close at once, since no request can reach the workload.
     WorkloadGone,
-    /// Take nothing new, finish what runs, ask peers to go elsewhere.
+    /// Accept nothing new, finish requests in flight, tell clients to use another proxy.
     Draining,
-    /// Stop now, whatever runs.
+    /// Stop at once, whatever is in flight.
     Stopped,
 }
 
-/// A trigger and a watch of it.
+/// Makes a trigger and a watch of it.
 pub fn pair() -> (Trigger, Watch) {
     let stage = Arc::new(watch::Sender::new(Stage::Serving));
     let (count, running) = watch::channel(());
@@ -48,7 +48,7 @@ pub fn pair() -> (Trigger, Watch) {
     (trigger, watch)
 }
 
-/// Starts and ends the drain. Clones act on the same drain.
+/// Starts and ends the drain. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Trigger {
     stage: Arc<watch::Sender<Stage>>,
@@ -57,12 +57,12 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// Tells clients to go elsewhere, and serves as before.
+    /// Tells clients to use another proxy, and serves as before.
     pub fn announce(&self) {
         self.raise(Stage::Announcing);
     }
 
-    /// Begins to drain; does nothing when that has begun already.
+    /// Starts to drain; no effect if the drain has started.
     pub fn drain(&self) {
         self.raise(Stage::Draining);
     }
@@ -72,23 +72,23 @@ impl Trigger {
         self.raise(Stage::Stopped);
     }
 
-    /// How far it has come.
+    /// Current stage.
     pub fn stage(&self) -> Stage {
         *self.stage.borrow()
     }
 
-    /// Waits for a stage beyond this one.
+    /// Waits for a later stage than this one.
     pub async fn beyond(&self, stage: Stage) {
-        // the sender is here, so that waiting cannot fail
+        // the sender is in `self`, so that waiting cannot fail
         let _ = self.stage.subscribe().wait_for(|now| *now > stage).await;
     }
 
-    /// How much is still running.
+    /// Number of [`Running`] values.
     pub fn running(&self) -> usize {
         self.count.running.load(Ordering::Acquire)
     }
 
-    /// Waits until nothing runs any more.
+    /// Waits until no [`Running`] value is left.
     pub async fn finished(&self) {
         let mut ended = self.ended.clone();
         while self.running() > 0 {
@@ -98,7 +98,7 @@ impl Trigger {
         }
     }
 
-    /// Raises the stage; does nothing when it is there already.
+    /// Raises the stage; no effect if it is as high already.
     pub fn raise(&self, to: Stage) {
         self.stage.send_if_modified(|stage| {
             let rises = *stage < to;
@@ -108,7 +108,7 @@ impl Trigger {
     }
 }
 
-/// Sees a drain coming.
+/// Receiver of the stages of a drain.
 #[derive(Clone, Debug)]
 pub struct Watch {
     stage: watch::Receiver<Stage>,
@@ -116,12 +116,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// How far it has come.
+    /// Current stage.
     pub fn stage(&self) -> Stage {
         *self.stage.borrow()
     }
 
-    /// Waits for a stage beyond this one.
+    /// Waits for a later stage than this one.
     pub async fn beyond(&self, stage: Stage) {
         self.until(|now| now > stage).await;
     }
@@ -144,14 +144,14 @@ impl Watch {
 
     async fn until(&self, reached: impl Fn(Stage) -> bool) {
         let mut watch = self.stage.clone();
-        // A trigger that is gone can never raise the stage: wait for ever.
+        // A dropped trigger can never raise the stage: wait forever.
         if watch.wait_for(|now| reached(*now)).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Something that has to end before a drain is over.
+/// Work that has to end before a drain is complete.
 #[derive(Debug)]
 pub struct Running(Arc<Count>);
 

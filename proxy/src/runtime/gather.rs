@@ -1,4 +1,4 @@
-//! Writing pieces of a message: one plain `send` where that is cheaper than a gathering one.
+//! Vectored writes: one plain `send` where it is cheaper than a vectored one.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,15 +7,15 @@ use std::task::{Context, Poll};
 use smallvec::SmallVec;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Most bytes that are copied together to be sent by one plain call. A gathering call costs the kernel about as much
-/// as copying this; bodies are larger and are never copied.
+/// Maximum bytes that are copied into one buffer for a plain call. A vectored call costs the kernel about as much as
+/// this copy; bodies are larger and are never copied.
 const TOGETHER_BYTES_MAX: usize = 2048;
 
 /// Writes pieces in order, as [`AsyncWrite::poll_write_vectored`] does.
 ///
 /// # Errors
 ///
-/// Those of the stream.
+/// Returns errors of the stream.
 pub fn poll_write<S: AsyncWrite>(
     stream: Pin<&mut S>,
     cx: &mut Context<'_>,
@@ -35,7 +35,7 @@ pub fn poll_write<S: AsyncWrite>(
     stream.poll_write(cx, &together)
 }
 
-/// A stream whose pieces are written by [`poll_write`].
+/// Stream that writes its pieces with [`poll_write`].
 #[derive(Debug)]
 pub struct Gathered<S>(pub S);
 
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes how each call was made: the number of pieces and the bytes, 0 pieces for a plain call.
+    /// Records each call: the number of pieces and the bytes; 0 pieces for a plain call.
     #[derive(Default)]
     struct Calls(Vec<(usize, Vec<u8>)>);
 

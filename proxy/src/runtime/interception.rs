@@ -1,7 +1,8 @@
-//! Sockets of intercepted connections: where a client wanted to go, and how the proxy connects in its place.
+//! Sockets of intercepted connections: the address that a client dialed, and connections to the workload in the
+//! client's place.
 //!
-//! `strait iptables` makes the kernel hand connections to the proxy. The marks and source addresses here keep what the
-//! proxy itself sends out of those rules; the rules and the sockets take them from this file.
+//! `strait iptables` makes the kernel redirect connections to the proxy. The marks and source addresses here exclude
+//! the proxy's own packets from those rules; both the rules and the sockets use these constants.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,16 +12,17 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::TcpSocket;
 
 /// Mark of packets of a transparently intercepted connection, and of the proxy's own connection to the workload that
-/// keeps the client's address. Istio's.
+/// keeps the client's address. The same as Istio's.
 pub const TRANSPARENT_MARK: u32 = 1337;
 
-/// Source of the proxy's connections to its workload over IPv4, which are not intercepted. Istio's.
+/// Source of the proxy's connections to its workload over IPv4, which are not intercepted. The same as Istio's.
 pub const INBOUND_SOURCE_V4: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
 
-/// The same over IPv6; `strait iptables install` adds it to the loopback interface. Istio's.
+/// Source of those connections over IPv6; `strait iptables install` adds it to the loopback interface. The same as
+/// Istio's.
 pub const INBOUND_SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 6);
 
-/// The address that the client dialed, if the kernel handed its connection to the listener on `port`.
+/// Returns the address that the client dialed, if the kernel handed its connection to the listener on `port`.
 ///
 /// `None` for a connection that was made to the listener itself. A redirected connection has the address in the
 /// kernel's connection table; on a transparently intercepted one, it is the local address of the socket.
@@ -38,7 +40,8 @@ pub fn original_destination(socket: &impl AsFd, port: u16) -> Option<SocketAddr>
     }
 }
 
-/// IPv4 as such, where a socket for both families says `::ffff:192.0.2.1`; without a scope.
+/// Converts an IPv4-mapped address (`::ffff:192.0.2.1`), as dual-stack sockets report it, to IPv4, and removes the
+/// scope.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -47,14 +50,15 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 ///
 /// # Errors
 ///
-/// Without the capability CAP_NET_ADMIN.
+/// Fails without the capability CAP_NET_ADMIN.
 pub fn accept_any_destination(listener: &impl AsFd) -> io::Result<()> {
     let socket = SockRef::from(listener);
     let domain = socket.domain()?;
     set_transparent(&socket, domain)
 }
 
-/// Both options set one flag of the kernel's socket, so that the one for IPv6 covers IPv4 on a socket for both.
+/// Sets the transparent option. Both options set one flag of the kernel's socket, so the IPv6 one covers IPv4 on a
+/// dual-stack socket.
 fn set_transparent(socket: &Socket, domain: Domain) -> io::Result<()> {
     if domain == Domain::IPV6 {
         socket.set_ip_transparent_v6(true)
@@ -63,7 +67,7 @@ fn set_transparent(socket: &Socket, domain: Domain) -> io::Result<()> {
     }
 }
 
-/// Where a connection to the workload comes from.
+/// Source address of a connection to the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InboundSource {
     /// The client's own address, for transparently intercepted connections. Needs CAP_NET_ADMIN.
@@ -73,14 +77,14 @@ pub enum InboundSource {
 }
 
 impl InboundSource {
-    /// A socket that connects to `remote` from this source, without being intercepted again.
+    /// Makes a socket that connects to `remote` from this source, without being intercepted again.
     ///
-    /// The source is not bound where `remote` is of the other IP version, nor the proxy's where it is a loopback
-    /// address, which no rule intercepts.
+    /// The source is not bound if `remote` is of the other IP version. The proxy's source is not bound either for a
+    /// loopback address, which no rule intercepts.
     ///
     /// # Errors
     ///
-    /// When a right is missing, or the loopback interface lacks [`INBOUND_SOURCE_V6`]; the error says so.
+    /// Fails when a right is missing, or the loopback interface lacks [`INBOUND_SOURCE_V6`]; the error says so.
     pub fn socket(self, remote: SocketAddr) -> io::Result<TcpSocket> {
         let remote = canonical(remote);
         let domain = Domain::for_address(remote);
@@ -152,7 +156,7 @@ mod tests {
         }
     }
 
-    /// The kernel gives such a socket to a listener on another port only by TPROXY.
+    /// Only TPROXY makes the kernel hand such a socket to a listener on another port.
     #[test]
     fn local_address_of_another_port_is_the_original_destination() {
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
@@ -163,7 +167,7 @@ mod tests {
         assert_eq!(original_destination(&accepted, port ^ 1), Some(dialed));
     }
 
-    /// Whether the process may intercept; says so if not.
+    /// Returns whether the process may intercept connections; prints the reason if not.
     fn may_intercept() -> bool {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let result = accept_any_destination(&listener);
@@ -219,7 +223,7 @@ mod tests {
         let source = InboundSource::Proxy;
         let socket = source.socket("192.0.2.1:80".parse().unwrap()).unwrap();
         assert_eq!(socket.local_addr().unwrap().ip(), INBOUND_SOURCE_V4);
-        // the test's machine may have the address
+        // the test's machine may have this address
         if let Err(error) = source.socket("[2001:db8::1]:80".parse().unwrap()) {
             assert!(
                 error.to_string().contains("strait iptables install"),

@@ -1,6 +1,7 @@
-//! The limit of open files, which is a limit of connections.
+//! Limit of open files, which limits connections.
 //!
-//! Invariant: [`connections_max`] leaves files for listeners, the admin server, logs and configuration whatever clients do.
+//! Invariant: [`connections_max`] leaves files for listeners, the admin server, logs and configuration, whatever
+//! clients do.
 
 use std::fs::File;
 use std::io;
@@ -8,14 +9,14 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Raises the process's soft limit of open files to its hard limit, and returns it; `None` is no limit.
+/// Raises the process's soft limit of open files to its hard limit, and returns it; `None` means no limit.
 ///
-/// Shells start programs with a soft limit of 1,024 for the sake of `select`, which nothing here uses; a proxy needs two
-/// files per connection that it carries.
+/// Shells start programs with a soft limit of 1,024 for the sake of `select`, which the proxy does not use; a proxied
+/// connection needs two files.
 ///
 /// # Errors
 ///
-/// When the system refuses, which leaves the limit as it was.
+/// Fails when the system refuses, which leaves the limit unchanged.
 pub fn raise_limit() -> io::Result<Option<u64>> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
@@ -25,38 +26,38 @@ pub fn raise_limit() -> io::Result<Option<u64>> {
     Ok(limit.maximum)
 }
 
-/// The soft limit as it is; `None` is no limit.
+/// Returns the soft limit; `None` means no limit.
 pub fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Files that are not for connections of clients and what they need upstream.
+/// Files that are reserved for other uses than client connections and their upstream connections.
 const RESERVE: u64 = 512;
 
-/// How many downstream connections a limit of open files has room for: each needs a file for itself and one upstream.
-/// The reserve is a quarter where the limit is small.
+/// Returns the number of downstream connections that a limit of open files allows: each needs a file for itself and one
+/// upstream. The reserve is at most a quarter of the limit.
 pub fn connections_max(limit: Option<u64>) -> usize {
     let connections = limit.map_or(u64::MAX, |limit| (limit - RESERVE.min(limit / 4)) / 2);
     usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
-/// How many connections a limit of open files has room for in a server that connects to nothing for them.
+/// Returns the number of connections that a limit of open files allows in a server without upstream connections.
 pub fn connections_max_of_server(limit: Option<u64>) -> usize {
     let connections = limit.map_or(u64::MAX, |limit| limit - RESERVE.min(limit / 4));
     usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
-/// A file that is held so that one can be closed when there are no more.
+/// Open file that is held in reserve, to be closed when the system has no more.
 #[derive(Debug)]
 pub struct SpareFile(Option<File>);
 
 impl SpareFile {
-    /// Holds one, if there is one.
+    /// Opens the file, if possible.
     pub fn hold() -> Self {
         Self(File::open("/dev/null").ok())
     }
 
-    /// Runs something that needs a file for a moment where the system has none left. `None` if none was held.
+    /// Closes the file while `run` uses its descriptor, and opens it again. Returns `None` if no file was held.
     pub fn lend<T>(&mut self, run: impl FnOnce() -> T) -> Option<T> {
         drop(self.0.take()?);
         let result = run();
@@ -64,7 +65,7 @@ impl SpareFile {
         Some(result)
     }
 
-    /// Whether an error is the lack of files, of this process or of the system.
+    /// Returns whether an error means that the process or the system has no file descriptor left.
     pub fn is_wanted(error: &io::Error) -> bool {
         let wanted = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
         error

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What start-up still waits for.
+/// Conditions that start-up still waits for.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     waiting: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
-/// Holds readiness back until it is dropped.
+/// Guard of one condition: the process is not ready before it is dropped.
 #[derive(Debug)]
 pub struct Waiting {
     what: &'static str,
@@ -17,7 +17,7 @@ pub struct Waiting {
 }
 
 impl Readiness {
-    /// Not ready before the returned guard is dropped. `what` names the reason on the admin page; a reason that is
+    /// Adds a condition until the returned guard is dropped. `what` names it on the admin page; a condition that is
     /// already held counts once.
     pub fn wait_for(&self, what: &'static str) -> Waiting {
         self.lock().insert(what);
@@ -27,12 +27,12 @@ impl Readiness {
         }
     }
 
-    /// Whether every guard has been dropped.
+    /// Returns whether every guard has been dropped.
     pub fn is_ready(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// What is still waited for, in alphabetical order.
+    /// Returns the remaining conditions, in alphabetical order.
     pub fn waiting(&self) -> Vec<&'static str> {
         self.lock().iter().copied().collect()
     }

@@ -1,5 +1,5 @@
-//! The atomics and locks of what threads share, replaced by loom's with the feature `models`, so that models can explore every order:
-//! `cargo test --workspace --lib --features proxy/models models::`.
+//! Atomics and locks that threads share. The feature `models` replaces them by loom's, so that models can explore every
+//! order: `cargo test --workspace --lib --features proxy/models models::`.
 
 #[cfg(feature = "models")]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Supervised tasks: a panic ends the task that panicked, is counted and logged, and nothing else.
+//! Supervised tasks: a panic ends only the task that panicked, and is counted and logged.
 
 use std::any::Any;
 use std::fmt;
@@ -10,14 +10,14 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-/// Starts tasks on the current thread and outlives their panics. Cheap to clone.
+/// Starts tasks on the current thread and survives their panics. Cheap to clone.
 #[derive(Clone)]
 pub struct Supervisor {
     on_panic: Rc<dyn Fn()>,
 }
 
 impl Supervisor {
-    /// A supervisor that calls `on_panic` for every task that panics.
+    /// Makes a supervisor that calls `on_panic` for every task that panics.
     pub fn new(on_panic: impl Fn() + 'static) -> Self {
         Self {
             on_panic: Rc::new(on_panic),
@@ -28,7 +28,7 @@ impl Supervisor {
     ///
     /// # Panics
     ///
-    /// Outside a `tokio::task::LocalSet`.
+    /// Panics outside a `tokio::task::LocalSet`.
     pub fn spawn(&self, what: &'static str, future: impl Future<Output = ()> + 'static) {
         tokio::task::spawn_local(Supervised {
             future,
@@ -37,7 +37,7 @@ impl Supervisor {
         });
     }
 
-    /// Runs a part of a task; `None` when it panicked, which is counted and logged.
+    /// Runs a part of a task; returns `None` when it panics, which is counted and logged.
     pub fn guard<T>(&self, what: &'static str, part: impl FnOnce() -> T) -> Option<T> {
         match panic::catch_unwind(AssertUnwindSafe(part)) {
             Ok(made) => Some(made),
@@ -60,7 +60,7 @@ impl fmt::Debug for Supervisor {
     }
 }
 
-/// The text that a panic was raised with.
+/// Returns the message of a panic.
 pub fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&'static str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -68,7 +68,7 @@ pub fn message(panic: &(dyn Any + Send)) -> &str {
 }
 
 pin_project! {
-    /// Polls `future` in place: every task of a connection is one of these, so it must not hold it twice.
+    /// Polls `future` in place: every task of a connection has this type, so it must not hold the future twice.
     struct Supervised<F> {
         #[pin]
         future: F,

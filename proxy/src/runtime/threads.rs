@@ -8,23 +8,23 @@ use std::thread::{Builder, JoinHandle};
 use tokio::runtime;
 use tokio::task::LocalSet;
 
-/// How many workers to run when nothing was asked for: as many as the cores that this process may use.
+/// Default number of workers: the cores that this process may use.
 pub fn default_concurrency() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Starts the thread `strait-worker-ID` and runs on it what `make` returns, inside a local set. When that future ends,
-/// every task that it left behind is dropped.
+/// Starts the thread `strait-worker-ID` and runs the future of `make` on it, inside a local set. When that future ends,
+/// every remaining task of the thread is dropped.
 ///
 /// # Errors
 ///
-/// When the runtime or the thread cannot be made, for want of memory or file descriptors.
+/// Fails when the runtime or the thread cannot be made, for want of memory or file descriptors.
 pub fn spawn<F, Fut>(id: usize, make: F) -> io::Result<JoinHandle<()>>
 where
     F: FnOnce() -> Fut + Send + 'static,
     Fut: Future<Output = ()>,
 {
-    // Made here rather than on the thread, so that a failure comes back as an error.
+    // Made here rather than on the thread, so that a failure is returned as an error.
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

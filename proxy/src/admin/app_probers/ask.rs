@@ -1,4 +1,4 @@
-//! One question to a container, on a connection of its own.
+//! Probe of a container, on a connection of its own.
 
 use http::StatusCode;
 
@@ -8,7 +8,7 @@ use crate::admin::reply::Reply;
 use crate::error::BoxError;
 
 impl Prober {
-    /// Asks the container.
+    /// Sends the probe to the container.
     pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<Reply, BoxError> {
         match &self.action {
             Action::Grpc { port, service } => {

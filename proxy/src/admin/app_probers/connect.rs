@@ -8,10 +8,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::error::BoxError;
 use crate::runtime::interception::{INBOUND_SOURCE_V4, INBOUND_SOURCE_V6};
 
-/// Where connections to the workload come from, so that the rules of the capture let them pass.
+/// Source addresses of connections to the workload; the rules of the capture let them pass.
 const SOURCES: [IpAddr; 2] = [IpAddr::V4(INBOUND_SOURCE_V4), IpAddr::V6(INBOUND_SOURCE_V6)];
 
-/// A connection to a port of this pod.
+/// Opens a connection to a port of this pod.
 pub(super) async fn connect(pod: IpAddr, port: u16) -> Result<TcpStream, BoxError> {
     let to = SocketAddr::new(pod, port);
     let socket = match pod {

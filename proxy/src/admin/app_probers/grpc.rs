@@ -1,4 +1,4 @@
-//! The standard health service of gRPC, without TLS, as the kubelet asks it.
+//! Probe by the standard health service of gRPC, without TLS, like the kubelet's.
 
 use bytes::BytesMut;
 use http::header::{CONTENT_TYPE, TE, USER_AGENT};
@@ -11,17 +11,17 @@ use tokio::task::JoinSet;
 use crate::error::BoxError;
 use crate::upstream::grpc_health;
 
-/// What the kubelet calls itself.
+/// User agent of the probes.
 const AGENT: HeaderValue = HeaderValue::from_static("kube-probe/strait");
 
-/// Whether a service is SERVING.
+/// Asks the health service whether a service is SERVING.
 pub(super) async fn ask(stream: TcpStream, service: &str) -> Result<(), BoxError> {
     let authority = stream.peer_addr()?;
     let handshake = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
         .max_header_list_size(16 << 10)
         .handshake(TokioIo::new(stream));
     let (mut sender, connection) = handshake.await?;
-    // ends with this question
+    // ends with this request
     let mut tasks = JoinSet::new();
     tasks.spawn(connection);
     let target = format!("http://{authority}{}", grpc_health::METHOD);

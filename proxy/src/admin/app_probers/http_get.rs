@@ -1,5 +1,5 @@
-//! A GET to a container, as the kubelet sends it: certificates are not verified, redirects within the pod are followed, and
-//! a redirect to elsewhere passes.
+//! GET to a container, as the kubelet sends it: certificates are not verified, redirects within the pod are followed,
+//! and a redirect to another host passes.
 
 use std::net::IpAddr;
 
@@ -22,20 +22,20 @@ use crate::error::BoxError;
 use crate::tls::client::unverified;
 use crate::tls::encrypted::Encrypted;
 
-/// Redirects that are followed.
+/// Maximum number of redirects that a probe follows.
 const REDIRECTS_MAX: usize = 10;
 
-/// Bytes of a body that the kubelet gets to see.
+/// Maximum bytes of a response body that the kubelet receives.
 const BODY_BYTES_MAX: usize = 10 << 10;
 
-/// Bytes of the head of an answer.
+/// Maximum bytes of a response head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Headers that concern the connection of the kubelet, or that this one has of its own.
+/// Headers of the kubelet's request that are not forwarded: they concern its connection, or this client sets its own.
 const NOT_FORWARDED: [http::HeaderName; 5] =
     [CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE];
 
-/// Where the next request goes; the address is always that of the pod.
+/// Target of the next request; the address is always that of the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Target {
     is_tls: bool,
@@ -44,7 +44,7 @@ struct Target {
     host: HeaderValue,
 }
 
-/// The answer of a container.
+/// Sends the GET and returns the response of the container.
 pub(super) async fn ask(get: &HttpGet, asked: Asked<'_>) -> Result<Reply, BoxError> {
     let mut target = Target {
         is_tls: get.is_tls,
@@ -83,7 +83,8 @@ pub(super) async fn ask(get: &HttpGet, asked: Asked<'_>) -> Result<Reply, BoxErr
     Err(format!("stopped after {REDIRECTS_MAX} redirects").into())
 }
 
-/// The host that the container sees: that of the kubelet's request, but with the port of the container.
+/// Returns the `Host` header for the container: that of the probe, or that of the kubelet's request with the port of
+/// the container.
 fn host(get: &HttpGet, asked: Asked<'_>) -> Result<HeaderValue, BoxError> {
     let sent = asked.headers.get(HOST).and_then(|host| host.to_str().ok());
     let own = get.headers.get(HOST);
@@ -120,7 +121,7 @@ impl Target {
         Ok(request)
     }
 
-    /// Where a redirect leads; `None` for another host, or a location that cannot be followed.
+    /// Returns the target that a redirect leads to; `None` for another host, or a location that cannot be followed.
     fn redirected(&self, location: &HeaderValue, pod: IpAddr) -> Option<Self> {
         let location = location.to_str().ok()?;
         let is_absolute = location.contains("://") || location.starts_with("//");
@@ -174,7 +175,7 @@ where
     Ok(sender.send_request(request).await?)
 }
 
-/// The begin of a body; what is broken off is as good as ended.
+/// Reads at most [`BODY_BYTES_MAX`] of a body. A body that breaks off counts as complete.
 async fn body_of(mut body: Incoming) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < BODY_BYTES_MAX {

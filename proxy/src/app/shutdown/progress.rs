@@ -1,4 +1,4 @@
-//! Which stage of the drain follows from what is seen. Pure: what is seen and the time are passed in.
+//! State machine of the drain. Pure: the observed state and the time are passed in.
 
 use std::time::Duration;
 
@@ -7,55 +7,55 @@ use tokio::time::Instant;
 use crate::app::settings::OutboundDrain;
 use crate::runtime::drain::Stage;
 
-/// How long no connection is open before a sidecar takes its workload to be done. A client that opens a connection for each
-/// request has moments without one.
+/// Time without an open connection after which a sidecar considers its workload done. A client that opens a connection
+/// for each request has moments without one.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Least time for connections of a workload to end once outbound listeners drain, too.
+/// Minimum time for connections of a workload to end once outbound listeners drain as well.
 const OUTBOUND_END: Duration = Duration::from_secs(1);
 
-/// How long the stages take.
+/// Durations of the stages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     /// From the signal to end until listeners close.
     pub(super) pre_drain: Duration,
-    /// From there until open connections are closed.
+    /// From closing the listeners until open connections are closed.
     pub(super) drain_time: Duration,
-    /// How a sidecar serves its workload meanwhile; none for a gateway.
+    /// Drain of the outbound listeners of a sidecar; `None` for a gateway.
     pub(super) outbound: Option<OutboundDrain>,
 }
 
-/// What the stage follows from.
+/// Observed state that decides the stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// Whether clients are to be told.
+    /// Whether clients are to be notified.
     pub(super) announced: bool,
-    /// When the process was told to end.
+    /// Time when the process was told to end.
     pub(super) ending: Option<Instant>,
-    /// Whether no request can reach the workload any more.
+    /// Whether requests can no longer reach the workload.
     pub(super) workload_gone: bool,
-    /// Since when no connection has been open.
+    /// Time since when no connection has been open.
     pub(super) quiet: Option<Instant>,
-    /// Whether the workers have nothing left to do.
+    /// Whether the workers have no work left.
     pub(super) finished: bool,
 }
 
-/// The stage of the drain, and since when.
+/// Stage of the drain, and the times when its parts began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     times: Times,
     stage: Stage,
-    /// When listeners began to close.
+    /// Time when listeners began to close.
     closing: Option<Instant>,
-    /// When the last listeners began to close.
+    /// Time when the last listeners began to close.
     draining: Option<Instant>,
 }
 
-/// What a moment brings.
+/// Result of one step.
 enum Next {
-    /// The next stage.
+    /// Enter this stage.
     Enter(Stage),
-    /// Nothing before this time, unless something else is seen.
+    /// Stay until this time, or until the observed state changes.
     Wait(Option<Instant>),
 }
 
@@ -77,7 +77,7 @@ impl Progress {
         &mut self.times
     }
 
-    /// Enters a stage, or the one that was entered before if that is further.
+    /// Enters a stage; a stage that is already passed has no effect.
     pub(super) fn enter(&mut self, stage: Stage, now: Instant) {
         self.stage = self.stage.max(stage);
         if self.stage >= Stage::DrainingInbound {
@@ -88,8 +88,8 @@ impl Progress {
         }
     }
 
-    /// Goes on as far as what is seen allows, and tells of each stage that it enters; returns when time alone brings the
-    /// next one.
+    /// Enters all stages that the observed state allows, and calls `entered` for each. Returns the time of the next
+    /// stage if time alone brings it.
     pub(super) fn step(
         &mut self,
         seen: &Seen,
@@ -131,7 +131,7 @@ impl Progress {
         }
     }
 
-    /// When outbound listeners drain, too, as things are now.
+    /// Time when outbound listeners begin to drain, given the observed state.
     fn outbound_end(&self, seen: &Seen, ending: Instant) -> Option<Instant> {
         let outbound = self.times.outbound?;
         let begun = self.closing?.max(ending);
@@ -144,7 +144,7 @@ impl Progress {
         Some(seen.quiet.map_or(end, |since| end.min(quiet(since))))
     }
 
-    /// When open connections are closed.
+    /// Time when open connections are closed.
     fn end(&self, ending: Instant) -> Option<Instant> {
         let end = self.closing?.max(ending) + self.times.drain_time;
         let least = self.times.outbound.and(self.draining);

@@ -27,8 +27,8 @@ const DEFAULTS: OutboundDrain = OutboundDrain {
     minimum: Duration::from_secs(5),
 };
 
-/// Milliseconds from the begin of the drain until outbound listeners drain, too, with connections of the workload that are
-/// open from one millisecond to another.
+/// Returns the milliseconds from the begin of the drain until outbound listeners drain as well. Each connection of the
+/// workload is open from one millisecond to another.
 async fn outbound_until(connections: &'static [(u64, u64)]) -> u128 {
     let (mut shutdown, watch, admission) = shutdown(DEFAULTS);
     let begin = Instant::now();

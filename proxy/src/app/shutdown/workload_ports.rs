@@ -1,7 +1,7 @@
-//! Whether the workload of a sidecar still takes connections, as the kernel lists the sockets of the network namespace.
+//! Listening ports of a sidecar's workload, from the kernel's list of sockets of the network namespace.
 //!
-//! A workload that shuts down closes its ports first, and nothing that reaches the sidecar after that can be served. The
-//! list is read, and not a connection made, since a workload may take note of connections that send nothing.
+//! A workload that shuts down closes its ports first, and nothing that reaches the sidecar after that can be served.
+//! The list is read instead of making a connection, since a workload may log connections that send nothing.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -15,37 +15,37 @@ const LISTS: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 /// State of a socket that listens (`TCP_LISTEN`).
 const LISTEN: &str = "0A";
 
-/// The ports whose end is that of the workload. None where nothing can be said.
+/// Watched ports of the workload; the workload is gone once all are closed. `None` if its end cannot be observed.
 #[derive(Debug)]
 pub(super) struct WorkloadPorts(Option<BTreeSet<u16>>);
 
 impl WorkloadPorts {
-    /// The ports of the workload that listen now, as far as the configuration knows them.
+    /// Finds the configured ports of the workload that listen now.
     pub(super) fn find(snapshot: &Snapshot) -> Self {
         Self(watched(&of(snapshot), &listening()))
     }
 
-    /// Whether something can be said.
+    /// Returns whether the end of the workload can be observed.
     pub(super) fn are_known(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether the workload has ports, and none of them listens any more.
+    /// Returns whether the workload has ports and none of them listens any more.
     pub(super) fn are_gone(&self) -> bool {
         let ports = self.0.as_ref();
         ports.is_some_and(|ports| ports.is_disjoint(&listening()))
     }
 }
 
-/// Those of the workload's ports that listen: no port, if all of them are closed already. None if the workload has no port,
-/// or the kernel no list, which would have the proxy's own.
+/// Returns the workload's ports that listen: an empty set if all of them are closed already; `None` if the workload has
+/// no port, or the kernel has no list (a list would contain the proxy's own ports).
 fn watched(ports: &BTreeSet<u16>, listening: &BTreeSet<u16>) -> Option<BTreeSet<u16>> {
     let is_known = !ports.is_empty() && !listening.is_empty();
     is_known.then(|| ports.intersection(listening).copied().collect())
 }
 
-/// Where inbound connections go: the port that was dialed, or the endpoint of a listener that has one. No port if one of
-/// them is a Unix socket, which is in no list.
+/// Destination ports of inbound connections: the dialed port, or the endpoint of a listener that has one. Empty if one
+/// of them is a Unix socket, which is in no list.
 fn of(snapshot: &Snapshot) -> BTreeSet<u16> {
     let inbound = (snapshot.listeners.values())
         .filter(|one| one.direction == Direction::Inbound && !one.key.has_socket());
@@ -56,18 +56,18 @@ fn of(snapshot: &Snapshot) -> BTreeSet<u16> {
     let endpoints = endpoints.map(|endpoint| Some(endpoint.address.socket()?.port()));
     let ports: Option<BTreeSet<u16>> = dialed.chain(endpoints).collect();
     let mut ports = ports.unwrap_or_default();
-    // that of the listener for all ports that no service has
+    // 0 belongs to the listener for all ports that no service has
     ports.remove(&0);
     ports
 }
 
-/// The TCP ports of this network namespace that listen. None where the kernel has no list.
+/// Returns the listening TCP ports of this network namespace; empty if the kernel has no list.
 fn listening() -> BTreeSet<u16> {
     let lists = LISTS.iter().filter_map(|path| File::open(path).ok());
     lists.flat_map(|list| ports(BufReader::new(list))).collect()
 }
 
-/// The ports of the sockets that listen: local addresses of the lines before the first socket in another state.
+/// Parses the ports of listening sockets: local addresses of the lines before the first socket in another state.
 fn ports(list: impl BufRead) -> BTreeSet<u16> {
     let lines = list.lines().map_while(Result::ok).skip(1);
     lines.map_while(|line| port(&line)).collect()

@@ -1,4 +1,4 @@
-//! Sockets on their way to another process: a length, a list in JSON, and then the file descriptors in batches.
+//! Wire format of the handover: a length, a list in JSON, and then the file descriptors in batches.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -12,16 +12,16 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-/// File descriptors per message; the kernel takes 253.
+/// File descriptors per message; the kernel limit is 253.
 const BATCH: usize = 64;
 
-/// Most sockets of a process: more than listeners times workers of a large one.
+/// Maximum number of sockets of a process: more than listeners times workers of a large one.
 const SOCKETS_MAX: usize = 16_384;
 
-/// Longest list, in bytes.
+/// Maximum length of the list, in bytes.
 const LIST_BYTES_MAX: usize = 64 * SOCKETS_MAX;
 
-/// What a socket is for.
+/// Purpose of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
@@ -31,14 +31,14 @@ pub(super) enum Role {
     Health,
     /// A listener of the configuration.
     Listener,
-    /// Where the next successor asks.
+    /// Socket on which the next successor asks.
     Takeover,
 }
 
-/// One socket of the list.
+/// Entry of the list for one socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// What it is for.
+    /// Purpose of the socket.
     pub(super) role: Role,
     /// Whether the service manager has it open as well.
     pub(super) is_managed: bool,
@@ -48,7 +48,7 @@ pub(super) struct Entry {
 ///
 /// # Errors
 ///
-/// When the other side is gone, or takes too long.
+/// Fails when the other side is gone, or takes too long.
 pub(super) fn send(mut stream: &UnixStream, sockets: &[(Entry, OwnedFd)]) -> io::Result<()> {
     let entries: Vec<Entry> = sockets.iter().map(|(entry, _)| *entry).collect();
     let list = serde_json::to_vec(&entries).map_err(io::Error::other)?;
@@ -72,7 +72,7 @@ pub(super) fn send(mut stream: &UnixStream, sockets: &[(Entry, OwnedFd)]) -> io:
 ///
 /// # Errors
 ///
-/// When the other side is gone, takes too long, or sends something else.
+/// Fails when the other side is gone, takes too long, or sends something else.
 pub(super) fn receive(mut stream: &UnixStream) -> io::Result<Vec<(Entry, OwnedFd)>> {
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut length = [0; 4];

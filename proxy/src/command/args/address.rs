@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// An address to listen on or to connect to. The error says what is missing, with the address as it should be.
+/// Parses an address to listen on or to connect to. The error names the missing part and a complete address.
 pub(in crate::command) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     let text = text.trim();
     if let Ok(address) = text.parse() {

@@ -166,18 +166,18 @@ pub struct XdsArgs {
 }
 
 impl ControlArgs {
-    /// What is followed, by a proxy that introduces itself with `node` and reads the Secrets of its namespace; none without
-    /// `--control`.
+    /// Returns the sources that the arguments name, for a proxy that identifies itself with `node` and reads the
+    /// Secrets of its namespace; `None` without `--control`.
     ///
     /// # Errors
     ///
-    /// When servers do not fit together, in words for a person.
+    /// Fails when servers do not fit together; the text is for users.
     pub fn settings(&self, node: XdsNode) -> Result<Option<ControlSettings>, String> {
         if self.control.is_empty() {
             return Ok(None);
         }
         let secrets_namespace = node.namespace.clone();
-        // A sidecar uses those that a DestinationRule names, and reports one that it does not have.
+        // A sidecar uses the Secrets that a DestinationRule names, and reports a missing one.
         let renounced = node.is_sidecar.then_some(Kind::Secret);
         let optional = self.control_optional.iter().flatten().copied();
         Ok(Some(ControlSettings {
@@ -211,7 +211,7 @@ impl ControlArgs {
         }))
     }
 
-    /// Whether pods of the proxy's own cluster are read.
+    /// Returns whether pods of the local cluster are read.
     pub fn reads_pods(&self) -> bool {
         let is_own = |server: &ControlServer| match server {
             ControlServer::Kubernetes(server) => server.cluster.is_none(),
@@ -238,7 +238,7 @@ impl ControlArgs {
             }
             servers.push(server.clone());
         }
-        // What the proxy's own cluster says goes before what others say.
+        // Resources of the local cluster take precedence over those of remote clusters.
         servers.sort_by_key(|server| server.cluster.is_some());
         Ok(servers)
     }
@@ -275,7 +275,7 @@ impl ControlArgs {
     }
 }
 
-/// A kind; none for an empty text, as manifests leave variables empty.
+/// Parses a kind; `None` for empty text, as manifests leave variables empty.
 fn kind(text: &str) -> Result<Option<Kind>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -287,7 +287,7 @@ fn kind(text: &str) -> Result<Option<Kind>, String> {
     Ok(Some(kind))
 }
 
-/// Who a proxy with this identity is to an xDS server.
+/// Identity that the proxy presents to an xDS server.
 pub fn node(identity: &Identity) -> XdsNode {
     let locality = identity.locality();
     let mut parts = locality.split('/').map(str::to_owned);
@@ -311,7 +311,7 @@ pub fn node(identity: &Identity) -> XdsNode {
     }
 }
 
-/// The address that connections to other machines come from; that of loopback where there is none.
+/// Returns the source address of connections to other machines; the loopback address if there is none.
 fn own_address() -> IpAddr {
     // Connecting a UDP socket chooses its address and sends nothing. The address is one for documentation (RFC 5737).
     let chosen = UdpSocket::bind(("0.0.0.0", 0)).and_then(|socket| {

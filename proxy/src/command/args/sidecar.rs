@@ -1,4 +1,4 @@
-//! Where a sidecar takes connections, and what becomes of traffic to unknown destinations.
+//! Arguments of a sidecar: its listeners, and the policy for traffic to unknown destinations.
 
 use std::net::SocketAddr;
 
@@ -58,7 +58,7 @@ pub struct SidecarArgs {
     pub outbound_traffic_policy: OutboundTrafficPolicyArg,
 }
 
-/// An address to listen on, or none.
+/// Address to listen on; `None` for `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SidecarListener(Option<SocketAddr>);
 
@@ -83,7 +83,7 @@ pub enum OutboundTrafficPolicyArg {
 }
 
 impl SidecarArgs {
-    /// Where a proxy in this mode takes connections of its workload.
+    /// Returns the sockets on which a proxy in this mode accepts connections of its workload.
     pub fn sockets(&self, mode: Mode) -> SidecarSockets {
         match mode {
             Mode::Gateway => SidecarSockets {
@@ -103,7 +103,7 @@ impl SidecarArgs {
         }
     }
 
-    /// What becomes of traffic to unknown destinations.
+    /// Returns the policy for traffic to unknown destinations.
     pub fn unknown_destinations(&self) -> UnknownDestinations {
         match self.outbound_traffic_policy {
             OutboundTrafficPolicyArg::AllowAny => UnknownDestinations::AllowAny,

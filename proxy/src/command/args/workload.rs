@@ -44,7 +44,7 @@ pub struct WorkloadArgs {
 }
 
 impl WorkloadArgs {
-    /// The identity that these arguments describe, in a mesh with this domain.
+    /// Returns the identity that these arguments describe, in a mesh with this domain.
     pub(super) fn identity(&self, domain: &str) -> WorkloadIdentity {
         // manifests leave variables empty
         let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
@@ -61,7 +61,7 @@ impl WorkloadArgs {
     }
 }
 
-/// A trust domain (SPIFFE-ID, section 2.1), or an empty text.
+/// Parses a trust domain (SPIFFE-ID, section 2.1), or empty text.
 fn trust_domain(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-')

@@ -11,7 +11,7 @@ use crate::command::args::socket_address;
 use crate::command::duration::duration;
 use crate::command::load::Target;
 
-/// Most requests per second of a client.
+/// Maximum requests per second of a client.
 const RATE_MAX: u16 = 1_000;
 
 const HELP: &str = "\
@@ -138,11 +138,11 @@ impl BackendArgs {
         }
     }
 
-    /// Where a client sends its requests.
+    /// Returns the target of a client's requests; `None` for a server.
     ///
     /// # Errors
     ///
-    /// When the URL has no host, or needs TLS.
+    /// Fails when the URL has no host, or needs TLS.
     pub(super) fn target(&self) -> Result<Option<Target>, String> {
         let Some(url) = &self.client else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! The client: sends requests at a steady rate, and prints which workloads answered them.
+//! Client: sends requests at a steady rate, and prints which workloads respond.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,14 +11,14 @@ use super::{BackendArgs, end};
 use crate::command::load::{Counts, FAILED, Target, line, rows, send};
 use crate::command::{EXIT_DONE, EXIT_INPUT};
 
-/// How often there is a line.
+/// Interval between two lines of output.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Sends until all requests are sent, or a signal comes. Returns the exit code.
+/// Sends requests until all are sent or a signal arrives. Returns the exit code.
 ///
 /// # Errors
 ///
-/// When the client cannot start.
+/// Fails when the client cannot start.
 pub(super) fn run(args: &BackendArgs, target: Target) -> Result<u8, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,10 +1,10 @@
-//! The signals that end the command, which a first process of a container must handle itself.
+//! Signals that end the command; the first process of a container must handle them itself.
 
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How long connections may take to finish after the signal.
+/// Maximum time for connections to finish after the signal.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(5);
 
 /// SIGTERM and SIGINT.
@@ -14,7 +14,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Handles the signals from now on.
+    /// Registers the signal handlers.
     pub(super) fn listen() -> Result<Self, String> {
         let listen = |kind| signal(kind).map_err(|error| format!("cannot handle signals: {error}"));
         Ok(Self {
@@ -23,7 +23,7 @@ impl End {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(super) async fn signal(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => (),

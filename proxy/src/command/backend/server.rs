@@ -1,7 +1,7 @@
-//! A small echo server that says who it is and what it was asked, in HTTP/1.1 and HTTP/2.
+//! Echo server that responds with its identity and the request, in HTTP/1.1 and HTTP/2.
 //!
-//! A gRPC call is answered with status 0. The first try of a request whose path ends in `flaky` fails, and `/status/CODE`
-//! has that status.
+//! A gRPC call gets status 0. The first attempt of a request whose path ends in `flaky` fails, and `/status/CODE`
+//! responds with that status.
 
 use std::convert::Infallible;
 use std::io;
@@ -26,7 +26,8 @@ use crate::exchange::message::headers::X_ENVOY_ATTEMPT_COUNT;
 use crate::filter::timeout::is_grpc;
 use crate::runtime::drain;
 
-/// How a client begins that knows that we speak HTTP/2 (RFC 9113, section 3.4); no other request begins so.
+/// Connection preface of a client with prior knowledge of HTTP/2 (RFC 9113, section 3.4); no HTTP/1 request begins with
+/// it.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
 /// Pause after a failed accept.
@@ -36,7 +37,7 @@ pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 ///
-/// When the address cannot be listened on.
+/// Fails when the address cannot be listened on.
 pub fn spawn(workload: Workload, address: SocketAddr) -> io::Result<SocketAddr> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
@@ -44,7 +45,7 @@ pub fn spawn(workload: Workload, address: SocketAddr) -> io::Result<SocketAddr> 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // nothing ends it but the process
+    // only the end of the process ends it
     let (_, drain) = drain::pair();
     std::thread::Builder::new()
         .name(format!("demo-{workload}"))
@@ -55,7 +56,7 @@ pub fn spawn(workload: Workload, address: SocketAddr) -> io::Result<SocketAddr> 
     Ok(address)
 }
 
-/// Serves until a drain begins; connections finish their requests after that.
+/// Serves until a drain begins; connections then finish their requests.
 pub(super) async fn serve(
     listener: std::net::TcpListener,
     workload: Arc<Workload>,
@@ -70,7 +71,7 @@ pub(super) async fn serve(
             () = drain.soft() => return,
         };
         let Ok((stream, _)) = accepted else {
-            // out of descriptors: let connections end before the next try
+            // out of descriptors: let connections end before the next attempt
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
@@ -79,7 +80,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Serves one connection; it is the client's business if that goes away.
+/// Serves one connection. Errors are ignored: only the client is affected.
 async fn connection(stream: TcpStream, workload: Arc<Workload>, drain: drain::Watch) {
     let _running = drain.running();
     let service = service_fn(move |request| {
@@ -107,14 +108,14 @@ async fn connection(stream: TcpStream, workload: Arc<Workload>, drain: drain::Wa
     }
 }
 
-/// Looks at the first bytes and leaves them where they are. A client that sends the preface in pieces gets HTTP/1.
+/// Peeks at the first bytes. A client that sends the preface in pieces gets HTTP/1.
 async fn speaks_http2(stream: &TcpStream) -> bool {
     let mut first = [0; PREFACE.len()];
     let peeked = stream.peek(&mut first).await;
     peeked.is_ok_and(|_| first == *PREFACE)
 }
 
-/// Spawns on the thread's own local set.
+/// Executor that spawns on the thread's own local set.
 #[derive(Clone, Copy)]
 struct Local;
 
@@ -126,7 +127,7 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for Local {
 
 type EchoBody = UnsyncBoxBody<Bytes, Infallible>;
 
-/// The answer to a gRPC call: no message, and status 0 in trailers.
+/// Response to a gRPC call: no message, and status 0 in trailers.
 fn grpc_echo() -> Response<EchoBody> {
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", HeaderValue::from_static("0"));

@@ -1,4 +1,5 @@
-//! A TCP service that speaks first, as databases do: a line with its name, then everything that it receives.
+//! TCP server that speaks first, as databases do: it sends a line with its name, then echoes everything that it
+//! receives.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::Workload;
 use super::server::ACCEPT_PAUSE;
 
-/// Serves for as long as the thread runs.
+/// Serves as long as the thread runs.
 pub(super) async fn serve(listener: std::net::TcpListener, workload: Arc<Workload>) {
     let Ok(listener) = TcpListener::from_std(listener) else {
         return;

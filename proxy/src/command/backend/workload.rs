@@ -1,15 +1,15 @@
-//! Who a backend says that it is.
+//! Identity of a backend.
 
 use std::fmt;
 
-/// Who a backend says that it is; what is empty is left out.
+/// Identity of a backend, as its responses show it; empty parts are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
-    /// Its cluster.
+    /// Cluster.
     pub cluster: String,
-    /// Its service.
+    /// Service.
     pub service: String,
-    /// Its version.
+    /// Version.
     pub version: String,
 }
 

@@ -1,4 +1,4 @@
-//! What is to be checked: paths, patterns of them, and standard input.
+//! Inputs of the check: paths, patterns, and standard input.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,30 +7,30 @@ use std::path::{Component, Path, PathBuf};
 
 use config_loader::NamedText;
 
-/// Represents standard input.
+/// Argument that means standard input.
 const STDIN: &str = "-";
 
-/// How findings call standard input.
+/// Name of standard input in findings.
 pub const STDIN_NAME: &str = "<stdin>";
 
-/// How many paths one pattern may represent.
+/// Maximum number of paths that one pattern may match.
 const MATCHES_MAX: usize = 10_000;
 
-/// What is to be checked.
+/// Inputs of the check.
 #[derive(Debug, Default)]
 pub struct Paths {
     /// Files and directories.
     pub files: Vec<PathBuf>,
-    /// Whether standard input is to be checked, too.
+    /// Whether to check standard input.
     pub stdin: bool,
 }
 
 impl Paths {
-    /// Expands patterns. One that nothing matches stays, to be reported as a path that does not exist.
+    /// Expands patterns. A pattern without matches is kept, so that it is reported as a path that does not exist.
     ///
     /// # Errors
     ///
-    /// When a pattern matches too much.
+    /// Fails when a pattern matches too many paths.
     pub fn of(written: impl IntoIterator<Item = PathBuf>) -> Result<Self, String> {
         let mut paths = Self::default();
         for path in written {
@@ -47,11 +47,11 @@ impl Paths {
     }
 }
 
-/// Reads standard input, up to one byte more than a file of resources may have.
+/// Reads standard input, up to one byte more than the size limit of a file of resources.
 ///
 /// # Errors
 ///
-/// When it cannot be read.
+/// Fails when it cannot be read.
 pub fn stdin() -> io::Result<NamedText> {
     let mut bytes = Vec::new();
     let bytes_max = config_loader::parse::FILE_BYTES_MAX + 1;
@@ -59,7 +59,7 @@ pub fn stdin() -> io::Result<NamedText> {
     Ok((STDIN_NAME.into(), bytes.into()))
 }
 
-/// The paths that match a pattern, sorted; none for a path that exists or is no pattern.
+/// Returns the paths that match a pattern, sorted; empty for a path that exists or is no pattern.
 fn expand(pattern: &Path) -> Result<Vec<PathBuf>, String> {
     let is_pattern = |name: &OsStr| name.to_string_lossy().contains(['*', '?', '[']);
     if !is_pattern(pattern.as_os_str()) || pattern.symlink_metadata().is_ok() {
@@ -86,7 +86,7 @@ fn expand(pattern: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// The entries of a directory that match a pattern. Hidden ones do only if the pattern begins with a dot.
+/// Returns the entries of a directory that match a pattern. Hidden entries match only if the pattern begins with a dot.
 fn names_in(directory: &Path, pattern: &OsStr) -> Vec<PathBuf> {
     let pattern: Vec<char> = pattern.to_string_lossy().chars().collect();
     let listed = match directory.as_os_str().is_empty() {
@@ -101,10 +101,10 @@ fn names_in(directory: &Path, pattern: &OsStr) -> Vec<PathBuf> {
     names.map(|name| directory.join(name)).collect()
 }
 
-/// Whether a name matches `*`, `?`, `[a-z]` and `[^a-z]`, as a shell has them.
+/// Returns whether a name matches a pattern with `*`, `?`, `[a-z]` and `[^a-z]`, as in a shell.
 fn matches(pattern: &[char], name: &[char]) -> bool {
     let (mut at, mut read) = (0, 0);
-    // where to go on if what follows the last star does not fit: the star takes one character more
+    // position to resume at if the part after the last star does not match: the star takes one more character
     let mut star = None;
     loop {
         if pattern.get(at) == Some(&'*') {
@@ -132,7 +132,7 @@ fn matches(pattern: &[char], name: &[char]) -> bool {
     }
 }
 
-/// Where a pattern goes on after the part at `at`, if that takes this character.
+/// Returns the position in the pattern after the part at `at`, if that part matches this character.
 fn one(pattern: &[char], at: usize, letter: char) -> Option<usize> {
     match *pattern.get(at)? {
         '?' => Some(at + 1),
@@ -145,11 +145,11 @@ fn one(pattern: &[char], at: usize, letter: char) -> Option<usize> {
     }
 }
 
-/// Whether the rest of `[a-z]` holds a character, and how long it is with its bracket.
+/// Returns whether the rest of `[a-z]` contains a character, and its length including the bracket.
 fn class(rest: &[char], letter: char) -> Option<(bool, usize)> {
     let negated = matches!(rest.first(), Some('^' | '!'));
     let start = usize::from(negated);
-    // a bracket that stands first is a member
+    // a bracket in the first position is a member
     let close = (start + 1..rest.len()).find(|&at| rest[at] == ']')?;
     let mut members = &rest[start..close];
     let mut holds = false;
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(paths("?/2.y*ml"), ["a/2.yml"].map(at));
         assert_eq!(paths("[b-z]"), ["b"].map(at));
         assert_eq!(paths("b/.*"), ["b/.hidden.yaml"].map(at));
-        // What exists is taken as it is, and so is what matches nothing.
+        // An existing path is used unchanged, and so is a pattern without matches.
         assert_eq!(paths("b/[x].yaml"), ["b/[x].yaml"].map(at));
         assert_eq!(paths("c/*.yaml"), ["c/*.yaml"].map(at));
         assert_eq!(paths("a/1.yaml/*"), ["a/1.yaml/*"].map(at));

@@ -1,8 +1,8 @@
-//! Golden findings: what a person, a program and a pull request see of one file with a mistake of every sort.
+//! Golden findings of one file with every sort of mistake, in the formats for a person, a program and a pull request.
 
 use super::*;
 
-/// What `check` writes about `proxy/testdata/check/mistakes.yaml`; paths are shortened.
+/// Returns the output of `check` for `proxy/testdata/check/mistakes.yaml`, with shortened paths.
 fn findings(output: Output) -> String {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/check/");
     let loaded = config_loader::load_files(&[format!("{dir}mistakes.yaml").into()]);
@@ -45,7 +45,7 @@ fn json_and_annotations_have_all_fields_of_the_text() {
     }
 }
 
-/// The exit code and what is printed, of a command line.
+/// Runs a command line and returns the exit code and the output.
 fn checked(arguments: &[&str]) -> (usize, String) {
     #[derive(clap::Parser)]
     struct Line {

@@ -195,7 +195,7 @@ pub struct EtcdArgs {
 }
 
 impl EtcdArgs {
-    /// How etcd is reached; none without URLs.
+    /// Returns the settings of etcd; `None` without URLs.
     pub fn settings(&self) -> Option<EtcdSettings> {
         (!self.etcd.is_empty()).then(|| EtcdSettings {
             urls: self.etcd.clone(),
@@ -313,7 +313,7 @@ pub struct DataArgs {
     pub etcd: EtcdArgs,
 }
 
-/// Parses the name of a context, which is written to YAML as it is.
+/// Parses the name of a context, which is written to YAML unquoted.
 fn context_name(text: &str) -> Result<String, String> {
     const OTHER_THAN_TEXT: [&str; 9] =
         ["false", "n", "no", "null", "off", "on", "true", "y", "yes"];
@@ -330,7 +330,7 @@ fn context_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses how long a token is good.
+/// Parses the lifetime of a token.
 fn lifetime(text: &str) -> Result<Duration, String> {
     tokens::check_lifetime(duration(text)?)
 }

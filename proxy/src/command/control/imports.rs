@@ -1,4 +1,4 @@
-//! `strait control --imports-between`: which clusters, and what is wrong with the list.
+//! `strait control --imports-between`: parses and checks the list of clusters.
 
 use config_loader::ApiServer;
 use config_server::lease::Times;
@@ -6,10 +6,10 @@ use config_server::{ImportingCluster, ImportsBetween};
 
 use super::args::ServerArgs;
 
-/// What an instance of this name writes between clusters; none without the flag.
+/// Returns the settings of the writer of imports, for an instance of this name; `None` without the flag.
 ///
 /// # Errors
-/// If the clusters are not several different ones.
+/// Fails unless there are at least two different clusters.
 pub(super) fn imports_between(
     args: &ServerArgs,
     identity: String,
@@ -35,7 +35,7 @@ pub(super) fn imports_between(
     }))
 }
 
-/// One cluster under two keys would import its own services.
+/// Checks that no cluster is listed twice: under two keys it would import its own services.
 fn check(servers: &[ApiServer]) -> Result<(), String> {
     for (index, server) in servers.iter().enumerate() {
         let before = &servers[..index];

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::exit::show;
 
-/// How long the server may take to answer.
+/// Timeout for the response of the server.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Arguments of `strait control status`.
@@ -58,7 +58,7 @@ pub enum Output {
 /// Prints the proxies. Returns whether all of them are up to date and reject nothing.
 ///
 /// # Errors
-/// If the server cannot be asked, for a person.
+/// Fails if the server does not respond; the text is for users.
 pub async fn run(args: &StatusArgs) -> Result<bool, String> {
     let own = args.data.join("admin.kubeconfig");
     let kubeconfig = args.kubeconfig.clone().or(own.exists().then_some(own));
@@ -78,7 +78,7 @@ pub async fn run(args: &StatusArgs) -> Result<bool, String> {
     Ok(is_fine)
 }
 
-/// The list of proxies, for which the server has so long.
+/// Requests the list of proxies; `answer_max` is the timeout.
 async fn ask(kubeconfig: Option<&Path>, answer_max: Duration) -> Result<Value, String> {
     let server = ApiServer {
         context: String::new(),
@@ -118,7 +118,7 @@ fn is_fine(proxy: &Value) -> bool {
     is_current(proxy) && rejected(proxy) == 0
 }
 
-/// A proxy as the JSON output has it.
+/// Returns a proxy as the JSON output shows it.
 fn flat(proxy: &Value) -> Value {
     let (metadata, spec, status) = (&proxy["metadata"], &proxy["spec"], &proxy["status"]);
     let objects = status["rejected"].as_array().into_iter().flatten();
@@ -146,7 +146,7 @@ fn flat(proxy: &Value) -> Value {
     })
 }
 
-/// The output for people: a table, what is rejected, and a summary.
+/// Renders the output for people: a table, the rejected objects, and a summary.
 fn text(proxies: &[Value]) -> String {
     if proxies.is_empty() {
         return "no proxy is connected".to_owned();
@@ -227,7 +227,7 @@ fn row(proxy: &Value) -> [String; 9] {
     ]
 }
 
-/// A text that a proxy reported, without what a terminal takes for a command.
+/// Replaces control characters in text that a proxy reported, so that a terminal does not interpret them.
 fn clean(text: &str) -> String {
     text.replace(char::is_control, "?")
 }
@@ -280,7 +280,7 @@ mod tests {
         assert!(error.starts_with(&expected), "{error}");
     }
 
-    /// A file with a kubeconfig for that address.
+    /// Writes a kubeconfig for this address to a file.
     fn kubeconfig(address: std::net::SocketAddr) -> (tempfile::TempDir, PathBuf) {
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
@@ -296,7 +296,7 @@ mod tests {
 
     #[tokio::test]
     async fn server_that_stalls_is_named_with_the_bound() {
-        // It accepts connections, and reads nothing.
+        // It accepts connections and reads nothing.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (_directory, file) = kubeconfig(address);

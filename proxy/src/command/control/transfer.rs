@@ -76,7 +76,7 @@ pub(super) fn export(directory: &Path, data: &DataArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes a backup, of the running server if there is one.
+/// Writes a backup, through the server if it is running.
 pub(super) fn backup(file: &Path, data: &DataArgs) -> Result<(), String> {
     let made = block_on(async {
         let location = location(data);

@@ -1,8 +1,8 @@
-//! The runtime of short commands.
+//! Runtime of short commands.
 
 use tokio::runtime;
 
-/// Waits for a short command.
+/// Runs a short command to its end.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let runtime = runtime::Builder::new_multi_thread()
         .worker_threads(2)

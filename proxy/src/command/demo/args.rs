@@ -8,7 +8,7 @@ use clap::Args;
 use crate::command::args::{cluster_key, socket_address};
 use crate::command::run::ServeArgs;
 
-/// Most requests per second that the demo sends by itself.
+/// Maximum requests per second that the demo sends by itself.
 const RATE_MAX: u16 = 1_000;
 
 /// Arguments of `strait demo`.

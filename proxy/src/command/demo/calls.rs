@@ -1,4 +1,4 @@
-//! The calls that stop and start the demo's clusters, and tell how requests went.
+//! Control API of the demo: stops and starts clusters, and reports the counts of requests.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -17,11 +17,11 @@ use hyper_util::rt::TokioIo;
 use super::clusters::Clusters;
 use crate::command::load::Counts;
 
-/// Answers calls on a thread of its own, until the process ends.
+/// Serves the API on a thread of its own, until the process ends.
 ///
 /// # Errors
 ///
-/// When the thread cannot be started.
+/// Fails when the thread cannot be started.
 pub(super) fn spawn(
     listener: TcpListener,
     clusters: Arc<Clusters>,
@@ -46,7 +46,7 @@ pub(super) fn spawn(
                 let response = answer(&clusters, &counts, &request);
                 std::future::ready(Ok::<_, Infallible>(response))
             });
-            // one after another: a call is short, and who stops a cluster twice waits for the first
+            // one after another: calls are short, and a second stop of a cluster waits for the first
             let connection = http1::Builder::new()
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), answer);

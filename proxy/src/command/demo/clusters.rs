@@ -1,4 +1,4 @@
-//! The three clusters while they run: their gateways can be stopped and started.
+//! Running clusters of the demo; their gateways can be stopped and started.
 
 use std::net::TcpStream;
 use std::num::NonZeroUsize;
@@ -14,20 +14,20 @@ use crate::app::{self, Settings};
 use crate::command::backend::{self, Workload};
 use crate::telemetry::LogControl;
 
-/// How long what runs in a cluster may take when it is stopped.
+/// Drain time of the gateway of a cluster that is stopped.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
-/// How long a gateway may take until it listens.
+/// Maximum time until a gateway listens.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// The clusters while they run.
+/// Running clusters of the demo.
 pub(super) struct Clusters {
     sites: Vec<(Site, Mutex<Option<Running>>)>,
     settings: Vec<Settings>,
     logging: LogControl,
 }
 
-/// The gateway of a cluster.
+/// Running gateway of a cluster.
 struct Running {
     quit: Arc<Notify>,
     thread: JoinHandle<()>,
@@ -76,7 +76,7 @@ impl Clusters {
         Ok(clusters)
     }
 
-    /// The names, and whether each runs.
+    /// Returns the name of each cluster, and whether its gateway runs.
     pub(super) fn states(&self) -> Vec<(&'static str, bool)> {
         let sites = self.sites.iter();
         sites
@@ -88,7 +88,7 @@ impl Clusters {
         self.sites.iter().position(|(site, _)| site.name == name)
     }
 
-    /// Starts a cluster's gateway, if it does not run, and waits until it listens.
+    /// Starts a cluster's gateway, unless it runs, and waits until it listens.
     pub(super) fn start_one(&self, name: &str) -> Result<(), String> {
         let unknown = || format!("there is no cluster {name}");
         let at = self.position(name).ok_or_else(unknown)?;
@@ -113,13 +113,13 @@ impl Clusters {
         wait_until_open(site)
     }
 
-    /// Stops a cluster's gateway, the only way into it: what runs is finished, then nothing is accepted any more.
+    /// Stops a cluster's gateway, the only way into it: it drains, then refuses connections.
     pub(super) fn stop_one(&self, name: &str) -> Result<(), String> {
         let unknown = || format!("there is no cluster {name}");
         let at = self.position(name).ok_or_else(unknown)?;
         if let Some(Running { quit, thread }) = lock(&self.sites[at].1).take() {
             quit.notify_one();
-            // a fault in it has been told; there is nothing else to learn
+            // its failure has been reported already
             let _ = thread.join();
         }
         Ok(())
@@ -127,7 +127,7 @@ impl Clusters {
 
     pub(super) fn stop_all(&self) {
         for name in CLUSTERS {
-            // they are known
+            // the names are known, so this cannot fail
             let _ = self.stop_one(name);
         }
     }

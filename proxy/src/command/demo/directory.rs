@@ -1,4 +1,4 @@
-//! A directory of resources, served with an echo service on every endpoint that they have on this machine.
+//! Serves a directory of resources, with an echo service on every endpoint that is on this machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::command::backend::{self, Workload};
 use crate::command::run::ServeArgs;
 use crate::listener::socket::{probe, refusal};
 
-/// Starts the backends and says what to try.
+/// Starts the backends and prints what to try.
 pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Settings, String> {
     let identity = super::site::gateway_identity(cluster.to_owned());
     let settings = serve.settings(vec![dir.to_owned()], identity)?;
@@ -24,8 +24,8 @@ pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Se
         return Err(format!("{}: {}", missing.location.file, missing.message));
     }
     for address in gateways(&loaded.set) {
-        // the proxy itself would try again and again, and somebody else would answer meanwhile; a listener that is
-        // closed again would reset clients that are already waiting for the demo
+        // the proxy itself would retry the bind while another process answers requests; a listener that is closed again
+        // would reset clients that already wait for the demo
         probe(address).map_err(|error| {
             let why = refusal(address, &error);
             format!("the demo's gateway cannot listen on {address}: {why}")
@@ -45,7 +45,7 @@ pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Se
     Ok(settings)
 }
 
-/// Where the Gateways listen.
+/// Returns the addresses of the Gateways' HTTP servers.
 fn gateways(resources: &ResourceSet) -> BTreeSet<SocketAddr> {
     let gateways = resources.gateways.values();
     let servers = gateways.flat_map(|gateway| &gateway.spec.servers);
@@ -58,8 +58,8 @@ fn gateways(resources: &ResourceSet) -> BTreeSet<SocketAddr> {
     addresses.collect()
 }
 
-/// Loopback addresses that the resources send traffic to, with the names of their backends: the version, after the
-/// app where there are several.
+/// Returns the loopback addresses that the resources send traffic to, with the names of their backends: the version,
+/// preceded by the app where there are several.
 fn backends(resources: &ResourceSet) -> BTreeMap<SocketAddr, String> {
     let entries = resources.service_entries.values();
     let inline = entries.flat_map(|entry| {
@@ -85,7 +85,8 @@ fn backends(resources: &ResourceSet) -> BTreeMap<SocketAddr, String> {
     members(resources).into_iter().chain(named).collect()
 }
 
-/// Loopback addresses of ServiceImports, EndpointSlices and Destinations, with the names of their clusters, and zones.
+/// Returns the loopback addresses of ServiceImports, EndpointSlices and Destinations, with the names of their clusters
+/// and zones.
 fn members(resources: &ResourceSet) -> BTreeMap<SocketAddr, String> {
     let mut found = BTreeMap::new();
     let mut add = |host: &Host, port: u16, name: &str| match host {
@@ -125,15 +126,14 @@ fn members(resources: &ResourceSet) -> BTreeMap<SocketAddr, String> {
     found
 }
 
-/// Every one of the first with every one of the second.
+/// Returns the Cartesian product.
 fn pairs<'a, A, B>(first: &'a [A], second: &'a [B]) -> impl Iterator<Item = (&'a A, &'a B)> {
     first
         .iter()
         .flat_map(move |one| second.iter().map(move |other| (one, other)))
 }
 
-/// Where an endpoint takes traffic, as far as that is on this machine. `ports` are those of its service, for an
-/// endpoint that names none.
+/// Returns the loopback addresses of an endpoint. `ports` are those of its service, for an endpoint without ports.
 fn local_addresses(
     (entry, mut ports): (&WorkloadEntry, Vec<u16>),
 ) -> impl Iterator<Item = (SocketAddr, &WorkloadEntry)> {

@@ -1,9 +1,9 @@
-//! Why the demo cannot go on.
+//! Error that ends the demo.
 
-/// Why the demo cannot go on.
+/// Error that ends the demo.
 pub(super) struct Failure {
     pub(super) text: String,
-    /// Whether an argument is the reason.
+    /// Whether an argument is the cause.
     pub(super) is_usage: bool,
 }
 

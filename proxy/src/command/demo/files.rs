@@ -1,4 +1,4 @@
-//! The configuration of the demo's clusters, as text that a reader changes while it runs.
+//! Configuration of the demo's clusters, as text that a reader edits while the demo runs.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,16 +9,16 @@ use std::time::SystemTime;
 
 use super::site::Site;
 
-/// The file of the policy, below the directory.
+/// Path of the policy, below the directory.
 pub(super) const POLICY: &str = "edge/policy.yaml";
 
-/// Files in memory, which containers have even if their file system is read-only and has no `/tmp`.
+/// Directory in memory. Containers have it even if their file system is read-only and has no `/tmp`.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Where the configuration is written to.
+/// Directory that the configuration is written to.
 pub(super) struct Directory {
     path: PathBuf,
-    /// Whether the demo chose it: then it is removed with everything in it when this is dropped.
+    /// Whether the demo chose the directory: dropping this removes it with everything in it.
     is_temporary: bool,
 }
 
@@ -39,11 +39,11 @@ impl Drop for Directory {
     }
 }
 
-/// The directory that was asked for, or a new one among the temporary files.
+/// Makes the requested directory, or a new temporary one.
 ///
 /// # Errors
 ///
-/// When it cannot be made.
+/// Fails when it cannot be made.
 pub(super) fn directory(asked: Option<&Path>) -> Result<Directory, String> {
     let failed = |dir: &Path| {
         let dir = dir.display().to_string();
@@ -61,12 +61,12 @@ pub(super) fn directory(asked: Option<&Path>) -> Result<Directory, String> {
     temporary(&[std::env::temp_dir(), SHARED_MEMORY.into()], &name)
 }
 
-/// A new directory in the first of the places that takes one.
+/// Makes a new directory in the first of the parent directories that allows it.
 fn temporary(places: &[PathBuf], name: &str) -> Result<Directory, String> {
     let mut refused = String::new();
     for place in places {
         let path = place.join(name);
-        // not into a directory that somebody else has made there
+        // never use a directory that another user has made there
         match fs::create_dir(&path) {
             Ok(()) => {
                 return Ok(Directory {
@@ -86,7 +86,7 @@ fn temporary(places: &[PathBuf], name: &str) -> Result<Directory, String> {
 ///
 /// # Errors
 ///
-/// When a file cannot be written, or is there already: it may hold changes of an earlier demo.
+/// Fails when a file cannot be written or exists already: it may hold changes of an earlier demo.
 pub(super) fn write(dir: &Path, edge: SocketAddr, sites: &[Site]) -> Result<(), String> {
     let mut files = vec![
         (POLICY.to_owned(), policy()),
@@ -131,7 +131,7 @@ spec:
     .to_owned()
 }
 
-/// A Gateway that listens there.
+/// Renders a Gateway that listens on this address.
 fn gateway(at: SocketAddr) -> String {
     format!(
         "\

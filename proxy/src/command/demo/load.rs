@@ -1,4 +1,4 @@
-//! The requests that the demo sends by itself, and what it shows of them.
+//! Requests that the demo sends by itself, and the display of their counts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use tokio::time::interval;
 use super::screen::Screen;
 use crate::command::load::{Counts, Row, Target, line, rows, send};
 
-/// How often the table is rebuilt on a terminal, and how often there is a line elsewhere.
+/// Intervals at which a terminal gets a new table and any other output a new line.
 const TABLE_INTERVAL: Duration = Duration::from_secs(1);
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -20,7 +20,7 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// When the thread cannot be started.
+/// Fails when the thread cannot be started.
 pub(super) fn spawn(
     edge: SocketAddr,
     rate: u16,
@@ -48,7 +48,7 @@ pub(super) fn spawn(
     Ok(())
 }
 
-/// Waits until the edge listens; nothing is counted before.
+/// Waits until the edge listens; requests are counted only from then on.
 async fn until_open(edge: SocketAddr) {
     let mut ticks = interval(Duration::from_millis(20));
     while TcpStream::connect(edge).await.is_err() {
@@ -56,7 +56,7 @@ async fn until_open(edge: SocketAddr) {
     }
 }
 
-/// Shows the counts, again and again.
+/// Prints the counts at each interval.
 async fn tell(counts: &Counts, screen: &Screen) {
     let every = match screen.is_terminal() {
         true => TABLE_INTERVAL,
@@ -77,7 +77,7 @@ async fn tell(counts: &Counts, screen: &Screen) {
     }
 }
 
-/// Wide enough for a bar of all requests.
+/// Width of the bar for a share of 100 %.
 const BAR: usize = 40;
 
 fn table(rows: &[Row<'_>]) -> String {

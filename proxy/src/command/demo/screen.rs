@@ -1,11 +1,11 @@
-//! What the reader of the demo sees: on a terminal a table that stays below the log, elsewhere plain lines.
+//! Output of the demo: on a terminal a table that stays below the log, otherwise plain lines.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::telemetry::{LogControl, LogError};
 
-/// Moves to the begin of a line this many lines above, and clears all from there.
+/// Moves the cursor up by this many lines and clears everything from there.
 fn erase(lines: usize) -> String {
     match lines {
         0 => String::new(),
@@ -13,7 +13,7 @@ fn erase(lines: usize) -> String {
     }
 }
 
-/// Standard output; a clone writes to the same.
+/// Standard output; clones share it.
 #[derive(Clone)]
 pub(super) struct Screen {
     is_terminal: bool,
@@ -28,12 +28,12 @@ impl Screen {
         }
     }
 
-    /// Whether a table can stay where it is.
+    /// Returns whether a table can be replaced in place.
     pub(super) fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Makes the process log, which goes above the table where that is on a terminal, and to standard error elsewhere.
+    /// Installs the process log. On a terminal it is printed above the table, otherwise to standard error.
     pub(super) fn log(&self, filter: &str) -> Result<LogControl, LogError> {
         if !self.is_terminal {
             return LogControl::install(filter);
@@ -42,7 +42,7 @@ impl Screen {
         LogControl::install_to(filter, move || Lines(screen.clone()))
     }
 
-    /// Writes text that stays.
+    /// Writes permanent text, above the table.
     pub(super) fn say(&self, text: &[u8]) {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = Vec::from(erase(table.lines().count()));
@@ -51,7 +51,7 @@ impl Screen {
         show(&out);
     }
 
-    /// Writes a table in the place of the one before.
+    /// Replaces the table.
     pub(super) fn replace(&self, next: String) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let out = erase(table.lines().count()) + &next;
@@ -66,7 +66,7 @@ fn show(bytes: &[u8]) {
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
-/// Lines of the log.
+/// Writer for lines of the log.
 struct Lines(Screen);
 
 impl Write for Lines {

@@ -1,10 +1,10 @@
-//! The clusters of the demo: their names, addresses and identities.
+//! Clusters of the demo: their names, addresses and identities.
 
 use std::net::SocketAddr;
 
 use crate::identity::Identity;
 
-/// Who a gateway in the cluster with this key is.
+/// Identity of a gateway in the cluster with this key.
 pub(super) fn gateway_identity(cluster: String) -> Identity {
     let mut identity = Identity {
         cluster,
@@ -16,22 +16,22 @@ pub(super) fn gateway_identity(cluster: String) -> Identity {
     identity
 }
 
-/// The key of a cluster of the demo.
+/// Key of a cluster of the demo.
 pub(super) fn key(name: &str) -> String {
     format!("default/default/default/{name}")
 }
 
-/// The names of the clusters.
+/// Names of the clusters.
 pub(super) const CLUSTERS: [&str; 3] = ["c1", "c2", "c3"];
 
-/// Versions that each cluster has.
+/// Versions of the service in each cluster.
 pub(super) const VERSIONS: [&str; 2] = ["v1", "v2"];
 
-/// A cluster of the demo.
+/// Cluster of the demo.
 pub(super) struct Site {
     pub(super) name: &'static str,
-    /// Where its gateway listens.
+    /// Address of its gateway.
     pub(super) gateway: SocketAddr,
-    /// Its workloads by version.
+    /// Addresses of its workloads, by version.
     pub(super) backends: Vec<(&'static str, SocketAddr)>,
 }

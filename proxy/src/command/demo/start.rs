@@ -1,4 +1,4 @@
-//! Starts the demo, and ends it.
+//! Runs the demo from start to end.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -30,7 +30,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
         .map_err(usage)?;
     settings.admin = admin;
     if args.requests_per_second > 0 && args.serve.access_log_path.is_none() {
-        // it would stand between the lines of the table
+        // its lines would interleave with the table
         settings.access_log = None;
     }
     let screen = Screen::new();
@@ -59,7 +59,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     ended.map_err(|error| error.to_string().into())
 }
 
-/// Says that an address cannot be had, and how to choose another.
+/// Error text for an address that cannot be bound, with the flag that chooses another one.
 fn taken(what: &str, at: SocketAddr, error: &io::Error) -> String {
     let why = format!(
         "the demo's {what} cannot listen on {at}: {}",
@@ -75,19 +75,19 @@ fn taken(what: &str, at: SocketAddr, error: &io::Error) -> String {
     )
 }
 
-/// Where the edge, its admin server and everything else listen: on fixed ports, or where the edge has port 0, on free
-/// ones.
+/// Chooses the addresses of the edge, its admin server and the clusters: fixed ports, or free ones if the edge has port
+/// 0.
 fn addresses(
     edge: SocketAddr,
     admin: SocketAddr,
 ) -> Result<(SocketAddr, SocketAddr, Vec<Site>), String> {
     let ip: IpAddr = match edge.ip() {
-        // several demos stay apart by it
+        // several demos use different loopback addresses
         IpAddr::V4(ip) if ip.is_loopback() => ip.into(),
         _ => Ipv4Addr::LOCALHOST.into(),
     };
     let free = edge.port() == 0;
-    // all are held until all are known, so that no two are the same
+    // all stay bound until all are known, so that no two are the same
     let listener =
         TcpListener::bind(admin).map_err(|error| taken("admin server", admin, &error))?;
     let admin = listener.local_addr().unwrap_or(admin);
@@ -164,7 +164,7 @@ Ctrl-C ends the demo.
     )
 }
 
-/// How the reader calls this program: by its name where that is found, else by its path.
+/// Returns the name of this program for commands to copy: its name if the shell finds it, else its path.
 fn program() -> String {
     let called = std::env::args().next().unwrap_or_default();
     if !called.contains('/') {

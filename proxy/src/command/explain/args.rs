@@ -88,7 +88,7 @@ pub struct ExplainArgs {
 }
 
 impl ExplainArgs {
-    /// The method of the request.
+    /// Method of the request.
     pub fn method(&self) -> &str {
         match (&self.url, &self.request) {
             (Some(_), _) => &self.first,
@@ -97,7 +97,7 @@ impl ExplainArgs {
         }
     }
 
-    /// The URL of the request.
+    /// URL of the request.
     pub fn url(&self) -> &str {
         self.url.as_ref().unwrap_or(&self.first)
     }

@@ -1,10 +1,10 @@
-//! Asks a running proxy: one GET to `/explain` of its admin server.
+//! Explanation by a running proxy: one GET to `/explain` of its admin server.
 
 use super::ExplainArgs;
 use crate::command::admin_client::get;
 use crate::explain::Explanation;
 
-/// The answer of the proxy whose admin server is at `admin`: `HOST:PORT`, `http://` in front of it or not.
+/// Returns the explanation of the proxy whose admin server is at `admin`: `HOST:PORT`, with or without `http://`.
 pub(super) fn ask(admin: &str, args: &ExplainArgs) -> Result<Explanation, String> {
     let (status, body) =
         get(admin, &target(args)).map_err(|error| format!("--admin {admin}: {error}"))?;
@@ -66,7 +66,7 @@ mod tests {
         explain: ExplainArgs,
     }
 
-    /// Answers one connection with `status` and `body`; returns the request.
+    /// Responds to one connection with `status` and `body`; returns the request.
     fn serve(status: &'static str, body: String) -> (String, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! Golden answers: what a person sees for configurations of every kind.
+//! Golden explanations for configurations of every kind.
 
 use clap::Parser;
 
@@ -10,7 +10,7 @@ struct Line {
     explain: ExplainArgs,
 }
 
-/// The answer to a command line, with the configuration `proxy/testdata/explain/FILE.yaml`; paths are shortened.
+/// Explains a command line with the configuration `proxy/testdata/explain/FILE.yaml`; paths are shortened.
 fn explain_with(file: &str, arguments: &[&str]) -> Explanation {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/explain");
     let path = format!("{dir}/{file}.yaml");
@@ -29,7 +29,7 @@ fn explain_with(file: &str, arguments: &[&str]) -> Explanation {
     answer(&args, &question(&args).unwrap(), &loaded)
 }
 
-/// The brief text for a gateway with the label that the configurations select.
+/// Renders the brief text for a gateway with the label that the configurations select.
 fn text_of(file: &str, arguments: &[&str]) -> String {
     let identity = ["--labels", "istio=ingressgateway"];
     let arguments: Vec<&str> = identity.iter().chain(arguments).copied().collect();

@@ -1,4 +1,4 @@
-//! What may be written after the flags.
+//! Arguments of `strait imports`.
 
 use super::*;
 

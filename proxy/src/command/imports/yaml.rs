@@ -9,7 +9,7 @@ use config_loader::resource::flomesh::{
     ImportPort, ImportTarget, ImportType, ServiceAccount, ServiceImport,
 };
 
-/// One document for each import, in their order; none for none.
+/// Renders one document for each import, in their order; an empty text for no imports.
 pub(super) fn documents(imports: &[Import]) -> String {
     let mut out = String::new();
     for (index, import) in imports.iter().enumerate() {
@@ -85,7 +85,7 @@ fn port(out: &mut String, port: &ImportPort) {
     }
 }
 
-/// The API requires all fields, empty ones included.
+/// Renders a target with all fields, including empty ones, as the API requires.
 fn target(out: &mut String, target: &ImportTarget) {
     let host = target.server_name.as_deref().unwrap_or_default();
     let ip = match target.address {
@@ -103,7 +103,7 @@ fn target(out: &mut String, target: &ImportTarget) {
     }
 }
 
-/// IPv4 stands as it is; colons of IPv6 would be read as keys.
+/// Renders an address. IPv6 is quoted, since its colons would be read as keys.
 fn address(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => ip.to_string(),
@@ -111,7 +111,7 @@ fn address(ip: IpAddr) -> String {
     }
 }
 
-/// A text as a scalar: as it is where no reader can take it for anything else, in double quotes otherwise.
+/// Renders a text as a scalar: plain where every reader takes it for a string, in double quotes otherwise.
 fn scalar(text: &str) -> String {
     let first = |byte: u8| byte.is_ascii_alphabetic() || byte == b'/';
     let further = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
@@ -122,7 +122,7 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// Whether some reader of YAML 1.1 or 1.2 takes a plain text for a boolean or for nothing.
+/// Returns whether a reader of YAML 1.1 or 1.2 takes a plain text for a boolean or null.
 fn is_word(text: &str) -> bool {
     let words = ["false", "n", "no", "null", "off", "on", "true", "y", "yes"];
     words.iter().any(|word| word.eq_ignore_ascii_case(text))

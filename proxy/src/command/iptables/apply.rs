@@ -1,4 +1,4 @@
-//! Changes the kernel step by step, and takes all of it back if one step fails.
+//! Changes the kernel step by step, and undoes all steps if one fails.
 
 use super::native::{self, Wanted};
 use super::routes::Setting;
@@ -10,23 +10,23 @@ use super::tools::Tools;
 pub enum Step {
     /// Adds a setting.
     Add(Setting),
-    /// Deletes one.
+    /// Deletes a setting.
     Delete(Setting),
     /// Replaces our rules of one backend and IP version.
     Replace {
-        /// Those of which.
+        /// Tools of the backend and IP version.
         tools: Tools,
-        /// What is there.
+        /// Installed rules.
         from: Ruleset,
-        /// What shall be there.
+        /// Rules to install.
         to: Ruleset,
     },
-    /// Replaces our own tables. Must be the last step: it cannot be taken back.
+    /// Replaces our own tables. Must be the last step: it cannot be undone.
     Native(Wanted),
 }
 
 impl Step {
-    /// Does it. Returns whether that changed something.
+    /// Runs the step. Returns whether it changed something.
     fn run(&self) -> Result<bool, String> {
         match self {
             Self::Add(setting) => setting.add(),
@@ -47,11 +47,11 @@ impl Step {
     }
 }
 
-/// Does all of this, or nothing.
+/// Runs all steps, or none.
 ///
 /// # Errors
 ///
-/// Why a step failed, and what could not be taken back.
+/// Says why a step failed, and what could not be undone.
 pub fn all_or_nothing(steps: &[Step]) -> Result<(), String> {
     let mut done = Vec::new();
     for step in steps {
@@ -75,11 +75,11 @@ pub fn all_or_nothing(steps: &[Step]) -> Result<(), String> {
     Ok(())
 }
 
-/// Does as much of this as possible. Returns whether that changed something.
+/// Runs every step, even after failures. Returns whether a step changed something.
 ///
 /// # Errors
 ///
-/// Why steps failed.
+/// Says why steps failed.
 pub fn as_far_as_possible(steps: &[Step]) -> Result<bool, String> {
     let results: Vec<_> = steps.iter().map(Step::run).collect();
     let changed = results.contains(&Ok(true));

@@ -1,4 +1,4 @@
-//! Which connections the kernel hands to the proxy: the flags, and what they mean.
+//! Flags that choose the connections to capture, and their parsers.
 
 use std::fmt;
 use std::fs;
@@ -102,7 +102,7 @@ pub enum InterceptionMode {
 }
 
 impl CaptureArgs {
-    /// The groups that are not captured.
+    /// Returns the groups whose connections are not captured.
     pub fn gids(&self) -> &[u32] {
         if self.proxy_gids.is_empty() {
             &self.proxy_uids
@@ -111,7 +111,7 @@ impl CaptureArgs {
         }
     }
 
-    /// Inbound ports that are never captured, in order.
+    /// Returns the inbound ports that are never captured, in order.
     pub fn own_ports(&self) -> Vec<u16> {
         let mut ports = PROXY_PORTS.to_vec();
         ports.extend([self.outbound_port, self.inbound_port]);
@@ -120,17 +120,17 @@ impl CaptureArgs {
         ports
     }
 
-    /// Whether inbound connections are accepted in place of the workload.
+    /// Returns whether the proxy accepts inbound connections in place of the workload (TPROXY).
     pub fn intercepts(&self) -> bool {
         self.interception_mode == InterceptionMode::Transparent
             && !self.include_inbound_ports.is_empty()
     }
 
-    /// What contradicts itself in these flags.
+    /// Checks the flags for contradictions.
     ///
     /// # Errors
     ///
-    /// Which flags, and what to write instead.
+    /// Names the flags that contradict each other, and the fix.
     pub fn check(&self) -> Result<(), String> {
         if self.outbound_port == self.inbound_port {
             return Err(format!(
@@ -143,17 +143,17 @@ impl CaptureArgs {
     }
 }
 
-/// Everything, or what is listed.
+/// Set of items: all, or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection<T> {
     /// `*`.
     All,
-    /// Nothing else than these.
+    /// Only these items.
     Only(Vec<T>),
 }
 
 impl<T> Selection<T> {
-    /// What is listed by name.
+    /// Returns the listed items; none for `*`.
     pub fn listed(&self) -> &[T] {
         match self {
             Self::All => &[],
@@ -161,13 +161,13 @@ impl<T> Selection<T> {
         }
     }
 
-    /// Whether nothing is selected.
+    /// Returns whether nothing is selected.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Only(items) if items.is_empty())
     }
 }
 
-/// Ports from one to another, both included.
+/// Range of ports, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRange {
     first: u16,
@@ -175,7 +175,7 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// The lowest and the highest port.
+    /// Returns the lowest and the highest port.
     pub fn ends(self) -> (u16, u16) {
         (self.first, self.last)
     }
@@ -190,7 +190,7 @@ impl From<u16> for PortRange {
     }
 }
 
-/// As iptables writes it.
+/// Writes the range in the syntax of iptables.
 impl fmt::Display for PortRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.first == self.last {
@@ -201,7 +201,7 @@ impl fmt::Display for PortRange {
     }
 }
 
-/// Reads `*` or a list.
+/// Parser of `*` or a list.
 fn selection<T: Clone + Send + Sync + 'static>(
     item: fn(&str) -> Result<T, String>,
 ) -> impl Fn(&str) -> Result<Selection<T>, String> + Clone {
@@ -211,7 +211,7 @@ fn selection<T: Clone + Send + Sync + 'static>(
     }
 }
 
-/// Reads a list.
+/// Parser of a list.
 fn listed<T: Clone + Send + Sync + 'static>(
     item: fn(&str) -> Result<T, String>,
 ) -> impl Fn(&str) -> Result<Selection<T>, String> + Clone {
@@ -255,7 +255,7 @@ fn cidr(text: &str) -> Result<IpNet, String> {
     Ok(network.trunc())
 }
 
-/// The kernel's limit for names of interfaces; `+` at the end means any rest.
+/// Parses the name of an interface within the kernel's limit; a `+` at the end matches any rest.
 fn interface(text: &str) -> Result<String, String> {
     let fits =
         |char: char| char.is_ascii_graphic() && !matches!(char, '/' | '"' | '\'' | '!' | '\\');
@@ -275,7 +275,7 @@ fn group(text: &str) -> Result<u32, String> {
     number_or_name(text, "group", "/etc/group")
 }
 
-/// Both files have the number in the third field.
+/// Looks the ID up in `file` if it is a name. Both files have it in the third field.
 fn number_or_name(text: &str, what: &str, file: &str) -> Result<u32, String> {
     let text = text.trim();
     if text.is_empty() {
@@ -285,7 +285,7 @@ fn number_or_name(text: &str, what: &str, file: &str) -> Result<u32, String> {
     }
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         let number: Option<u32> = text.parse().ok();
-        // the kernel takes the highest number for none
+        // the kernel reserves the highest number for "none"
         return number.filter(|number| *number != u32::MAX).ok_or_else(|| {
             format!(
                 "`{text}` is not the number of a {what}: they are 0 to {}",

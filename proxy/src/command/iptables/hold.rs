@@ -1,4 +1,4 @@
-//! The server of `strait iptables hold`, which says whether connections are captured.
+//! Server of `strait iptables hold`, which reports whether connections are captured.
 
 use std::net::SocketAddr;
 
@@ -10,17 +10,17 @@ use tokio::time::{Duration, sleep, timeout};
 use crate::command::control::stopped;
 use crate::command::report;
 
-/// Time for the head of a request: a client that says nothing delays the others no longer than this.
+/// Timeout for the head of a request: a silent client delays the others no longer than this.
 const HEAD_WAIT: Duration = Duration::from_millis(200);
 
-/// The longest time that a client may take to ask, and to read the answer.
+/// Maximum time for a client to send its request and read the response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Answers every request by whether `ensure` finds the rules in place, until a signal asks for the end.
+/// Responds to every request with the result of `ensure`: whether the rules are in place. Ends on a signal.
 ///
 /// # Errors
 ///
-/// If the address cannot be listened on.
+/// Fails if the address cannot be listened on.
 pub fn serve(address: SocketAddr, ensure: impl Fn() -> Result<(), String>) -> Result<(), String> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
@@ -48,7 +48,7 @@ async fn accept(listener: &TcpListener, ensure: &impl Fn() -> Result<(), String>
     }
 }
 
-/// Answers one request, whatever it asks for.
+/// Responds to one request, whatever its content.
 async fn answer(mut stream: TcpStream, ensure: &impl Fn() -> Result<(), String>) {
     // The head of a small request arrives in one piece, and nothing in it matters.
     let mut head = [0; 4_096];
@@ -64,7 +64,7 @@ async fn answer(mut stream: TcpStream, ensure: &impl Fn() -> Result<(), String>)
     let response = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
     );
-    // The client may have gone away.
+    // The client may have closed the connection.
     let _ = stream.write_all(response.as_bytes()).await;
     let _ = stream.shutdown().await;
 }

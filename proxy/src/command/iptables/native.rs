@@ -1,7 +1,6 @@
-//! The rules in tables of our own in nf_tables, given to the kernel directly: for images that have no iptables.
+//! Rules in nf_tables tables of our own, sent to the kernel directly, for images without iptables.
 //!
-//! Each table of iptables becomes a table of this name with `strait_` before it. All of them are replaced in one
-//! transaction.
+//! Each table of iptables becomes a table with the prefix `strait_`. All of them are replaced in one transaction.
 
 mod encode;
 
@@ -12,7 +11,7 @@ use super::rule::{Hook, Match, Rule, Table, TableRules, Target};
 use super::rules::Family;
 use encode::{NEW_RULE, rule_messages, write_rule};
 
-/// Numbers of linux/netfilter/nfnetlink.h and nf_tables.h.
+/// Constants of linux/netfilter/nfnetlink.h and nf_tables.h.
 const NF_TABLES: u16 = 10;
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
@@ -34,7 +33,7 @@ fn name(table: Table) -> String {
     format!("strait_{}", table.name())
 }
 
-/// A message of nf_tables for an IP version.
+/// Makes a message of nf_tables for an IP version.
 fn message(kind: u16, flags: u16, family: Family) -> Message {
     let family = match family {
         Family::V4 => libc::NFPROTO_IPV4,
@@ -49,11 +48,11 @@ fn batch(kind: u16) -> Message {
     Message::new(kind, 0, &[0, 0, high, low])
 }
 
-/// Whether a table of ours is there.
+/// Returns whether a table of ours exists.
 ///
 /// # Errors
 ///
-/// When the kernel has no nf_tables, or does not tell.
+/// Fails when the kernel has no nf_tables, or does not answer.
 pub fn is_installed() -> Result<bool, String> {
     for family in Family::ALL.into_iter().filter(|family| family.exists()) {
         for table in TABLES {
@@ -65,11 +64,11 @@ pub fn is_installed() -> Result<bool, String> {
     Ok(false)
 }
 
-/// Whether this table of ours is there.
+/// Returns whether this table of ours exists.
 ///
 /// # Errors
 ///
-/// As [`is_installed`].
+/// Fails as [`is_installed`] does.
 pub fn has(family: Family, table: Table) -> Result<bool, String> {
     let mut ask = message(GET_TABLE, 0, family);
     ask.text(TABLE_NAME, &name(table));
@@ -80,14 +79,14 @@ pub fn has(family: Family, table: Table) -> Result<bool, String> {
     }
 }
 
-/// What to have of each IP version.
+/// Tables to install, for each IP version.
 pub type Wanted = Vec<(Family, Vec<TableRules>)>;
 
-/// Replaces our tables by these, all at once; by nothing for what is not wanted.
+/// Replaces our tables by these in one transaction. Tables that are not in the list are removed.
 ///
 /// # Errors
 ///
-/// What the kernel refuses; nothing is changed then.
+/// Says what the kernel refuses; nothing is changed then.
 pub fn replace(wanted: &Wanted) -> Result<(), String> {
     let mut batch = Batch::default();
     for family in Family::ALL.into_iter().filter(|family| family.exists()) {
@@ -103,7 +102,7 @@ pub fn replace(wanted: &Wanted) -> Result<(), String> {
     batch.send()
 }
 
-/// Messages with what they do, for the error that names the one that failed.
+/// Messages with descriptions, for an error that names the failed one.
 #[derive(Default)]
 struct Batch(Vec<(String, Message)>);
 
@@ -119,7 +118,7 @@ impl Batch {
         self.add(format!("the table {}", name(table)), message);
     }
 
-    /// Only what is there can be deleted.
+    /// Creates the table before it deletes it: deleting a missing one would fail.
     fn clear(&mut self, family: Family, table: Table) {
         self.table(NEW_TABLE, family, table);
         self.table(DELETE_TABLE, family, table);
@@ -156,11 +155,11 @@ impl Batch {
                 Hook::Prerouting => libc::NF_INET_PRE_ROUTING,
                 Hook::Output => libc::NF_INET_LOCAL_OUT,
             };
-            // those of iptables
+            // priorities of iptables
             let (priority, kind) = match (table, hook) {
                 (Table::Nat, _) => (-100, "nat"),
                 (Table::Mangle, Hook::Prerouting) => (-150, "filter"),
-                // looks for the route again if the mark changes
+                // routes the packet again if the mark changes
                 (Table::Mangle, Hook::Output) => (-150, "route"),
             };
             message.nested(CHAIN_HOOK, |inner| {

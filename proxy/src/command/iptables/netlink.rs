@@ -1,4 +1,5 @@
-//! Messages to the kernel over netlink: how they are built, sent and acknowledged (netlink(7), RFC 3549).
+//! Netlink client: builds messages to the kernel, sends them, and waits for their acknowledgment (netlink(7), RFC
+//! 3549).
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -7,39 +8,39 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 const REQUEST: u16 = 0x1;
 const ACK: u16 = 0x4;
-/// Fails if the object is there already.
+/// Flag: fail if the object exists.
 pub const EXCLUSIVE: u16 = 0x200;
-/// Creates the object if it is not there yet.
+/// Flag: create the object if it does not exist.
 pub const CREATE: u16 = 0x400;
-/// Adds the object at the end.
+/// Flag: add the object at the end.
 pub const APPEND: u16 = 0x800;
 
-/// Flag of an attribute that holds attributes.
+/// Flag of an attribute that contains attributes.
 const NESTED: u16 = 0x8000;
 
-/// Type of a message that says how another one ended.
+/// Type of a message that reports the result of another one.
 const ERROR: u16 = 2;
 
 const HEADER: usize = 16;
 
-/// How long the kernel may take.
+/// Timeout for an answer of the kernel.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A part of the kernel that speaks netlink.
+/// Subsystem of the kernel that speaks netlink.
 #[derive(Clone, Copy, Debug)]
 pub enum Subsystem {
-    /// Addresses, routes and their rules.
+    /// Addresses, routes and routing rules.
     Route,
     /// Netfilter.
     Netfilter,
 }
 
-/// A message while it is written.
+/// Message that is being built.
 #[derive(Clone, Debug)]
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// Begins with a header of the subsystem's own.
+    /// Starts a message with a header of the subsystem.
     pub fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -53,17 +54,17 @@ impl Message {
         self.attribute(kind, |message| message.0.extend(value));
     }
 
-    /// Adds a number in network order.
+    /// Adds a number in network byte order.
     pub fn number(&mut self, kind: u16, value: u32) {
         self.bytes(kind, &value.to_be_bytes());
     }
 
-    /// Adds a text, which ends with a zero.
+    /// Adds a text with a terminating zero.
     pub fn text(&mut self, kind: u16, value: &str) {
         self.bytes(kind, &[value.as_bytes(), b"\0"].concat());
     }
 
-    /// Adds an attribute that holds attributes.
+    /// Adds an attribute that contains attributes.
     pub fn nested(&mut self, kind: u16, write: impl FnOnce(&mut Self)) {
         self.attribute(kind | NESTED, write);
     }
@@ -73,7 +74,7 @@ impl Message {
         self.0.extend([0; 2]);
         self.0.extend(kind.to_ne_bytes());
         write(self);
-        // attributes of ours are far smaller than 64 KiB
+        // our attributes are far smaller than 64 KiB
         let length = u16::try_from(self.0.len() - start).unwrap_or(u16::MAX);
         self.0[start..start + 2].copy_from_slice(&length.to_ne_bytes());
         self.0.resize(self.0.len().next_multiple_of(4), 0);
@@ -92,11 +93,11 @@ impl Message {
     }
 }
 
-/// Sends messages at once, and waits until the one at `last` has succeeded.
+/// Sends messages at once, and waits until the one with index `last` has succeeded.
 ///
 /// # Errors
 ///
-/// The first message that failed, with the kernel's reason.
+/// Returns the index of the first message that failed, with the kernel's reason.
 pub fn send(
     subsystem: Subsystem,
     messages: Vec<Message>,
@@ -124,7 +125,7 @@ fn open(subsystem: Subsystem) -> io::Result<Socket> {
     let kind = Type::RAW.cloexec();
     let socket = Socket::new(domain, kind, Some(Protocol::from(protocol)))?;
     socket.set_read_timeout(Some(PATIENCE))?;
-    // a long list of ports is one message to the socket; the kernel cuts this to what it allows
+    // a long list of ports is one message to the socket; the kernel reduces this to its limit
     socket.set_send_buffer_size(4 << 20)?;
     Ok(socket)
 }
@@ -147,7 +148,7 @@ fn wait(mut socket: &Socket, last: usize) -> Result<(), (usize, io::Error)> {
     }
 }
 
-/// The first message, and what follows it.
+/// Splits the first message from the rest.
 fn next(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?);
     let length = usize::try_from(length).ok()?;
@@ -158,7 +159,7 @@ fn next(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..length], &bytes[after..]))
 }
 
-/// Which message has ended, and its error number, if this one says so.
+/// Returns the index of the message that a result is for, and its error number; `None` for any other message.
 fn ended(message: &[u8]) -> Option<(usize, i32)> {
     let kind = u16::from_ne_bytes(message.get(4..6)?.try_into().ok()?);
     if kind != ERROR {
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_kernel_answers() {
-        // no table of this name: asking needs no rights in one's network namespace
+        // no table of this name: the request needs no rights in the test's network namespace
         let mut ask = Message::new(0x0a01, 0, &[2, 0, 0, 0]);
         ask.text(1, "strait_no_such_table");
         let error = send(Subsystem::Netfilter, vec![ask], 0).unwrap_err();

@@ -1,4 +1,4 @@
-//! What capture needs in addition to rules: a source address for IPv6, and routes for marked packets.
+//! Routes that the capture needs in addition to rules: a source address for IPv6, and the routing of marked packets.
 
 use std::io;
 
@@ -7,28 +7,28 @@ use super::netlink::{CREATE, EXCLUSIVE, Message, Subsystem, send};
 use super::rules::Family;
 use crate::runtime::interception::{INBOUND_SOURCE_V6, TRANSPARENT_MARK};
 
-/// Routing table of marked packets. Istio's.
+/// Routing table of marked packets, the same as Istio's.
 const TABLE: u8 = 133;
 
-/// Priority of the rule for them; without one, the kernel adds the same rule as often as it is asked to.
+/// Priority of the routing rule. Without one, the kernel adds the same rule again at each request.
 const PRIORITY: u32 = 1337;
 
 /// Number of the loopback interface, in every network namespace.
 const LOOPBACK: u32 = 1;
 
-/// One setting in addition to the rules.
+/// Network setting in addition to the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// The source address of connections from the proxy to the workload, which IPv4 has without being told.
+    /// Source address of connections from the proxy to the workload; IPv4 needs no such setting.
     Source,
-    /// Marked packets have a routing table of their own.
+    /// Rule that marked packets use a routing table of their own.
     Rule(Family),
-    /// That table delivers everything here.
+    /// Route in that table that delivers every packet locally.
     Route(Family),
 }
 
 impl Setting {
-    /// Each setting there is.
+    /// All settings.
     pub const ALL: [Self; 5] = [
         Self::Source,
         Self::Route(Family::V4),
@@ -37,7 +37,7 @@ impl Setting {
         Self::Rule(Family::V6),
     ];
 
-    /// The IP version that needs it.
+    /// IP version of the setting.
     pub fn family(self) -> Family {
         match self {
             Self::Source => Family::V6,
@@ -45,7 +45,7 @@ impl Setting {
         }
     }
 
-    /// Whether these flags need it.
+    /// Returns whether these flags need the setting.
     pub fn is_needed(self, capture: &CaptureArgs) -> bool {
         match self {
             Self::Source => true,
@@ -53,7 +53,7 @@ impl Setting {
         }
     }
 
-    /// The command of `ip` that would add it.
+    /// Returns the `ip` command that adds the setting.
     pub fn command(self) -> String {
         let family = match self.family() {
             Family::V4 => "-4",
@@ -70,20 +70,20 @@ impl Setting {
         }
     }
 
-    /// Adds it. Returns whether it was not there before.
+    /// Adds the setting. Returns whether it was missing before.
     ///
     /// # Errors
     ///
-    /// What the kernel says.
+    /// Returns the error of the kernel.
     pub fn add(self) -> Result<bool, String> {
         self.change(true, &[io::ErrorKind::AlreadyExists], &[])
     }
 
-    /// Deletes it. Returns whether it was there.
+    /// Deletes the setting. Returns whether it existed.
     ///
     /// # Errors
     ///
-    /// What the kernel says.
+    /// Returns the error of the kernel.
     pub fn delete(self) -> Result<bool, String> {
         if !self.family().exists() {
             return Ok(false);
@@ -92,7 +92,7 @@ impl Setting {
         self.change(false, &absent, &[libc::ESRCH])
     }
 
-    /// Returns whether there was something to change: these errors mean that there was not.
+    /// Sends the change. Returns false on errors of these kinds and codes: they mean that there was nothing to change.
     fn change(self, add: bool, kinds: &[io::ErrorKind], codes: &[i32]) -> Result<bool, String> {
         match send(Subsystem::Route, vec![self.message(add)], 0) {
             Ok(()) => Ok(true),
@@ -116,7 +116,7 @@ impl Setting {
         }
     }
 
-    /// The request of rtnetlink(7).
+    /// Makes the request (rtnetlink(7)).
     fn message(self, add: bool) -> Message {
         let kind = |new: u16| if add { new } else { new + 1 };
         let flags = if add { CREATE | EXCLUSIVE } else { 0 };

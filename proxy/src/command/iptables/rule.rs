@@ -1,4 +1,4 @@
-//! One rule, and how iptables writes it.
+//! Rules of the kernel in the syntax of iptables.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use ipnet::IpNet;
 
 use super::capture::PortRange;
 
-/// A table of the kernel.
+/// Table of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    /// Marks packets, and hands them to sockets.
+    /// Table that marks packets and hands them to sockets.
     Mangle,
-    /// Redirects connections.
+    /// Table that redirects connections.
     Nat,
 }
 
 impl Table {
-    /// Its name.
+    /// Name of the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mangle => "mangle",
@@ -25,17 +25,17 @@ impl Table {
     }
 }
 
-/// Where the kernel asks for rules.
+/// Hook at which the kernel evaluates rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// Packets that come in.
+    /// Incoming packets.
     Prerouting,
-    /// Packets of this machine.
+    /// Packets that this machine sends.
     Output,
 }
 
 impl Hook {
-    /// The chain that iptables has there.
+    /// Name of the built-in chain of the hook.
     pub fn name(self) -> &'static str {
         match self {
             Self::Prerouting => "PREROUTING",
@@ -44,72 +44,72 @@ impl Hook {
     }
 }
 
-/// What a packet must be like.
+/// Condition on a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Match {
     /// TCP.
     Tcp,
-    /// TCP to one of these ports.
+    /// TCP with a destination port in this range.
     Ports(PortRange),
-    /// It came through this interface.
+    /// Packet that arrives through this interface.
     From(String),
-    /// It leaves through this interface.
+    /// Packet that leaves through this interface.
     Into(String),
-    /// Its destination is in this network.
+    /// Packet to this network.
     Destination(IpNet),
-    /// Its destination is not in this network.
+    /// Packet to any other network than this.
     NotDestination(IpNet),
-    /// Its source is in this network.
+    /// Packet from this network.
     Source(IpNet),
-    /// A process of this user sends it.
+    /// Packet sent by a process of this user.
     User(u32),
-    /// A process of this group sends it.
+    /// Packet sent by a process of this group.
     Group(u32),
-    /// It has this mark.
+    /// Packet with this mark.
     Mark(u32),
-    /// Its connection has this mark.
+    /// Packet of a connection with this mark.
     ConnectionMark(u32),
-    /// It belongs to a connection that is there already.
+    /// Packet of an established connection.
     Established,
 }
 
-/// What happens to a packet that matches.
+/// Action on a matching packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The chain before goes on.
+    /// Return to the calling chain.
     Return,
-    /// No further rule of this table.
+    /// Skip the remaining rules of the table.
     Accept,
-    /// This chain decides.
+    /// Continue in this chain.
     Jump(&'static str),
-    /// It goes to this local port.
+    /// Redirect to this local port.
     Redirect(u16),
-    /// The socket that listens on this port gets it, as its destination; it gets this mark.
+    /// Deliver, with its destination unchanged, to the socket that listens on this port, and set the mark.
     Intercept {
         /// Port of the listening socket.
         port: u16,
         /// Mark of the packet.
         mark: u32,
     },
-    /// It gets this mark.
+    /// Set the mark of the packet.
     SetMark(u32),
-    /// Its connection gets its mark.
+    /// Copy the mark of the packet to its connection.
     SaveMark,
-    /// It gets the mark of its connection.
+    /// Copy the mark of the connection to the packet.
     RestoreMark,
 }
 
-/// Conditions, all of which must hold, and a target.
+/// Rule: conditions, all of which must match, and a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The conditions.
+    /// Conditions.
     pub matches: Vec<Match>,
-    /// The target.
+    /// Action if all conditions match.
     pub target: Target,
 }
 
 impl Rule {
-    /// With these conditions.
+    /// Makes a rule of these conditions and this target.
     pub fn new(matches: impl IntoIterator<Item = Match>, target: Target) -> Self {
         Self {
             matches: matches.into_iter().collect(),
@@ -118,14 +118,14 @@ impl Rule {
     }
 }
 
-/// The rules of one table.
+/// Rules of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRules {
-    /// Which table.
+    /// The table.
     pub table: Table,
-    /// Rules, each with its chain.
+    /// Rules, each with the name of its chain.
     pub rules: Vec<(&'static str, Rule)>,
-    /// Chains that TCP goes through.
+    /// Chains that TCP packets at each hook jump to.
     pub jumps: Vec<(Hook, &'static str)>,
 }
 
@@ -168,7 +168,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// As `iptables` takes it, without the chain.
+/// Writes the rule in the syntax of `iptables`, without the chain.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for matched in &self.matches {

@@ -1,10 +1,10 @@
-//! From flags to rules, one IP version at a time.
+//! Converts flags to rules, for one IP version at a time.
 //!
-//! The rules are those of Istio. An outbound connection is redirected to the proxy, unless the proxy made it; so is an
-//! inbound one, or the proxy accepts it in place of the workload (TPROXY). The proxy's own connections pass, with one
-//! exception: one to the workload's own address through the loopback interface is a call of the workload to itself
-//! through a service, and goes to the inbound port as it would from elsewhere. What the inbound side of the proxy then
-//! sends to the workload is known by its source address or its mark.
+//! The rules are those of Istio. An outbound connection is redirected to the proxy, unless the proxy made it. An
+//! inbound one is redirected as well, or the proxy accepts it in place of the workload (TPROXY). The proxy's own
+//! connections pass, with one exception: a connection to the workload's own address through the loopback interface is a
+//! call of the workload to itself through a service, and is redirected to the inbound port like one from elsewhere.
+//! Connections from the inbound side of the proxy to the workload are recognized by their source address or mark.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::capture::{CaptureArgs, InterceptionMode, PortRange, Selection};
 use super::rule::{Hook, Match, Rule, Table, TableRules, Target};
 use crate::runtime::interception::{INBOUND_SOURCE_V4, INBOUND_SOURCE_V6, TRANSPARENT_MARK};
 
-/// IPv4 or IPv6.
+/// IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// IPv4.
@@ -25,10 +25,10 @@ pub enum Family {
 }
 
 impl Family {
-    /// Both, in the order in which rules are applied.
+    /// Both versions, in the order in which rules are applied.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
-    /// As people say it.
+    /// Name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::V4 => "IPv4",
@@ -36,7 +36,7 @@ impl Family {
         }
     }
 
-    /// Whether the kernel has it.
+    /// Returns whether the kernel supports this version.
     pub fn exists(self) -> bool {
         match self {
             Self::V4 => true,
@@ -59,20 +59,20 @@ impl Family {
     }
 }
 
-/// Decides about inbound connections: returns what is not captured.
+/// Chain for inbound connections. Excluded connections return from it.
 const INBOUND: &str = "STRAIT_INBOUND";
-/// Decides about outbound connections.
+/// Chain for outbound connections.
 const OUTPUT: &str = "STRAIT_OUTPUT";
-/// Hands a connection to the proxy's inbound port.
+/// Chain that redirects a connection to the proxy's inbound port.
 const TO_INBOUND: &str = "STRAIT_TO_INBOUND";
-/// Hands a connection to the proxy's outbound port.
+/// Chain that redirects a connection to the proxy's outbound port.
 const TO_OUTBOUND: &str = "STRAIT_TO_OUTBOUND";
-/// Delivers packets of a connection that the proxy has accepted in place of the workload.
+/// Chain that delivers packets of a connection that the proxy has accepted in place of the workload.
 const DIVERT: &str = "STRAIT_DIVERT";
 
 const DNS: u16 = 53;
 
-/// The rules that capture what the flags say.
+/// Returns the rules that capture the connections chosen by the flags.
 pub fn rules(capture: &CaptureArgs, family: Family) -> Vec<TableRules> {
     let mut tables = vec![redirection(capture, family)];
     if capture.intercepts() {
@@ -81,7 +81,7 @@ pub fn rules(capture: &CaptureArgs, family: Family) -> Vec<TableRules> {
     tables
 }
 
-/// The `nat` table: outbound connections, and inbound ones that are redirected.
+/// Rules of the `nat` table: outbound connections, and inbound ones that are redirected.
 fn redirection(capture: &CaptureArgs, family: Family) -> TableRules {
     let redirect = |port: u16| Rule::new([Match::Tcp], Target::Redirect(port));
     let mut rules = vec![
@@ -103,7 +103,7 @@ fn redirection(capture: &CaptureArgs, family: Family) -> TableRules {
     }
 }
 
-/// The `mangle` table: inbound connections that the proxy accepts in place of the workload.
+/// Rules of the `mangle` table: inbound connections that the proxy accepts in place of the workload.
 fn interception(capture: &CaptureArgs, family: Family) -> TableRules {
     let mark = TRANSPARENT_MARK;
     let intercept = Target::Intercept {
@@ -118,8 +118,8 @@ fn interception(capture: &CaptureArgs, family: Family) -> TableRules {
             TO_INBOUND,
             Rule::new([Match::NotDestination(loopback), Match::Tcp], intercept),
         ),
-        // The proxy's connection to the workload from the client's address: the workload's answers must find back to
-        // the proxy instead of leaving for the client.
+        // The proxy's connection to the workload from the client's address: the workload's replies must be routed to
+        // the proxy instead of to the client.
         (
             INBOUND,
             Rule::new([Match::Tcp, Match::Mark(mark)], Target::SaveMark),
@@ -154,7 +154,7 @@ fn lo() -> String {
     "lo".to_owned()
 }
 
-/// A rule that leaves alone what matches.
+/// Rule that excludes matching packets from the capture.
 fn spare(matched: Match) -> Rule {
     Rule::new([matched], Target::Return)
 }
@@ -163,7 +163,7 @@ fn spare_ports(ports: &[PortRange]) -> impl Iterator<Item = Rule> {
     ports.iter().map(|ports| spare(Match::Ports(*ports)))
 }
 
-/// What returns, and what else meets `rules` in turn.
+/// Rules for inbound connections: the exclusions first, then `rules` for the captured ports.
 fn inbound_rules(capture: &CaptureArgs, rules: &[Rule]) -> Vec<Rule> {
     let interfaces = capture.exclude_interfaces.iter();
     let mut all: Vec<_> = interfaces
@@ -198,7 +198,7 @@ fn outbound_rules(capture: &CaptureArgs, family: Family) -> Vec<Rule> {
         .collect();
     rules.push(spare(Match::Ports(DNS.into())));
     rules.extend(spare_ports(capture.exclude_outbound_ports.listed()));
-    // from the proxy to the workload
+    // connections from the proxy to the workload
     let source = Match::Source(family.inbound_source());
     rules.push(Rule::new([Match::Into(lo()), source], Target::Return));
     if capture.interception_mode == InterceptionMode::Transparent {

@@ -1,25 +1,25 @@
-//! The rules of Strait within the tables of the kernel: what is there, and the text that turns them into others.
+//! Rules of Strait in the tables of the kernel: parses the installed ones, and writes the text that replaces them.
 //!
-//! Every chain of ours begins with [`PREFIX`]. Pure; `tools` reads and applies the texts.
+//! The name of every chain of ours begins with [`PREFIX`]. Pure; `tools` reads and applies the texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::rule::TableRules;
 
-/// How the names of our chains begin.
+/// Prefix of the names of our chains.
 pub const PREFIX: &str = "STRAIT_";
 
-/// Our rules by table.
+/// Our rules, by table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ruleset(BTreeMap<String, Table>);
 
-/// Our rules within one table.
+/// Our rules in one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Table {
-    /// Rules of other chains that lead to ours: `PREROUTING -p tcp -j STRAIT_INBOUND`.
+    /// Rules of other chains that jump to ours: `PREROUTING -p tcp -j STRAIT_INBOUND`.
     jumps: Vec<String>,
-    /// Rules of our chains, without the chain.
+    /// Rules by chain, without the name of the chain.
     chains: BTreeMap<String, Vec<String>>,
 }
 
@@ -31,7 +31,7 @@ impl Table {
     }
 }
 
-/// As iptables writes them.
+/// Renders the rules in the syntax of iptables.
 impl From<&[TableRules]> for Ruleset {
     fn from(tables: &[TableRules]) -> Self {
         let mut all = Self::default();
@@ -53,20 +53,21 @@ impl Ruleset {
         self.0.entry(name.to_owned()).or_default()
     }
 
-    /// Whether there is no rule and no chain.
+    /// Returns whether there is no rule and no chain.
     pub fn is_empty(&self) -> bool {
         let mut tables = self.0.values();
         tables.all(|table| table.jumps.is_empty() && table.chains.is_empty())
     }
 
-    /// Whether something in a table leads to our chains, and they have rules: flushing tables leaves empty chains.
+    /// Returns whether a rule of this table jumps to our chains, and they have rules: flushing tables leaves empty
+    /// chains.
     pub fn captures(&self, table: &str) -> bool {
         let has_rules = |table: &Table| table.chains.values().any(|rules| !rules.is_empty());
         let table = self.0.get(table);
         table.is_some_and(|table| !table.jumps.is_empty() && has_rules(table))
     }
 
-    /// Our part of what `iptables-save` writes.
+    /// Parses our rules out of the output of `iptables-save`.
     pub fn parse(saved: &str) -> Self {
         let mut rules = Self::default();
         let mut table = String::new();
@@ -91,7 +92,7 @@ impl Ruleset {
         rules
     }
 
-    /// What `iptables-restore --noflush` has to read so that these rules are replaced by `others`: each table at once.
+    /// Returns the input for `iptables-restore --noflush` that replaces these rules by `others`, each table at once.
     pub fn replaced_by(&self, others: &Self) -> String {
         let mut text = String::new();
         let names: BTreeSet<_> = self.0.keys().chain(others.0.keys()).collect();
@@ -126,14 +127,14 @@ impl Table {
     }
 }
 
-/// Whether a rule jumps or goes to a chain of ours.
+/// Returns whether a rule jumps or goes to a chain of ours.
 fn leads_to_us(rule: &str) -> bool {
     let mut words = rule.split(' ').rev();
     let target = words.next().unwrap_or_default();
     target.starts_with(PREFIX) && matches!(words.next(), Some("-j" | "-g"))
 }
 
-/// Whether `iptables-save` shows any rule at all.
+/// Returns whether the output of `iptables-save` has any rule.
 pub fn has_rules(saved: &str) -> bool {
     saved.lines().any(|line| line.starts_with("-A "))
 }

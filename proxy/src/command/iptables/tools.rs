@@ -1,4 +1,4 @@
-//! The tools of the system: which of them there are, which backend to use, and how they are run.
+//! Tools of the system: finds the installed ones, chooses a backend, and runs them.
 
 use std::env;
 use std::fmt;
@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use super::rules::Family;
 use super::ruleset::{Ruleset, has_rules};
 
-/// Where tools of an administrator are that `PATH` may lack.
+/// Directories of administrator tools that `PATH` may lack.
 const MORE_PATHS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
 /// `--backend`.
@@ -28,19 +28,19 @@ pub enum BackendArg {
     Native,
 }
 
-/// One implementation of iptables.
+/// Implementation of iptables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// `iptables-nft`.
     Nft,
     /// `iptables-legacy`.
     Legacy,
-    /// Whichever `iptables` is, on systems that have only one.
+    /// Unknown implementation behind `iptables`, on systems that have only one.
     Unnamed,
 }
 
 impl Backend {
-    /// In the order in which they are preferred.
+    /// All backends, in the order of preference.
     pub const ALL: [Self; 3] = [Self::Nft, Self::Legacy, Self::Unnamed];
 
     fn allows(self, wanted: BackendArg) -> bool {
@@ -65,10 +65,10 @@ impl Backend {
     }
 }
 
-/// The tools of one backend and IP version.
+/// Tools of one backend and IP version.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    /// The backend.
+    /// Backend of the tools.
     pub backend: Backend,
     family: Family,
     save: PathBuf,
@@ -81,17 +81,17 @@ impl fmt::Display for Tools {
     }
 }
 
-/// What a backend has.
+/// Rules of a backend.
 #[derive(Debug)]
 pub struct Saved {
-    /// Our rules.
+    /// Rules of Strait.
     pub ours: Ruleset,
-    /// Whether there are rules, ours or others.
+    /// Whether the backend has any rules, ours or others.
     pub has_rules: bool,
 }
 
 impl Tools {
-    /// The tools of each backend that is installed.
+    /// Finds the tools of each installed backend.
     pub fn find(family: Family) -> Vec<Self> {
         let found = Backend::ALL.into_iter().filter_map(|backend| {
             let command = backend.command(family);
@@ -103,18 +103,18 @@ impl Tools {
             })
         });
         let mut found: Vec<_> = found.collect();
-        // It is one of the two others where those have their own names.
+        // The unnamed one is one of the two others if those have their own names.
         if found.len() > 1 {
             found.retain(|tools| tools.backend != Backend::Unnamed);
         }
         found
     }
 
-    /// Reads what there is.
+    /// Reads the installed rules.
     ///
     /// # Errors
     ///
-    /// What the tool says.
+    /// Returns the error of the tool.
     pub fn saved(&self) -> Result<Saved, String> {
         let output = run(Command::new(&self.save).stdin(Stdio::null()))?;
         let text = String::from_utf8_lossy(&output.stdout);
@@ -128,14 +128,14 @@ impl Tools {
     ///
     /// # Errors
     ///
-    /// What the tool says. Each table is changed as a whole or not at all.
+    /// Returns the error of the tool. Each table is changed as a whole or not at all.
     pub fn replace(&self, from: &Ruleset, to: &Ruleset) -> Result<(), String> {
         let text = from.replaced_by(to);
         if text.is_empty() {
             return Ok(());
         }
         let mut command = Command::new(&self.restore);
-        // legacy has a lock, which another process may hold
+        // legacy has a lock file, which another process may hold
         command
             .args(["--noflush", "--wait=30"])
             .stdin(Stdio::piped());
@@ -144,7 +144,7 @@ impl Tools {
             .spawn()
             .map_err(|error| cannot_run(&command, &error))?;
         if let Some(mut stdin) = child.stdin.take() {
-            // a tool that fails early reads nothing; what it says is worth more than the broken pipe
+            // a tool that fails early reads nothing; its message is more useful than the broken pipe
             let _ = stdin.write_all(text.as_bytes());
         }
         let output = child.wait_with_output();
@@ -153,11 +153,12 @@ impl Tools {
     }
 }
 
-/// The backend to install with: the one that has our rules, else one with rules of others, else the first that works.
+/// Chooses the backend to install with: the one that has our rules, else one with rules of others, else the first that
+/// works.
 ///
 /// # Errors
 ///
-/// What is missing, and how to get it.
+/// Says what is missing, and how to get it.
 pub fn choose(family: Family, wanted: BackendArg) -> Result<(Tools, Ruleset), String> {
     let found = Tools::find(family).into_iter();
     let mut found = found
@@ -196,7 +197,7 @@ fn missing(family: Family, wanted: BackendArg) -> String {
     )
 }
 
-/// The path of a program.
+/// Returns the path of a program, if it is installed.
 fn program(name: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH").unwrap_or_default();
     let paths: Vec<_> = env::split_paths(&paths).collect();
@@ -208,11 +209,11 @@ fn program(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Runs a tool to its end.
+/// Runs a tool and waits for its end.
 ///
 /// # Errors
 ///
-/// When it cannot be started, or fails.
+/// Fails when it cannot be started, or exits with an error.
 fn run(command: &mut Command) -> Result<Output, String> {
     let output = command.output();
     let output = output.map_err(|error| cannot_run(command, &error))?;
@@ -237,7 +238,7 @@ fn checked(command: &Command, output: Output) -> Result<Output, String> {
     Err(format!("{} fails: {text}{}", line(command), advice(&text)))
 }
 
-/// What helps against the error of a tool.
+/// Returns the fix for an error of a tool.
 fn advice(text: &str) -> &'static str {
     let text = text.to_lowercase();
     if text.contains("permission denied") || text.contains("operation not permitted") {
@@ -256,7 +257,7 @@ fn cannot_run(command: &Command, error: &std::io::Error) -> String {
     format!("cannot run {}: {error}", line(command))
 }
 
-/// The name of the program and its arguments.
+/// Renders the name of the program and its arguments.
 fn line(command: &Command) -> String {
     let name = Path::new(command.get_program()).file_name();
     let name = name.unwrap_or_else(|| command.get_program());
@@ -265,7 +266,7 @@ fn line(command: &Command) -> String {
     format!("`{}`", words.join(" "))
 }
 
-/// Why this process may not change rules, if the system says so.
+/// Returns the reason why this process may not change rules, if the system reports one.
 pub fn missing_right() -> Option<String> {
     const NET_ADMIN: u64 = 1 << 12;
     let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -280,7 +281,7 @@ pub fn missing_right() -> Option<String> {
     })
 }
 
-/// Why nothing can be captured over IPv6, if that is so.
+/// Returns the reason why nothing can be captured over IPv6, if there is one.
 pub fn missing_ipv6() -> Option<&'static str> {
     if !Family::V6.exists() {
         return Some("the kernel has no IPv6 (/proc/net/if_inet6 is missing)");

@@ -1,4 +1,4 @@
-//! Reads files of certificates and keys.
+//! Reads certificate and key files.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,14 +10,14 @@ use rustix::fs::OFlags;
 use crate::tls::store::Named;
 use crate::tls::{Problem, ProblemKind};
 
-/// The most bytes that a file may have.
+/// Maximum bytes of a file.
 pub(super) const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The bytes of a file, with its path.
+/// Reads a file, and returns its bytes with its path.
 pub(super) fn file(path: &Arc<str>) -> Result<Named, Problem> {
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // A pipe is no file either, and opening one would wait for its writer.
+        // A pipe is not a file either, and opening one would wait for its writer.
         let file = File::options()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())

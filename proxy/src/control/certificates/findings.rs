@@ -1,4 +1,4 @@
-//! What is wrong with certificates, as diagnostics of the Gateways and DestinationRules that use them.
+//! Problems of certificates, as diagnostics of the Gateways and DestinationRules that use them.
 
 mod clients;
 mod workload;
@@ -16,7 +16,7 @@ use crate::compile::certificates::{Fields, Use};
 use crate::tls::store::Status;
 use crate::tls::{AuthoritySource, Identity, IdentitySource, Problem, ProblemKind, Store};
 
-/// What is wrong, once for each server that it matters to.
+/// Returns the problems, once for each server that they affect.
 pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
     let (identities, authorities) = (store.identities(), store.authorities());
     let mut found = Vec::new();
@@ -70,13 +70,13 @@ pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
     found
 }
 
-/// Whether a problem is one of the key of a certificate, not of its chain.
+/// Returns whether a problem is about the key of a certificate, not its chain.
 fn is_of_key(problem: &Problem, source: &IdentitySource) -> bool {
     let names_key = matches!(source, IdentitySource::Files { key, .. } if *key == problem.place);
     names_key || matches!(problem.kind, ProblemKind::Key | ProblemKind::Mismatch)
 }
 
-/// The field to which a problem of the authorities of clients belongs.
+/// Returns the field that a problem of the client authorities belongs to.
 fn authority_field(fields: &Fields, problem: &Problem, source: &AuthoritySource) -> (String, u32) {
     let of_revoked = match source {
         AuthoritySource::Files { revoked, .. } | AuthoritySource::System { revoked } => {
@@ -95,7 +95,7 @@ fn authority_field(fields: &Fields, problem: &Problem, source: &AuthoritySource)
     }
 }
 
-/// Curves that are not offered.
+/// Findings about curves that the proxy does not support.
 fn curves(one: &Use) -> impl Iterator<Item = Diagnostic> {
     one.settings.unknown_groups().map(|name| {
         let mut groups = one.settings.groups.iter();
@@ -114,7 +114,7 @@ const CLOSED: &str = "clients of this server are turned away until this is fixed
 const KEPT: &str = "the last good one stays in effect";
 const USED: &str = "it is used all the same, since there is nothing better";
 
-/// What follows from something being wrong.
+/// Describes the effect of a problem: `without` if no version is in effect.
 fn consequence<S, T>(status: &Status<S, T>, without: &'static str) -> &'static str {
     match (&status.in_force, status.is_kept) {
         (None, _) => without,
@@ -129,7 +129,7 @@ fn tell(one: &Use, field: (String, u32), problem: &Problem, consequence: &str) -
     found
 }
 
-/// How to fix a problem, and what follows from it until then.
+/// Renders the fix of a problem, and its effect until then.
 fn fix(problem: &Problem, consequence: &str) -> String {
     match &problem.fix {
         Some(fix) => format!("{fix}; {consequence}"),
@@ -137,7 +137,7 @@ fn fix(problem: &Problem, consequence: &str) -> String {
     }
 }
 
-/// A finding at a field, given by its path and its line.
+/// Makes a finding at a field, given by its path and its line.
 fn diagnostic(
     one: &Use,
     field: (String, u32),
@@ -147,7 +147,7 @@ fn diagnostic(
     at((Some(&one.object), &one.file), field, kind, message)
 }
 
-/// A finding at a field of an object, if it is one, with the file that it is in.
+/// Makes a finding at a field of an object, or of a file if there is no object.
 fn at(
     (object, file): (Option<&ObjectRef>, &Arc<str>),
     (field, line): (String, u32),
@@ -182,7 +182,7 @@ fn kind(kind: ProblemKind) -> (Severity, Code) {
     }
 }
 
-/// Hosts of a server that none of its certificates is for.
+/// Finding about hosts of a server that its certificate does not cover.
 fn hosts(
     one: &Use,
     field: (String, u32),
@@ -190,7 +190,7 @@ fn hosts(
     in_force: Option<&Identity>,
 ) -> Option<Diagnostic> {
     let facts = &in_force?.facts;
-    // Clients of the mesh look for an identity such as `spiffe://cluster.local/ns/a/sa/b`, not for the host.
+    // Clients of the mesh check an identity such as `spiffe://cluster.local/ns/a/sa/b`, not the host.
     let of_mesh = one.mode == ServerTlsMode::IstioMutual.as_str();
     if of_mesh || facts.names.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The authorities that the operating system trusts; where it has no file of them, the authorities that Mozilla trusts.
+//! CA certificates that the operating system trusts; without a file of them, the CA certificates that Mozilla trusts.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::file::file;
 use crate::tls::Problem;
 use crate::tls::store::Named;
 
-/// Names the file, as with OpenSSL.
+/// Environment variable with the path of the file, as for OpenSSL.
 const VARIABLE: &str = "SSL_CERT_FILE";
 
-/// Where systems have the file: Debian and Alpine, Fedora and RHEL, openSUSE, and others.
+/// Paths of the file on Debian and Alpine, Fedora and RHEL, openSUSE, and others.
 const FILES: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -23,10 +23,11 @@ const FILES: [&str; 6] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// What errors and pages call the certificates in the binary.
+/// Name of the certificates in the binary, for errors and pages.
 const BUILT_IN: &str = "the built-in CA certificates";
 
-/// The certificates in the file that the environment names, else in the first file that is there, else in the binary.
+/// Reads the file that the environment names, else the first existing file, else returns the certificates in the
+/// binary.
 pub(super) fn authorities() -> Result<Named, Problem> {
     let named = std::env::var(VARIABLE).ok();
     let named = named.filter(|path| !path.is_empty());
@@ -37,12 +38,12 @@ fn find(named: Option<&str>, files: &[&str]) -> Result<Named, Problem> {
     let mut present = files.iter().filter(|path| Path::new(path).exists());
     match named.or_else(|| present.next().copied()) {
         Some(path) => file(&path.into()),
-        // as in an image that has nothing but the binary
+        // as in an image that contains only the binary
         None => Ok((BUILT_IN.into(), built_in())),
     }
 }
 
-/// The certificates in the binary, as a file has them.
+/// Returns the certificates in the binary, in PEM.
 fn built_in() -> Vec<u8> {
     let mut pem = String::new();
     for certificate in TLS_SERVER_ROOT_CERTS {
@@ -69,7 +70,7 @@ mod tests {
         assert_eq!(place(None, &[&lost]).unwrap(), BUILT_IN);
         assert_eq!(place(None, &[&lost, &there]).unwrap(), there);
         assert_eq!(place(Some(&there), &[]).unwrap(), there);
-        // a file that somebody asked for is not replaced
+        // a configured file is not replaced
         assert_eq!(
             place(Some(&lost), &[&there]).unwrap_err().kind,
             ProblemKind::Missing
@@ -82,7 +83,7 @@ mod tests {
         let pem = AuthoritiesPem {
             authorities: (BUILT_IN, &bytes),
             revoked: None,
-            // an error if there is one that cannot be used
+            // an error if one certificate cannot be used
             is_lenient: false,
         };
         let read = Authorities::read(pem).unwrap();

@@ -1,4 +1,5 @@
-//! Watches directories with certificates. Kubernetes replaces a link in a directory; what changed is found by reading.
+//! Watches directories with certificates. Kubernetes replaces a link in a directory; reading the files shows what has
+//! changed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,21 +8,21 @@ use std::sync::Arc;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
-/// Tells when something happens in one of a set of directories.
+/// Watcher that notifies of changes in a set of directories.
 pub struct Directories {
-    /// `None` when the system does not let us watch: then only the look now and then finds changes.
+    /// `None` when the system does not support watches: then only the periodic reading finds changes.
     watcher: Option<RecommendedWatcher>,
     watched: BTreeSet<PathBuf>,
     happened: Arc<Notify>,
 }
 
 impl Directories {
-    /// Watches nothing yet.
+    /// Makes a watcher without directories.
     pub fn new() -> Self {
         let happened = Arc::new(Notify::new());
         let tell = Arc::clone(&happened);
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // Reading, ours included, changes nothing.
+            // Read accesses, ours included, change nothing.
             let is_read = event.is_ok_and(|event| {
                 matches!(event.kind, EventKind::Access(access) if !is_end_of_writing(access))
             });
@@ -39,13 +40,13 @@ impl Directories {
         }
     }
 
-    /// Watches exactly these from now on, as far as they exist.
+    /// Watches exactly these directories from now on, as far as they exist.
     pub fn watch(&mut self, wanted: BTreeSet<PathBuf>) {
         let Some(watcher) = &mut self.watcher else {
             return;
         };
         for gone in self.watched.difference(&wanted) {
-            // The watch of a directory that is gone is gone with it.
+            // The watch of a removed directory has ended already.
             let _ = watcher.unwatch(gone);
         }
         self.watched.retain(|path| wanted.contains(path));
@@ -54,13 +55,13 @@ impl Directories {
                 && watcher.watch(&path, RecursiveMode::NonRecursive).is_ok()
             {
                 self.watched.insert(path);
-                // Something may have changed between the reading and the watch.
+                // A file may have changed between the reading and the watch.
                 self.happened.notify_one();
             }
         }
     }
 
-    /// Waits until something may have changed.
+    /// Waits until a file may have changed.
     pub async fn changed(&self) {
         self.happened.notified().await;
     }

@@ -1,4 +1,4 @@
-//! One lookup: the names of `/etc/hosts` first, then the servers.
+//! Name lookup: `/etc/hosts` first, then the DNS servers.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -12,40 +12,40 @@ use hickory_resolver::{Hosts, Resolver, ResolverBuilder};
 
 use super::sockets::Sockets;
 
-/// Longest time that an answer is used without a new lookup.
+/// Maximum time that an answer is used without a new lookup.
 pub const RENEW_MAX: Duration = Duration::from_secs(3_600);
 
-/// Addresses of a name, at least one.
+/// Result of a successful lookup, with at least one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// In the order of the answer.
+    /// Addresses in the order of the answer.
     pub addresses: Vec<IpAddr>,
-    /// How long they may be used.
+    /// Time for which the addresses may be used.
     pub ttl: Duration,
-    /// Why one family has its last addresses still, if it has.
+    /// Reason why the last addresses of one family are kept, if they are.
     pub partly: Option<String>,
 }
 
-/// Result of a lookup.
+/// Result of a lookup; the error is text for people.
 pub type Answer = Result<Found, String>;
 
-/// What is looked up.
+/// Lookup request.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The name.
+    /// Name to look up.
     pub name: Arc<str>,
-    /// Its last addresses.
+    /// Last known addresses of the name.
     pub held: Arc<[IpAddr]>,
 }
 
-/// How names are looked up; a function, so that tests bring their own answers.
+/// Resolver function. It is boxed so that tests can supply their own answers.
 pub type Lookup =
     Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
 
 pub(super) type Builder = ResolverBuilder<Sockets>;
 
 pub(super) fn resolver_of(mut builder: Builder) -> Result<Resolver<Sockets>, String> {
-    // the registry caches answers; a second cache would add its time to theirs
+    // the registry caches answers; a second cache would extend their lifetime
     builder.options_mut().cache_size = 0;
     builder.build().map_err(|error| error.to_string())
 }
@@ -54,7 +54,7 @@ pub(super) fn lookup_by(builder: Builder) -> Result<Lookup, String> {
     lookup_after(Hosts::from_system().unwrap_or_default(), builder)
 }
 
-/// Asks servers for the names that `hosts` does not list.
+/// Makes a lookup that asks servers for the names that `hosts` does not list.
 pub(super) fn lookup_after(hosts: Hosts, builder: Builder) -> Result<Lookup, String> {
     let resolver = Arc::new(resolver_of(builder)?);
     let hosts = Arc::new(hosts);
@@ -69,8 +69,8 @@ pub(super) fn lookup_after(hosts: Hosts, builder: Builder) -> Result<Lookup, Str
     }))
 }
 
-/// The addresses that `/etc/hosts` lists for a name. They are all that it has, as for other programs: servers are not asked
-/// for the other family.
+/// Returns the addresses that `/etc/hosts` lists for a name. As in other programs, servers are not asked for the other
+/// family.
 pub(super) fn listed(hosts: &Hosts, name: &str) -> Option<Found> {
     let name = Name::from_utf8(name).ok()?;
     let mut addresses = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn listed(hosts: &Hosts, name: &str) -> Option<Found> {
 pub(super) async fn ask(resolver: &Resolver<Sockets>, question: &Question) -> Answer {
     let found = resolver.lookup_ip(&*question.name).await;
     let found = found.map_err(|error| in_words(&error))?;
-    // that of the lookup itself leaves out the aliases on the way
+    // the lookup's own TTL ignores the aliases on the way
     let records = found.as_lookup().answers().iter();
     let ttl = records.map(|record| record.ttl).min().unwrap_or(0);
     let ttl = Duration::from_secs(ttl.into());
@@ -100,7 +100,7 @@ pub(super) async fn ask(resolver: &Resolver<Sockets>, question: &Question) -> An
         if addresses.iter().any(family) || held.clone().next().is_none() {
             continue;
         }
-        // the lookup of both leaves out a family that failed as if it had no address: this one had some
+        // a lookup of both families drops one that failed as if it had no address: this one had some
         let mut name = found.query().name().clone();
         name.set_fqdn(true);
         match resolver.lookup(name, kind).await {
@@ -122,7 +122,7 @@ pub(super) async fn ask(resolver: &Resolver<Sockets>, question: &Question) -> An
     })
 }
 
-/// Why a lookup failed, for a person.
+/// Describes for people why a lookup failed.
 fn in_words(error: &NetError) -> String {
     match error {
         error if error.is_nx_domain() => "the name does not exist (NXDOMAIN)".to_owned(),
@@ -137,7 +137,7 @@ fn in_words(error: &NetError) -> String {
     }
 }
 
-/// What is asked for each family of addresses.
+/// Record type of an address family, and the test for its addresses.
 type Family = (RecordType, fn(&IpAddr) -> bool);
 
 const FAMILIES: [Family; 2] = [

@@ -1,4 +1,4 @@
-//! The sockets that DNS servers are asked by.
+//! Sockets for queries to DNS servers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use hickory_resolver::net::runtime::{RuntimeProvider, TokioRuntimeProvider};
 use tokio::net::UdpSocket;
 
-/// Those of tokio, but connected for UDP, as the C library has them: the kernel then reports a port that nobody listens at,
-/// and the lookup does not wait for its timeout.
+/// Socket provider of tokio, with connected UDP sockets as in the C library: the kernel then reports a closed port, and
+/// the lookup does not wait for its timeout.
 #[derive(Clone, Default)]
 pub(super) struct Sockets(TokioRuntimeProvider);
 

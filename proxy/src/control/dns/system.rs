@@ -1,4 +1,4 @@
-//! What the system says of DNS: `/etc/resolv.conf`, which may name no server or not be there at all.
+//! DNS configuration of the system: `/etc/resolv.conf`, which may name no server or not exist.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,25 @@ use hickory_resolver::{Resolver, system_conf};
 use super::lookup::{Answer, Lookup, Question, ask, lookup_by, resolver_of};
 use super::sockets::Sockets;
 
-/// Where the system keeps its DNS servers.
+/// Path of the system's DNS configuration.
 pub(super) const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// A line that makes a file without servers one that can be parsed; the server is taken out again.
+/// Line that makes a file without servers parseable; the server is removed afterwards.
 const ANY_SERVER: &[u8] = b"\nnameserver 192.0.2.1\n";
 
-/// The system's resolver configuration.
+/// Resolver configuration of the system.
 #[derive(Debug, Default)]
 pub(super) struct SystemConf {
     /// Domain, search domains and servers.
     pub(super) config: ResolverConfig,
-    /// Such as `ndots`.
+    /// Options such as `ndots`.
     pub(super) options: ResolverOpts,
-    /// Why there are no servers; none if there are some.
+    /// Reason why there are no servers; `None` if there are some.
     pub(super) no_server: Option<String>,
 }
 
 impl SystemConf {
-    /// Reads a file in the format of `resolv.conf`. What it does not say has its default.
+    /// Reads a file in the format of `resolv.conf`. Missing settings have their defaults.
     pub(super) fn read(file: &Path) -> SystemConf {
         let name = file.display();
         let without = |no_server: String| SystemConf {
@@ -64,8 +64,8 @@ impl SystemConf {
     }
 }
 
-/// Resolves names by `/etc/hosts` for as long as `file` names no server. Both files are read at every lookup: an
-/// interface that comes up later may bring servers.
+/// Makes a lookup that uses `/etc/hosts` as long as `file` names no server. Both files are read at every lookup: an
+/// interface that comes up later may add servers.
 pub(super) fn lookup_without_servers(file: PathBuf) -> Lookup {
     let later: Arc<OnceLock<Lookup>> = Arc::default();
     Arc::new(move |question: Question| {
@@ -151,7 +151,7 @@ mod tests {
             assert!(reason.ends_with("--dns-server IP:PORT"), "{reason}");
         }
         let lookup = lookup_of(&[], &file).unwrap();
-        // nothing listens at this address
+        // no server listens on this address
         let servers = "nameserver 127.99.99.99\noptions timeout:1 attempts:1\n";
         std::fs::write(&file, servers).unwrap();
         let reason = lookup(new("svc.invalid.")).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Names as they are followed, by scripted answers on paused time and by a server of our own.
+//! Tests of followed names, with scripted answers on paused time and with a test server.
 
 #[allow(
     dead_code,
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::lookup::lookup_after;
 use super::*;
 
-/// A lookup that answers from a script and notes when it was asked.
+/// Lookup that answers from a script and records the times of its calls.
 fn scripted(answers: Vec<Answer>) -> (Lookup, Arc<Mutex<Vec<Instant>>>) {
     let answers = Mutex::new(answers.into_iter());
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -42,7 +42,7 @@ fn found(addresses: Vec<IpAddr>, ttl: Duration) -> Answer {
     })
 }
 
-/// A question for a name without addresses yet.
+/// Lookup request for a name without addresses.
 pub(super) fn new(name: &str) -> Question {
     Question {
         name: name.into(),
@@ -98,7 +98,7 @@ async fn names_of_imports_are_renewed_at_a_slower_rate() {
     follower.follow(&name(Renewal::Unhurried));
     changed.recv().await.unwrap();
     changed.recv().await.unwrap();
-    // something else has the name now
+    // an endpoint that is no import has the name now
     follower.follow(&name(Renewal::AtOnce));
     changed.recv().await.unwrap();
     changed.recv().await.unwrap();
@@ -162,7 +162,7 @@ async fn search_domains_of_the_system_apply() {
         (1, "svc", ip(1)),
         (1, "a.svc.test", ip(3)),
         (5, "a.svc.test", ip(4)),
-        // a dot at the end says that the name is whole
+        // a trailing dot makes the name absolute
         (5, "a.svc.test.", ip(3)),
         (1, "svc.", ip(2)),
     ] {
@@ -205,15 +205,15 @@ async fn failed_address_family_keeps_its_addresses() {
         name: "a.test".into(),
         held: held.into(),
     };
-    // the server has no address of the other family any more
+    // the server has no more addresses of the other family
     let found = lookup(question.clone()).await.unwrap();
     assert_eq!((&*found.addresses, found.partly), (&[ip(1)][..], None));
-    // the server does not say whether it has
+    // the server fails for the other family
     server.fail_for(28, Some(server::SERVFAIL));
     let found = lookup(question).await.unwrap();
     assert_eq!(found.addresses, [ip(1), held[1]]);
     assert!(found.partly.is_some());
-    // no server has an address
+    // no address was known before
     let found = lookup(new("a.test")).await.unwrap();
     assert_eq!((&*found.addresses, found.partly), (&[ip(1)][..], None));
 }
@@ -254,7 +254,7 @@ async fn server_that_refuses_fails_the_lookup_at_once() {
     let lookup = system_lookup(&[server]).unwrap();
     let asked = std::time::Instant::now();
     let error = lookup(new("svc.invalid.")).await.unwrap_err();
-    // the first timeout of a server that does not answer is at 5 s
+    // the first timeout of a silent server is at 5 s
     assert!(asked.elapsed() < Duration::from_secs(4), "{error}");
     assert!(!error.contains('{'), "no text of the library: {error}");
 }

@@ -1,4 +1,5 @@
-//! One question to one endpoint, on a connection of its own: made as those for requests are, by the same settings.
+//! One health check of an endpoint, on a connection of its own that is made with the same settings as those of
+//! requests.
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -25,17 +26,17 @@ use crate::upstream::{
     connect, grpc_health, http2,
 };
 
-/// What servers see in their logs.
+/// User agent of health checks.
 const AGENT: HeaderValue = HeaderValue::from_static("strait-health-check");
 
-/// The addresses in a header of the PROXY protocol: none for two families, as the protocol defines for connections
-/// that the proxy makes for itself.
+/// Addresses of a PROXY protocol header without a client: two families make it UNKNOWN, as the protocol requires for
+/// connections that the proxy makes for itself.
 const NO_CLIENT: Client = Client {
     source: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
     destination: SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
 };
 
-/// What connections need.
+/// Shared state that connections need.
 pub(super) struct Means {
     counts: Rc<Counts>,
     memory: Rc<WorkerBuffers>,
@@ -52,18 +53,18 @@ impl Means {
     }
 }
 
-/// A check of one endpoint.
+/// Check of one endpoint.
 #[derive(Clone, Copy)]
 struct Probed<'a> {
     means: &'a Means,
     cluster: &'a Cluster,
     endpoint: &'a Endpoint,
     check: &'a HealthCheck,
-    /// The host in the request, and in TLS.
+    /// Host in the request and in TLS.
     host: &'a str,
 }
 
-/// Whether an endpoint passes a check, and what it said.
+/// Checks an endpoint. Returns whether it passes, and its answer.
 pub(super) async fn ask(
     means: &Means,
     cluster: &Cluster,
@@ -104,7 +105,7 @@ pub(super) async fn ask(
     result.unwrap_or_else(|error| (false, words(&error)))
 }
 
-/// The host that is asked for where nothing says which.
+/// Host of a check that sets none.
 fn host_of<'a>(cluster: &'a Cluster, endpoint: &Endpoint) -> Cow<'a, str> {
     match cluster.host.starts_with('*') {
         true => endpoint.hash_key().into(),
@@ -112,7 +113,7 @@ fn host_of<'a>(cluster: &'a Cluster, endpoint: &Endpoint) -> Cow<'a, str> {
     }
 }
 
-/// An error with its cause.
+/// Renders an error with its cause.
 fn words(error: &Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
@@ -120,7 +121,7 @@ fn words(error: &Error) -> String {
     }
 }
 
-/// A connection to the endpoint's own address: a tunnel or gateway that requests would use does not apply.
+/// Connects to the endpoint's own address: a tunnel or gateway that requests would use does not apply.
 async fn connected(probed: Probed<'_>, protocol: Protocol) -> Result<Connected, Error> {
     let Probed {
         means,
@@ -157,7 +158,7 @@ async fn connected(probed: Probed<'_>, protocol: Protocol) -> Result<Connected, 
     connect(target.reach, settings, &means.counts, &means.memory).await
 }
 
-/// Where a check goes: to the port that it names, if it names one.
+/// Returns the address of a check, with the port of the check if it sets one.
 fn whereabouts(endpoint: &Endpoint, other: Option<u16>) -> (Address, Alternates) {
     let address = match (&endpoint.address, other) {
         (Address::Ip(address), Some(port)) => Address::Ip(SocketAddr::new(address.ip(), port)),
@@ -177,7 +178,7 @@ fn whereabouts(endpoint: &Endpoint, other: Option<u16>) -> (Address, Alternates)
     (address, alternates)
 }
 
-/// The status of the answer to a GET.
+/// Sends a GET and returns the status of the response.
 async fn http(probed: Probed<'_>, path: &str) -> Result<StatusCode, Error> {
     let (cluster, host) = (probed.cluster, probed.host);
     let declared = cluster.protocol;
@@ -205,19 +206,19 @@ async fn http(probed: Probed<'_>, path: &str) -> Result<StatusCode, Error> {
     }
 }
 
-/// A target with the scheme of the connection, as HTTP/2 has it.
+/// Makes a target with the scheme of the connection, as HTTP/2 requires.
 fn absolute(is_tls: bool, host: &str, path: &str) -> Result<hyper::Uri, Error> {
     let scheme = if is_tls { "https" } else { "http" };
     let uri = hyper::Uri::builder().scheme(scheme).authority(host);
     uri.path_and_query(path).build().map_err(unasked)
 }
 
-/// The question cannot be put; checked resources do not come to this.
+/// Makes the error of a check that cannot be sent; validated resources do not cause it.
 fn unasked(error: impl Into<BoxError>) -> Error {
     Error::new(crate::error::Kind::UpstreamProtocol).with_source(error)
 }
 
-/// Status and headers of an answer over HTTP/2, and its body.
+/// Returns status, headers and body of a response over HTTP/2.
 async fn response<B>(
     sender: &http2::Sender,
     request: Request<B>,
@@ -232,7 +233,7 @@ where
     Ok((parts.status, parts.headers, body))
 }
 
-/// Whether a service is SERVING, and what it said.
+/// Asks the health service of gRPC whether a service is SERVING, and returns its answer.
 async fn grpc(probed: Probed<'_>, service: &str) -> Result<(bool, String), Error> {
     let connected = connected(probed, Protocol::Http2).await?;
     let Sender::Http2(sender) = connected.sender else {

@@ -1,4 +1,4 @@
-//! What people write, and the request that it represents.
+//! Parsing of questions into requests.
 
 use super::*;
 

@@ -18,7 +18,7 @@ const SIDECAR: Times = Times {
     ..GATEWAY
 };
 
-/// What is seen, by the second from which on; 99 for never.
+/// Second at which each observation begins; 99 for never.
 #[derive(Clone, Copy)]
 struct Script {
     announced: u64,
@@ -38,7 +38,7 @@ const NOTHING: Script = Script {
     finished: NEVER,
 };
 
-/// The stages that are entered, with the second of each.
+/// Runs the script and returns the stages that are entered, with the second of each.
 fn stages(times: Times, script: Script) -> Vec<(u64, Stage)> {
     let begin = Instant::now();
     let mut progress = Progress::new(times);

@@ -1,4 +1,4 @@
-//! What is written says the same to our own reader.
+//! Round trip: the written YAML has the same meaning when it is parsed again.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use super::*;
 fn label() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z]([-a-z0-9]{0,8}[a-z0-9])?",
-        // what readers of YAML take for something else
+        // words that YAML readers may take for booleans, nulls or numbers
         prop::sample::select(vec!["y", "no", "null", "true", "on", "e1", "x0"])
             .prop_map(str::to_owned),
     ]
 }
 
-/// A prefix as a checked import has it: without a slash at its end, and nothing but a path.
+/// Generates a prefix as in a checked import: a plain path without a trailing slash.
 fn path() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
@@ -97,7 +97,7 @@ fn spec() -> impl Strategy<Value = ServiceImport> {
     )
 }
 
-/// Everything that an import says but for the lines of its text.
+/// Renders an import without the line numbers of its text.
 fn said(spec: &ServiceImport) -> String {
     let mut spec = spec.clone();
     for port in &mut spec.ports {

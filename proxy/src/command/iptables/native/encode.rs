@@ -1,6 +1,6 @@
-//! Rules as expressions of nf_tables: each loads something into a register, compares it, or acts.
+//! Encodes rules as expressions of nf_tables, each of which loads a register, compares it, or acts.
 //!
-//! The numbers are those of linux/netfilter/nf_tables.h.
+//! The constants are those of linux/netfilter/nf_tables.h.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use super::super::netlink::Message;
 use super::super::rule::{Match, Rule, Target};
 use super::super::rules::Family;
 
-/// Type of the message that adds a rule.
+/// Message type that adds a rule.
 pub const NEW_RULE: u16 = 6;
 const RULE_TABLE: u16 = 1;
 const RULE_CHAIN: u16 = 2;
@@ -24,13 +24,13 @@ const DATA_VERDICT: u16 = 2;
 const VERDICT_CODE: u16 = 1;
 const VERDICT_CHAIN: u16 = 2;
 
-/// The register for verdicts, and the one for everything else.
+/// Register for verdicts, and the one for all other values.
 const VERDICT_REGISTER: u32 = 0;
 const REGISTER: u32 = 1;
 
 const DROP: i32 = 0;
 const ACCEPT: i32 = 1;
-/// Goes on in another chain, and comes back.
+/// Continues in another chain, and returns from it.
 const JUMP: i32 = -3;
 const RETURN: i32 = -5;
 
@@ -50,10 +50,10 @@ const ESTABLISHED_OR_RELATED: u32 = 2 | 4;
 const INTERFACE_NAME: usize = 16;
 const TCP: u8 = 6;
 
-/// Redirects to the port that is given.
+/// Flag: redirect to the given port.
 const PROTOCOL_SPECIFIED: u32 = 2;
 
-/// How a register is compared.
+/// Comparison of a register with a value.
 #[derive(Clone, Copy)]
 enum Is {
     Equal = 0,
@@ -62,14 +62,14 @@ enum Is {
     AtLeast = 5,
 }
 
-/// One expression.
+/// Expression of nf_tables.
 #[derive(Clone, Debug)]
 pub struct Expression {
     name: &'static str,
     data: Vec<Attribute>,
 }
 
-/// An attribute of an expression.
+/// Attribute of an expression.
 #[derive(Clone, Debug)]
 enum Attribute {
     Number(u16, u32),
@@ -77,7 +77,7 @@ enum Attribute {
     Verdict(u16, i32, Option<String>),
 }
 
-/// Writes what the message of a rule holds.
+/// Writes the attributes of a message that adds a rule.
 pub fn write_rule(message: &mut Message, table: &str, chain: &str, expressions: &[Expression]) {
     message.text(RULE_TABLE, table);
     message.text(RULE_CHAIN, chain);
@@ -200,7 +200,7 @@ fn tcp() -> Vec<Expression> {
     vec![meta(META_PROTOCOL), compare(Is::Equal, &[TCP])]
 }
 
-/// The expressions of each rule of nf_tables that one of ours becomes.
+/// Encodes one of our rules as the expressions of one or more rules of nf_tables.
 pub fn rule_messages(rule: &Rule, family: Family) -> Vec<Vec<Expression>> {
     let matches = rule.matches.iter();
     let matches: Vec<_> = matches.flat_map(expressions).collect();
@@ -245,7 +245,7 @@ fn in_ports(ports: PortRange) -> Vec<Expression> {
     ]
 }
 
-/// The whole name, or its beginning if it ends with `+`.
+/// Returns the bytes of an interface name: the whole name, or its beginning if it ends with `+`.
 fn interface(name: &str) -> Vec<u8> {
     if let Some(start) = name.strip_suffix('+') {
         return start.as_bytes().to_vec();
@@ -274,7 +274,7 @@ fn in_network(network: IpNet, is_destination: bool, is: Is) -> Vec<Expression> {
     all
 }
 
-/// What each rule ends with.
+/// Returns the expressions that end each rule.
 fn target(target: &Target, family: Family) -> Vec<Vec<Expression>> {
     let one = match target {
         Target::Return => vec![verdict(RETURN, None)],
@@ -304,7 +304,7 @@ fn target(target: &Target, family: Family) -> Vec<Vec<Expression>> {
                 set_meta(META_MARK),
                 verdict(ACCEPT, None),
             ];
-            // without a proxy that listens, the workload must not get it either
+            // if no proxy listens, the workload must not get the packet either
             return vec![accepted, vec![verdict(DROP, None)]];
         }
     };

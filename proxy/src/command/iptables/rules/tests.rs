@@ -1,4 +1,4 @@
-//! Flags to rules, as text.
+//! Rules of flags, as text.
 
 use clap::Parser;
 
@@ -95,7 +95,7 @@ COMMIT
     assert!(nat.contains("-A STRAIT_OUTPUT -m mark --mark 1337 -j RETURN"));
 }
 
-/// Flags, the chain they change, and its rules that differ from those without flags, in order.
+/// Flags, the chain that they change, and its rules that differ from the default, in order.
 const CASES: &[(&str, &str, &[&str])] = &[
     (
         "-p 20001",

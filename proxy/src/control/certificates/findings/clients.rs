@@ -1,5 +1,5 @@
-//! What is wrong with certificates of connections to endpoints, as diagnostics of DestinationRules and of the file
-//! of `--clusters`.
+//! Problems of certificates for connections to endpoints, as diagnostics of DestinationRules and of the remote clusters
+//! file (`--clusters`).
 
 use config_loader::diagnostic::codes::tls as codes;
 use config_loader::{Diagnostic, Severity};
@@ -11,7 +11,7 @@ use crate::tls::{Problem, Store};
 const FAILS: &str =
     "connections that need it fail until this is fixed; they never go in plain text";
 
-/// What is wrong, once for each `tls` that it matters to.
+/// Returns the problems, once for each `tls` section that they affect.
 pub fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
     let (identities, authorities) = (store.identities(), store.authorities());
     let mut found = Vec::new();

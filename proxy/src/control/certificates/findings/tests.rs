@@ -10,7 +10,7 @@ use crate::control::remote_clusters::ClustersFile;
 use crate::identity::Identity as Proxy;
 use crate::pki::{Authority, Leaf};
 
-/// Files for every mistake.
+/// Writes files with every kind of mistake.
 fn write_files(directory: &Path) {
     let ca = Authority::new("ca");
     let of_years = |years| {
@@ -46,7 +46,7 @@ fn write_files(directory: &Path) {
     }
 }
 
-/// The Gateway with these settings; `DIR` means the directory of the files.
+/// Renders a Gateway with these settings; `DIR` means the directory of the files.
 fn gateway(settings: &str, directory: &Path) -> String {
     let settings = settings.trim().replace("DIR", &directory.to_string_lossy());
     let settings = settings.replace('\n', "\n      ");
@@ -56,7 +56,7 @@ fn gateway(settings: &str, directory: &Path) -> String {
     )
 }
 
-/// What the comments ask for: the line and the code.
+/// Parses the expected findings out of comments: the line and the code.
 fn wanted(text: &str) -> BTreeMap<(u32, String), String> {
     let lines = (1..).zip(text.lines());
     let wanted = lines.filter_map(|(number, line)| {

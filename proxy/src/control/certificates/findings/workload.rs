@@ -1,4 +1,4 @@
-//! What is wrong with the certificate of the workload and the authorities of the mesh, which no resource names.
+//! Problems of the workload's certificate and the authorities of the mesh, which no resource names.
 
 use config_loader::Diagnostic;
 
@@ -9,7 +9,8 @@ use crate::tls::{Problem, ProblemKind, Store};
 
 const REFUSED: &str = "connections that need it are refused until then";
 
-/// What is wrong with the identity of the workload that nothing else reports. Files that were not asked for may be missing.
+/// Returns the problems of the workload's identity that no finding in `known` reports. Files that are not configured
+/// may be missing.
 pub fn of_workload(identity: &Identity, store: &Store, known: &[Diagnostic]) -> Vec<Diagnostic> {
     let (own, root) = mesh(identity);
     let mut found = Vec::new();
@@ -36,7 +37,8 @@ pub fn of_workload(identity: &Identity, store: &Store, known: &[Diagnostic]) -> 
     found
 }
 
-/// Why the proxy cannot have the identity that it was told to have: the only certificate is that of another workload.
+/// Returns the reason why the proxy cannot have its configured identity: the only certificate is that of another
+/// workload.
 pub fn of_another_workload(identity: &Identity, store: &Store) -> Option<Problem> {
     if !identity.is_told_mesh_certificates() {
         return None;

@@ -311,7 +311,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Drains all connections of a listener, including those that it still accepts.
+    /// Drains all connections of a listener, also connections that it still accepts.
     pub fn drain(&self, listener: &ListenerKey) {
         self.closed.borrow_mut().insert(listener.clone());
         let now = self.clock.advance();
@@ -332,7 +332,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Drains the connections that a changed security policy forbids, and ends the drain of those that it allows again.
+    /// Drains the connections that a changed security policy forbids, and ends the drain of allowed ones.
     pub fn enforce(&self, forbids: impl Fn(&Governed) -> bool) {
         let now = self.clock.advance();
         for governed in self.governed.borrow_mut().values_mut() {

@@ -210,7 +210,7 @@ fn since_start(now: Tick) -> Duration {
     TICK.saturating_mul(u32::try_from(now.0).unwrap_or(u32::MAX))
 }
 
-/// Time for the first request of a new connection before GOAWAY announces a drain.
+/// Time for a new connection to send its first request before GOAWAY asks the peer to reconnect.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// Time for a peer without open streams to close after GOAWAY.

@@ -1,8 +1,8 @@
 //! Limits for frames that cause work without carrying any.
 //!
-//! Frames without a request or a body cost time and, some of them, an answer. Each takes one token from a bucket;
-//! requests, body frames and time add tokens. An honest peer never empties the bucket: it acknowledges received frames
-//! and opens windows for read bytes. A flooding peer does, with any mixture of frames.
+//! Frames without a request or a body cost time and, some of them, an answer. Each takes one token from a bucket
+//! (`purse`); requests, body frames and time add tokens. An honest peer never empties the bucket: it acknowledges
+//! received frames and opens windows for read bytes. A flooding peer does, with any mixture of frames.
 
 use super::Reason;
 

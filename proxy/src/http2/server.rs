@@ -255,8 +255,8 @@ impl Server {
         }
     }
 
-    /// Ends the shutdown without waiting for requests in flight: GOAWAY tells the peer that they are not served. False
-    /// if that was done before.
+    /// Ends the shutdown without waiting for requests in flight: GOAWAY tells the peer that they are not served.
+    /// Returns false if that was done before.
     pub fn leave_for_good(&mut self) -> bool {
         if self.role.leaving == Leaving::Final {
             return false;

@@ -1,8 +1,8 @@
 //! HTTP/2 connections: shared by many requests, within the stream limit of the peer.
 //!
 //! A request without a free stream waits in a queue, and further connections are opened: one at first, and as many as
-//! the queue needs once the peer has announced its stream limit. The end of a stream passes it to the first request in
-//! the queue. At the connection limit, needed connections wait in the queue of the cluster.
+//! the queue needs once the peer has announced its stream limit. A stream that ends makes room for the first request
+//! in the queue. At the connection limit, needed connections wait in the queue of the cluster.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

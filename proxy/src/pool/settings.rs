@@ -104,7 +104,7 @@ pub struct PoolSettings {
     pub idle_timeout: Duration,
     /// Time that a raw TCP connection may be idle.
     ///
-    /// Unit: time, > 0; none for the proxy's own, 1 h. Source: DestinationRule `connectionPool.tcp.idleTimeout`.
+    /// Unit: time, > 0. Default: that of the proxy, 1 h. Source: DestinationRule `connectionPool.tcp.idleTimeout`.
     pub tcp_idle_timeout: Option<Duration>,
     /// Timing of PINGs that detect a dead HTTP/2 peer; none by default.
     ///

@@ -1,4 +1,4 @@
-//! OpenSSL's names of cipher suites up to TLS 1.2 and of key exchange groups, for those that rustls supports.
+//! OpenSSL's names of supported cipher suites and key exchange groups.
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::SupportedKxGroup;

@@ -150,7 +150,7 @@ pub async fn dial(
     })
 }
 
-/// Connects a socket, sends the PROXY header and performs the TLS handshake.
+/// Connects a socket, and sends the PROXY header and performs the TLS handshake where settings ask for them.
 pub(super) async fn begin(
     reach: Reach<'_>,
     settings: &ConnectSettings,

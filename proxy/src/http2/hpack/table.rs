@@ -149,8 +149,7 @@ fn path(bytes: &[u8]) -> Option<PathAndQuery> {
     parsed.ok()
 }
 
-/// Names of the static table from index 15 on, which is two entries with one name less; those before are
-/// pseudo-headers.
+/// Names of the static table from index 15 on; the entries before are pseudo-headers.
 pub static NAMES: [HeaderName; 47] = [
     header::ACCEPT_CHARSET,
     header::ACCEPT_ENCODING,

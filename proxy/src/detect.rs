@@ -1,27 +1,27 @@
-//! First bytes of a connection -> the protocol that it speaks.
+//! Detects the protocol of a connection from its first bytes.
 //!
-//! Pure: looks at bytes that the caller has read and keeps. Bounded: the longest thing that it waits for is the HTTP/2
-//! preface, 24 bytes, or where TLS is expected [`client_hello::HELLO_BYTES_MAX`].
+//! Pure: reads bytes that the caller has received and keeps. Bounded: it waits at most for the HTTP/2 preface, 24
+//! bytes, or, where TLS is expected, for [`client_hello::HELLO_BYTES_MAX`].
 
 pub mod client_hello;
 pub mod first_bytes;
 pub mod proxy_protocol;
 
-/// What a client that knows beforehand that we speak HTTP/2 sends first (RFC 9113, section 3.4).
+/// Connection preface of an HTTP/2 client with prior knowledge (RFC 9113, section 3.4).
 pub const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A protocol, detected by its first bytes.
+/// Protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1, or something that its parser will refuse.
+    /// HTTP/1, or bytes that its parser will reject.
     Http1,
-    /// HTTP/2 by prior knowledge.
+    /// HTTP/2 with prior knowledge.
     Http2,
     /// A TLS handshake.
     Tls,
 }
 
-/// Tells the protocol, or `None` while more bytes are needed to do so.
+/// Detects the protocol; `None` while more bytes are needed.
 pub fn detect(bytes: &[u8]) -> Option<Protocol> {
     // A record of type handshake (22) of version 3.x (RFC 8446, section 5.1).
     if let [0x16, rest @ ..] = bytes {

@@ -1,7 +1,7 @@
-//! Lookups in header fields, for messages that have few of them, as nearly all have; and field lines of HTTP/1.
+//! Lookups in header fields, fast for messages with few of them, as nearly all have; and HTTP/1 field lines.
 //!
-//! A `HeaderMap` hashes a name, byte by byte, before it looks. To compare it with a handful of names takes fewer
-//! instructions, since names of the standard are compared as numbers and others by their length first.
+//! A `HeaderMap` hashes a name byte by byte before a lookup. Comparing it with a handful of names takes fewer
+//! instructions, since standard names are compared as numbers and others by their length first.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Most names that are compared one by one.
+/// Maximum names that are compared one by one.
 const FEW: usize = 16;
 
-/// Whether a field with this name is there.
+/// Whether there is a field with this name.
 #[inline]
 pub fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
     if headers.keys_len() > FEW {
@@ -25,7 +25,7 @@ pub fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
     headers.keys().any(|one| one == name)
 }
 
-/// The value of the first field with this name.
+/// Returns the value of the first field with this name.
 #[inline]
 pub fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     if headers.keys_len() > FEW {
@@ -35,10 +35,10 @@ pub fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a Header
     fields.find_map(|(one, value)| (one == name).then_some(value))
 }
 
-/// Sets the one field with this name, which most messages have already.
+/// Sets the single field with this name; optimized for messages that already have it.
 #[inline]
 pub fn set(headers: &mut HeaderMap, name: &HeaderName, value: &HeaderValue) {
-    // as many names as values: none is there twice
+    // as many names as values: no name is repeated
     if headers.keys_len() <= FEW && headers.keys_len() == headers.len() {
         let mut fields = headers.iter_mut();
         if let Some((_, old)) = fields.find(|(one, _)| *one == name) {
@@ -49,7 +49,7 @@ pub fn set(headers: &mut HeaderMap, name: &HeaderName, value: &HeaderValue) {
     headers.insert(name.clone(), value.clone());
 }
 
-/// Removes all fields with this name, which few messages have.
+/// Removes all fields with this name; optimized for messages that have none.
 #[inline]
 pub fn remove(headers: &mut HeaderMap, name: &HeaderName) {
     if has(headers, name) {
@@ -57,14 +57,14 @@ pub fn remove(headers: &mut HeaderMap, name: &HeaderName) {
     }
 }
 
-/// The name that these bytes are, in lower case.
+/// Parses a field name, in any case.
 ///
-/// A `HeaderName` lowers and looks up each of them; names that most messages have, in their two usual forms, are found by
-/// comparing bytes instead.
+/// `HeaderName` converts and looks up every name; frequent names, in their two usual forms, are matched by comparing
+/// bytes instead.
 ///
 /// # Errors
 ///
-/// When they are not a token (RFC 9110, section 5.6.2).
+/// If the bytes are no token (RFC 9110, section 5.6.2).
 #[inline]
 pub fn name(bytes: &[u8]) -> Result<HeaderName, InvalidHeaderName> {
     Ok(match bytes {
@@ -94,14 +94,14 @@ pub fn name(bytes: &[u8]) -> Result<HeaderName, InvalidHeaderName> {
     })
 }
 
-/// Whether a byte may be part of a token, such as a method or a name (RFC 9110, section 5.6.2).
+/// Whether a byte may be part of a token, such as a method or a field name (RFC 9110, section 5.6.2).
 #[inline]
 pub fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// A target of a request with the characters escaped that some clients write as they are, though no URI has them (RFC 3986,
-/// section 2): `"`, `<`, `>` and, in the path, `` ` ``. The authority of an absolute target stays as it is.
+/// Escapes characters of a request target that some clients send unescaped though no URI may contain them (RFC 3986,
+/// section 2): `"`, `<`, `>` and, in the path, `` ` ``. The authority of an absolute target stays unchanged.
 pub fn escaped_target(target: &[u8]) -> Vec<u8> {
     let scheme = memchr::memmem::find(target, b"://");
     let authority = match scheme {
@@ -126,29 +126,29 @@ pub fn escaped_target(target: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// The members of a comma-separated list, of which some may be empty (RFC 9110, section 5.6.1).
+/// Returns the members of a comma-separated list, some of which may be empty (RFC 9110, section 5.6.1).
 #[inline]
 pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let members = value.split(|byte| *byte == b',');
     members.map(<[u8]>::trim_ascii)
 }
 
-/// Whether a comma-separated list has this token, in any case.
+/// Whether a comma-separated list contains this token, in any case.
 #[inline]
 pub fn has_token(value: &[u8], token: &[u8]) -> bool {
     list(value).any(|member| member.eq_ignore_ascii_case(token))
 }
 
-/// Where a field's name and value lie in a line.
+/// Positions of a field's name and value in a line.
 #[derive(Clone, Debug)]
 pub struct Field {
     /// Any bytes before the colon.
     pub name: Range<usize>,
-    /// Without the white space around it (RFC 9110, section 5.6.3).
+    /// Value without surrounding white space (RFC 9110, section 5.6.3).
     pub value: Range<usize>,
 }
 
-/// Takes a field line apart; `None` if it has no colon, or is folded (RFC 9112, section 5.2).
+/// Splits a field line; `None` if it has no colon, or is folded (RFC 9112, section 5.2).
 #[inline]
 pub fn split(line: &[u8]) -> Option<Field> {
     let colon = find_near(b':', line)?;
@@ -170,8 +170,8 @@ pub fn split(line: &[u8]) -> Option<Field> {
     })
 }
 
-/// Where the first byte like this is, among bytes of which there are few before it: eight of them at a time take fewer
-/// instructions than a call of `memchr`.
+/// Returns the position of the first such byte, which is expected to be near: comparing eight bytes at a time takes
+/// fewer instructions than a call of `memchr`.
 #[inline]
 fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
     let each = |byte: u8| u64::from_ne_bytes([byte; 8]);
@@ -179,7 +179,7 @@ fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     for eight in eights {
         let differences = u64::from_le_bytes(*eight) ^ each(byte);
-        // the lowest mark is right; others may be of a borrow
+        // the lowest mark is correct; higher ones may result from a borrow
         let marks = differences.wrapping_sub(each(1)) & !differences & each(0x80);
         if marks != 0 {
             return Some(at + (marks.trailing_zeros() / 8) as usize);

@@ -1,10 +1,11 @@
-//! HTTP/2 (RFC 9113) as a machine: bytes in, events out; calls in, bytes out. No socket, no task, no clock.
+//! HTTP/2 (RFC 9113) as a protocol engine without I/O: received bytes become events, and calls become bytes to send. No
+//! socket, no task, no clock.
 //!
-//! [`server::Server`] is the downstream side of a connection, [`client::Client`] the upstream side; [`connection`] is what
-//! they share. The driver feeds the received bytes, takes events one by one, calls back with responses or requests,
-//! and writes what is in [`output::Output`]. All that a peer can make it hold is bounded: streams by our settings or our
-//! own requests, header blocks by their list's limit, output by its writer (it stops to feed the machine while much
-//! waits), frames that ask for nothing by [`guard`].
+//! [`server::Server`] is the downstream side of a connection, [`client::Client`] the upstream side; [`connection`] is
+//! shared. The driver feeds received bytes, takes events one by one, calls back with responses or requests, and writes
+//! the content of [`output::Output`]. All memory that a peer can occupy is bounded: streams by our settings or our own
+//! requests, header blocks by the limit of header lists, output by its writer (the driver stops feeding the engine
+//! while much output waits), frames without work by [`guard`].
 
 pub mod client;
 
@@ -34,30 +35,30 @@ pub mod stream;
 
 use std::fmt;
 
-/// Why a stream or a connection ends (RFC 9113, section 7).
+/// Error code of a stream or a connection (RFC 9113, section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason(pub u32);
 
 impl Reason {
-    /// Nothing is wrong.
+    /// No error.
     pub const NO_ERROR: Self = Self(0);
-    /// The protocol was violated in a way that has no name of its own.
+    /// Protocol violation without a more specific code.
     pub const PROTOCOL_ERROR: Self = Self(1);
-    /// We failed.
+    /// Internal error of the sender.
     pub const INTERNAL_ERROR: Self = Self(2);
-    /// More was sent than the window allows, or the window grew too large.
+    /// More bytes than the window allows, or a window beyond the maximum.
     pub const FLOW_CONTROL_ERROR: Self = Self(3);
-    /// A frame came for a stream on which nothing more may come.
+    /// Frame for a stream that permits no further frame.
     pub const STREAM_CLOSED: Self = Self(5);
-    /// A frame has a length that it cannot have.
+    /// Invalid frame length.
     pub const FRAME_SIZE_ERROR: Self = Self(6);
-    /// The stream was not looked at, and the request may be sent again.
+    /// The stream was not processed, and the request may be retried.
     pub const REFUSED_STREAM: Self = Self(7);
-    /// The stream is not wanted any longer.
+    /// The stream is no longer needed.
     pub const CANCEL: Self = Self(8);
-    /// A header block cannot be decompressed.
+    /// Header block that cannot be decompressed.
     pub const COMPRESSION_ERROR: Self = Self(9);
-    /// The peer makes work for no use.
+    /// The peer causes excessive load.
     pub const ENHANCE_YOUR_CALM: Self = Self(11);
 }
 

@@ -1,7 +1,8 @@
-//! Listening sockets: opened and closed to fit the snapshot, with their accept loops and limits.
+//! Listening sockets, opened and closed to match the snapshot, with their accept loops and limits.
 //!
-//! Every worker has its own socket per listener; the kernel spreads connections over them. Uses `detect`, `codec` and
-//! `runtime`. Invariant: opening or closing one listener touches no other listener and no connection of another one.
+//! Every worker has its own socket per listener; the kernel distributes connections over them. Uses `detect`, `codec`
+//! and `runtime`. Invariant: opening or closing one listener affects no other listener and no connection of another
+//! one.
 
 pub mod acceptor;
 mod connection;
@@ -27,14 +28,14 @@ pub use handoff::Handoff;
 use handoff::{HandedOff, Receiver};
 pub use status::{ListenerStatus, ListenerStatusTable, State};
 
-/// Settings of listeners that do not come from resources.
+/// Settings of listeners that are not part of resources.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Connections that the kernel keeps for us until they are accepted, per socket. Default: 4,096; the kernel cuts
-    /// it to `net.core.somaxconn`.
+    /// Connections that the kernel queues until they are accepted, per socket. Default: 4,096; the kernel caps it at
+    /// `net.core.somaxconn`.
     pub backlog: u16,
-    /// Downstream connections that the process may have at once, if its limit of open files allows as many. Past it,
-    /// connections are accepted and closed at once, and counted. Default: 65,536.
+    /// Maximum downstream connections of the process, if its limit of open files permits. Beyond it, connections are
+    /// closed as soon as they are accepted, and counted. Default: 65,536.
     pub connections_max: usize,
 }
 
@@ -47,27 +48,27 @@ impl Default for Settings {
     }
 }
 
-/// What one worker accepts connections with.
+/// Dependencies of one worker's listeners.
 #[derive(Debug)]
 pub struct ListenerContext<A> {
     /// Number of this worker.
     pub worker: usize,
     /// Settings of listeners.
     pub settings: Settings,
-    /// Counts connections, shared by all workers.
+    /// Admission of connections, shared by all workers.
     pub admission: Arc<Admission>,
-    /// The way to the other workers.
+    /// Senders to the other workers.
     pub handoff: Handoff,
-    /// Tells when workers begin to end.
+    /// Signals the drain.
     pub drain: drain::Watch,
-    /// Where the fate of listeners is reported.
+    /// Status of the listeners, to report to.
     pub status_table: ListenerStatusTable,
     /// Serves the connections.
     pub codec: Rc<codec::Server<A>>,
 }
 
 impl<A: Handler> ListenerContext<A> {
-    /// Takes a connection that was just accepted: admits it, hands it to a worker with fewer, or serves it.
+    /// Processes a connection that was just accepted: admits it, hands it to a worker with fewer, or serves it.
     fn take(&self, transport: Transport, listener: &Arc<ListenerKey>, remote: SocketAddr) {
         let Some(mut slot) = self.admission.admit(self.worker) else {
             self.codec.count(Counter::DownstreamRejectedLimit);
@@ -78,8 +79,8 @@ impl<A: Handler> ListenerContext<A> {
             return;
         };
         slot.move_to(better);
-        // A worker ends once a drain has begun and it has no connection left. Only one that is counted there before is
-        // certain to be served.
+        // A worker ends once a drain has begun and it has no connection left. Only a connection that it counted before
+        // that is certain to be served.
         if self.drain.stage() >= Stage::Draining {
             slot.move_to(self.worker);
             self.serve(transport, Arc::clone(listener), remote, slot);
@@ -102,7 +103,7 @@ impl<A: Handler> ListenerContext<A> {
         remote: SocketAddr,
         slot: AdmissionPermit,
     ) {
-        // The peer is gone already when the kernel cannot tell our own address.
+        // The peer is gone if the kernel does not know our own address.
         let Ok(local) = transport.local() else {
             return;
         };
@@ -118,7 +119,7 @@ impl<A: Handler> ListenerContext<A> {
     }
 }
 
-/// Serves what other workers hand over, for as long as the worker runs.
+/// Serves connections from other workers, while the worker runs.
 pub async fn receive<A: Handler>(context: Rc<ListenerContext<A>>, mut receiver: Receiver) {
     while let Some(HandedOff {
         socket,

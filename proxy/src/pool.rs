@@ -1,13 +1,12 @@
 //! Upstream connections of one worker, last used first.
 //!
-//! A pool belongs to one endpoint and one protocol, and to one client where connections tell who that is; nothing here
-//! is shared between threads. HTTP/1 connections carry one request at a time and wait in a stack between requests;
-//! HTTP/2 connections are shared by many. A request that finds that its reused connection was closed before anything
-//! was written goes to the next connection; the caller decides about everything else.
+//! A pool belongs to one endpoint and one protocol, and to one client if connections announce the client; nothing here
+//! is shared between threads. HTTP/1 connections carry one request at a time and are kept in a stack between requests;
+//! HTTP/2 connections are shared by many. A request whose reused connection was closed before a byte was written goes
+//! to the next connection; the caller decides about all other failures.
 //!
-//! How many connections a cluster has over all workers is counted in the registry. Where it has a limit, connections
-//! that no request uses are announced there, and go to requests that wait on other workers: see
-//! [`crate::registry::Connections`].
+//! The registry counts the connections of a cluster over all workers. At a connection limit, idle connections are
+//! announced there, and go to requests that wait on other workers: see [`crate::registry::Connections`].
 
 mod endpoint_pool;
 mod hosts;
@@ -54,7 +53,7 @@ type ByEndpoint = HashMap<Key, Rc<EndpointPool>, NumberHash>;
 /// All pools of one worker.
 pub struct Pools {
     pools: RefCell<ByEndpoint>,
-    /// Retired pools, until their requests are over.
+    /// Retired pools, until their requests have ended.
     leaving: RefCell<Vec<Rc<EndpointPool>>>,
     hosts: Hosts,
     counts: Rc<Counts>,
@@ -63,7 +62,7 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// Pools without a connection, which report to these counters.
+    /// Returns pools without connections, which report to these counters.
     pub fn new(counts: Rc<Counts>) -> Self {
         Self {
             pools: RefCell::default(),
@@ -75,13 +74,13 @@ impl Pools {
         }
     }
 
-    /// The counters that upstream connections report to.
+    /// Counters of upstream connections.
     pub fn counts(&self) -> &Rc<Counts> {
         &self.counts
     }
 
-    /// The host of a request, for [`TlsTarget`](crate::upstream::tls::TlsTarget). Connections of the host that was not used for longest go if there are
-    /// too many.
+    /// Returns the host of a request, for [`TlsTarget`](crate::upstream::tls::TlsTarget). Beyond the limit of hosts,
+    /// evicts the one not used for longest, with its connections.
     pub fn host(&self, text: &str) -> Rc<Host> {
         let (host, gone) = self.hosts.find(text);
         if let Some(gone) = gone {
@@ -99,12 +98,12 @@ impl Pools {
 
     /// Sends one request over HTTP/1.1.
     ///
-    /// A waiting connection that turns out to be closed before anything was sent is left for the next one. The message
-    /// is taken only if a response comes before all of it was sent.
+    /// If an idle connection turns out to be closed before a byte was sent, the next one is used. The message is taken
+    /// only if a response comes before all of it was sent.
     ///
     /// # Errors
     ///
-    /// [`Failed`] with the kind of failure; its retry safety is that of the kind.
+    /// [`Failed`] with the kind of failure, which determines whether a retry is safe.
     pub fn send_http1<'a, B>(
         &self,
         target: PoolTarget<'a>,
@@ -118,8 +117,8 @@ impl Pools {
         http1::send(self.pool(&target), target, message, choice)
     }
 
-    /// Sends one request over HTTP/2. The request is taken once something was done with it; `interim` is called with
-    /// interim responses, if their client may see them.
+    /// Sends one request over HTTP/2. The request is taken once a part of it was used; `interim` receives interim
+    /// responses, if the client may see them.
     ///
     /// # Errors
     ///
@@ -159,12 +158,12 @@ impl Pools {
         Rc::clone(pool)
     }
 
-    /// Rung when connections that no request uses are needed elsewhere: [`Pools::answer`] is to be called then.
+    /// Signal that other workers need idle connections; the worker then calls [`Pools::answer`].
     pub fn wake_signal(&self) -> &Arc<WakeSignal> {
         &self.wake_signal
     }
 
-    /// Lets go of connections that no request uses, where requests on other workers wait for one.
+    /// Passes on idle connections to requests that wait for one, here or on other workers.
     pub fn answer(&self) {
         let pools = self.pools.borrow();
         let crowded = |pool: &&Rc<EndpointPool>| pool.cluster.connections.is_crowded();
@@ -174,8 +173,8 @@ impl Pools {
             .for_each(|pool| pool.answer());
     }
 
-    /// Closes connections that waited too long, that the peer closed, or whose endpoint is gone; called by the
-    /// worker about once a second.
+    /// Closes connections that were idle for too long, that the peer closed, or whose endpoint is gone; the worker
+    /// calls it about once a second.
     pub fn sweep(&self, now: Instant) {
         self.pools
             .borrow_mut()

@@ -1,4 +1,4 @@
-//! A connection from its accept to the moment that its protocol is known.
+//! A connection from its accept until its protocol is known.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -19,19 +19,19 @@ use crate::runtime::interception::original_destination;
 use crate::snapshot::{Direction, Intake, ListenerKey, ProxyHeader, Service};
 use crate::telemetry::{ConnectionProtocol, Counter};
 
-/// Where a connection comes from, as far as the sockets know.
+/// Listener and addresses of a downstream connection: those of the sockets, or those of a PROXY header.
 #[derive(Clone, Debug)]
 pub struct Downstream {
-    /// The listener that accepted it.
+    /// Listener that accepted the connection, or that of the captured connection's destination.
     pub listener: Arc<ListenerKey>,
-    /// Address of the peer.
+    /// Address of the client.
     pub remote: SocketAddr,
-    /// Our address, or that which the client dialed.
+    /// Address that the client dialed; without a redirection or a PROXY header the proxy's own.
     pub local: SocketAddr,
 }
 
 impl<A: Handler> Server<A> {
-    /// Takes in a connection that was just accepted.
+    /// Registers a connection that was just accepted.
     pub fn enter(
         this: &Rc<Self>,
         transport: Transport,
@@ -48,21 +48,21 @@ impl<A: Handler> Server<A> {
     }
 }
 
-/// A connection that no codec has taken over, or that is parked: all that is kept of it.
+/// State of a connection that is parked, or that no codec serves yet.
 ///
-/// Boxed everywhere, since it is passed on by value and each step would keep room for it.
+/// Boxed everywhere: it is passed by value, and each async step would reserve space for it.
 #[derive(Debug)]
 pub struct AcceptedConnection<A> {
     pub(super) server: Rc<Server<A>>,
     pub(super) socket: Socket,
     pub(super) member: ConnectionHandle,
     pub(super) downstream: Downstream,
-    /// The result of the TLS handshake, if TLS ends here.
+    /// Result of the TLS handshake, if the proxy terminates TLS.
     pub(super) tls: Option<Rc<Handshake>>,
 }
 
 impl<A: Handler> AcceptedConnection<A> {
-    /// What its listener does with connections now, and whether they begin with a PROXY header; see
+    /// Returns the service of the listener as configured now, and whether connections begin with a PROXY header; see
     /// [`Handler::listener`]. Counts the connection as outbound if that is its listener's direction.
     pub fn service(&mut self) -> Option<(Service, ProxyHeader)> {
         let Downstream {
@@ -80,7 +80,7 @@ impl<A: Handler> AcceptedConnection<A> {
         Some((listener.service.clone(), listener.proxy_protocol))
     }
 
-    /// Removes bytes from the front of the received bytes, with what they said of the addresses of both ends.
+    /// Removes a PROXY header from the front of the received bytes, and takes over the addresses that it carries.
     pub fn forwarded(&mut self, bytes: usize, addresses: Option<(SocketAddr, SocketAddr)>) {
         self.socket.consume(bytes);
         if let Some((remote, local)) = addresses {
@@ -89,7 +89,8 @@ impl<A: Handler> AcceptedConnection<A> {
         }
     }
 
-    /// The address that the client dialed, if the connection was redirected to this socket; a PROXY header can say so, too.
+    /// Returns the address that the client dialed, if the connection was redirected to this socket or a PROXY header
+    /// says so.
     pub fn original_destination(&self) -> Option<SocketAddr> {
         let port = self.downstream.listener.address.port();
         if self.downstream.local.port() != port {
@@ -103,8 +104,8 @@ impl<A: Handler> AcceptedConnection<A> {
         }
     }
 
-    /// Passes a captured connection on to the listener for the address that its client dialed, and returns what that does
-    /// with it. `None` if there is none.
+    /// Assigns a captured connection to the listener for the address that its client dialed, and returns that
+    /// listener's service; `None` without such a listener.
     pub fn captured(&mut self, intake: Intake, dialed: SocketAddr) -> Option<Service> {
         let key = ListenerKey::captured(intake, dialed);
         let listener = self.server.handler.listener(&key, dialed)?;
@@ -116,12 +117,12 @@ impl<A: Handler> AcceptedConnection<A> {
         Some(listener.service.clone())
     }
 
-    /// The address that the client dialed.
+    /// Returns the address that the client dialed.
     pub fn local(&self) -> SocketAddr {
         self.downstream.local
     }
 
-    /// When a client has to have spoken whose protocol is not declared.
+    /// Deadline for the first bytes of a client on a port whose protocol is not declared.
     pub fn detection_due(&self) -> Tick {
         self.member.now().after(self.server.timeouts.detection)
     }
@@ -131,23 +132,23 @@ impl<A: Handler> AcceptedConnection<A> {
         self.server.count(counter);
     }
 
-    /// Counts, by its source, a connection in plain text that the mesh's TLS could have carried.
+    /// Counts, by source address, a plain-text connection to a port that accepts mutual TLS of the mesh.
     pub fn count_plaintext(&self) {
         let plaintext = &self.server.telemetry.plaintext;
         plaintext.count(self.downstream.remote.ip());
     }
 
-    /// The worker's coarse time.
+    /// Coarse time of the worker.
     pub fn now(&self) -> Tick {
         self.member.now()
     }
 
-    /// Waits for bytes, or for more of them, up to a point in time; `false` when none came, or the peer closed.
+    /// Waits for further bytes until `due`; `false` if none arrive, or the peer closes.
     pub fn readable_until(&mut self, due: Tick) -> impl Future<Output = bool> + '_ {
         park::readable_until(&mut self.socket, &self.member, due)
     }
 
-    /// Waits for bytes, or for more of them; `false` when none came in time, or the peer closed.
+    /// Waits for further bytes within the usual timeouts; `false` if none arrive, or the peer closes.
     pub fn readable(&mut self) -> impl Future<Output = bool> + '_ {
         let mut patience = self.server.timeouts.patience();
         if !self.socket.ahead().is_empty() {
@@ -156,13 +157,13 @@ impl<A: Handler> AcceptedConnection<A> {
         park::readable(&mut self.socket, &self.member, patience)
     }
 
-    /// The bytes received so far. They stay there for the codec.
+    /// Returns the bytes received so far, and leaves them for the codec.
     pub fn first_bytes(&self) -> &[u8] {
         self.socket.ahead()
     }
 
-    /// Closes the connection, which is none that its listener serves, and counts why. The listener counts it once, also where
-    /// its endpoint is connected already.
+    /// Closes a connection that its listener does not serve, and counts the reason. The listener counts the connection
+    /// once, also if its endpoint is connected already.
     pub fn refuse(mut self: Box<Self>, reason: Counter) {
         if !self.socket.is_counted() {
             self.count_as(ConnectionProtocol::Unknown);
@@ -176,7 +177,7 @@ impl<A: Handler> AcceptedConnection<A> {
         self.socket.count(counted);
     }
 
-    /// The connection as its requests see it.
+    /// Returns the data of the connection that its requests read.
     pub(super) fn connection(&self, protocol: DownstreamProtocol) -> Rc<Connection> {
         let Downstream {
             listener,
@@ -191,7 +192,7 @@ impl<A: Handler> AcceptedConnection<A> {
         Rc::new(connection)
     }
 
-    /// Takes the connection apart for a codec that does not park it.
+    /// Splits the connection into its parts, for a codec that does not park it.
     pub(super) fn into_parts(self: Box<Self>) -> (Rc<Server<A>>, Socket, ConnectionHandle) {
         (self.server, self.socket, self.member)
     }

@@ -1,5 +1,4 @@
-//! Checks a parsed request head for what would leave its host or target in doubt (RFC 9112, section 3.2; RFC 9113,
-//! section 8.3.1).
+//! Rejects request heads with an ambiguous host or target (RFC 9112, section 3.2; RFC 9113, section 8.3.1).
 
 use std::net::Ipv6Addr;
 
@@ -8,19 +7,19 @@ use http::{Method, Request, Version};
 
 use super::refusal::Refusal;
 
-/// What to do with HTTP/1.0.
+/// Treatment of HTTP/1.0 requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Http10 {
-    /// Serve it; old health checkers use it.
+    /// Serve them: old health checkers use HTTP/1.0.
     #[default]
     Accept,
-    /// Answer 426 and close.
+    /// Reply with 426 and close.
     Refuse,
 }
 
-/// Refuses a head with an ambiguous target or host.
+/// Rejects a head with an ambiguous target or host.
 ///
-/// An HTTP/1.0 request may come without Host; it is the exchange that knows whether anything serves it.
+/// An HTTP/1.0 request may lack Host; the exchange decides whether a route serves it.
 pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {
     if request.version() < Version::HTTP_11 && http10 == Http10::Refuse {
         return Err(Refusal::LowVersion);
@@ -35,7 +34,7 @@ pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {
     let authority = request.uri().authority();
     match (host, authority) {
         (Some(host), None) => host_name(host.as_bytes()),
-        // A proxy goes by the target alone and sends its Host on (RFC 9112, section 3.2.2).
+        // The target decides the route, and Host is forwarded (RFC 9112, section 3.2.2).
         (Some(host), Some(authority)) if is_absolute_form(request) => {
             host_name(authority.as_str().as_bytes())?;
             host_name(host.as_bytes())
@@ -44,7 +43,7 @@ pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {
             host_name(authority.as_str().as_bytes())?;
             same_host(host.as_bytes(), authority.as_str())
         }
-        // what becomes the Host of a request by HTTP/1
+        // becomes the Host of an HTTP/1 upstream request
         (None, Some(authority)) if request.version() >= Version::HTTP_2 => {
             host_name(authority.as_str().as_bytes())
         }
@@ -53,12 +52,12 @@ pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {
     }
 }
 
-/// Whether an HTTP/1 request names a whole URI.
+/// Whether the target of an HTTP/1 request is an absolute URI.
 fn is_absolute_form<B>(request: &Request<B>) -> bool {
     request.version() < Version::HTTP_2 && request.uri().scheme().is_some()
 }
 
-/// The forms that a target may have (RFC 9112, section 3.2).
+/// Checks the form of the target against the method (RFC 9112, section 3.2).
 fn target<B>(request: &Request<B>) -> Result<(), Refusal> {
     let (method, uri) = (request.method(), request.uri());
     let fits = match (uri.scheme(), uri.authority()) {
@@ -74,7 +73,8 @@ fn target<B>(request: &Request<B>) -> Result<(), Refusal> {
     if fits { Ok(()) } else { Err(Refusal::Target) }
 }
 
-/// A host with an optional port (RFC 3986, sections 3.2.2 and 3.2.3), but for a comma, which joins several.
+/// Checks a host with an optional port (RFC 3986, sections 3.2.2 and 3.2.3); commas, which join several hosts, are
+/// rejected.
 fn host_name(host: &[u8]) -> Result<(), Refusal> {
     let port = match host.strip_prefix(b"[") {
         Some(rest) => after_ipv6(rest),
@@ -91,7 +91,7 @@ fn host_name(host: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// What follows an IPv6 address and its closing bracket; nothing if that is none.
+/// Returns the bytes after an IPv6 address and its closing bracket; `None` if the address is invalid.
 fn after_ipv6(host: &[u8]) -> Option<&[u8]> {
     let end = host.iter().position(|byte| *byte == b']')?;
     let address = std::str::from_utf8(&host[..end]).ok()?;
@@ -103,7 +103,7 @@ fn is_of_name(byte: &u8) -> bool {
     OF_NAME[usize::from(*byte)]
 }
 
-/// Whether a byte may be part of a host's name.
+/// Table of the bytes that a host name may contain.
 const OF_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut at = 0;
@@ -120,7 +120,7 @@ const OF_NAME: [bool; 256] = {
     table
 };
 
-/// A colon and a port, which may be empty.
+/// Whether the text is a colon and a port, which may be empty.
 fn is_port(text: &[u8]) -> bool {
     let Some(digits) = text.strip_prefix(b":") else {
         return false;
@@ -132,7 +132,7 @@ fn is_port(text: &[u8]) -> bool {
     digits.iter().try_fold(0, add).is_some()
 }
 
-/// A client that names the host twice must name the same one; port 80 goes without saying.
+/// Rejects a Host that differs from the host of the target; a missing port equals port 80.
 fn same_host(host: &[u8], authority: &str) -> Result<(), Refusal> {
     let without_port = |name: &[u8]| name.strip_suffix(b":80").unwrap_or(name).to_owned();
     let authority = authority.as_bytes();

@@ -1,8 +1,8 @@
-//! The connections of a worker: one coarse timer for all of them, and the order to drain.
+//! Connections of a worker: one coarse timer for all of them, and drain requests.
 //!
-//! A timing wheel in which each connection has one valid entry. A connection that moves its deadline only stores a
-//! number; the entry is looked at when the wheel comes by. So a request touches no timer, and a waiting connection costs
-//! a few words. Invariant: an entry is valid if its connection's `slot` names the tick that the entry was filed under.
+//! A timing wheel in which each connection has one valid entry. Moving a deadline only stores a number; the wheel
+//! checks the entry when it reaches its slot. So a request touches no timer, and a waiting connection costs a few
+//! words. Invariant: an entry is valid if its connection's `slot` names the tick that the entry was filed under.
 
 use std::array;
 use std::cell::{Cell, RefCell};
@@ -21,48 +21,49 @@ use tokio::sync::Notify;
 use crate::runtime::clock::{Clock, TICK, Tick};
 use crate::snapshot::ListenerKey;
 
-/// Slots of the wheel. Deadlines further off are looked at every so many ticks, which also forgets closed connections.
+/// Slots of the wheel, one per tick. An entry with a later deadline is filed again each turn, which also drops entries
+/// of closed connections.
 const SLOTS: u64 = 64;
 
-/// Instead of the time since when a connection drains: its client is told to use another one, and nothing ends.
+/// Value of `draining` for an announced drain: the client is asked to use another connection, and no deadline applies.
 const ANNOUNCED: Tick = Tick(Tick::NEVER.0 - 1);
 
-/// All connections of one worker.
+/// Table of all connections of one worker.
 #[derive(Debug)]
 pub struct ConnectionTable {
     clock: Clock,
     wheel: RefCell<[Vec<Weak<ConnectionTimer>>; SLOTS as usize]>,
-    /// Every tick up to this one has been swept.
+    /// Last tick whose slot was processed.
     swept: Cell<Tick>,
     members: Cell<usize>,
     joined: Notify,
-    /// Listeners whose clients are told to use other connections.
+    /// Listeners whose clients are asked to use other connections.
     announced: RefCell<BTreeSet<ListenerKey>>,
-    /// Listeners that were closed: connections that they still accept are drained from the start.
+    /// Closed listeners: connections that they still accept drain from the start.
     closed: RefCell<BTreeSet<ListenerKey>>,
-    /// Whether connections that drain close as soon as they are idle.
+    /// Whether draining connections close as soon as they are idle.
     ends_idle: Cell<bool>,
-    /// Connections that a security policy applies to, by the addresses of their timers. Apart from those, of which there may
-    /// be very many without a policy.
+    /// Connections subject to a security policy, by the address of their timer. Separate from the timers, since there
+    /// may be very many connections without a policy.
     governed: RefCell<HashMap<usize, Governed>>,
 }
 
-/// A connection that a security policy applies to.
+/// A connection subject to a security policy.
 #[derive(Debug)]
 pub struct Governed {
-    /// The listener that serves it.
+    /// Listener that serves the connection.
     pub listener: Arc<ListenerKey>,
-    /// Our address, or that which the client dialed.
+    /// Address that the client dialed; without a redirection or a PROXY header the proxy's own.
     pub local: SocketAddr,
-    /// Whether it is inside of TLS that ends here.
+    /// Whether the proxy terminates TLS on the connection.
     pub in_tls: bool,
-    /// While a policy that came later forbids it: what `draining` is without that policy.
+    /// While a changed policy forbids the connection: the value that `draining` has without that policy.
     otherwise: Option<Tick>,
     timer: Weak<ConnectionTimer>,
 }
 
 impl Governed {
-    /// Drains the connection, which a policy forbids by now.
+    /// Drains the connection, because a policy forbids it now.
     fn forbid(&mut self, now: Tick) {
         if let Some(timer) = self.timer.upgrade() {
             self.otherwise = Some(timer.draining.get());
@@ -71,7 +72,7 @@ impl Governed {
         }
     }
 
-    /// Takes back [`Self::forbid`], but not a drain that has another cause.
+    /// Reverts [`Self::forbid`]; a drain with another cause goes on.
     fn allow(&mut self) {
         if let (Some(otherwise), Some(timer)) = (self.otherwise.take(), self.timer.upgrade()) {
             timer.draining.set(otherwise);
@@ -80,10 +81,10 @@ impl Governed {
     }
 }
 
-/// The deadline of one connection and its place in the wheel.
+/// Deadline of one connection, and its slot in the wheel.
 struct ConnectionTimer {
     listener: Arc<ListenerKey>,
-    /// Since when the connection has been draining; never so far, or [`ANNOUNCED`].
+    /// Start of the drain; [`Tick::NEVER`] without one, or [`ANNOUNCED`].
     draining: Cell<Tick>,
     due: Cell<Tick>,
     slot: Cell<Tick>,
@@ -127,27 +128,27 @@ pub struct ConnectionHandle {
 }
 
 impl ConnectionHandle {
-    /// The worker's coarse time.
+    /// Coarse time of the worker.
     pub fn now(&self) -> Tick {
         self.connection_table.now()
     }
 
-    /// Whether the client is told to use another connection.
+    /// Whether the client is asked to use another connection.
     pub fn is_announced(&self) -> bool {
         self.timer.is_announced()
     }
 
-    /// Since when this connection has been asked to finish, if it has.
+    /// Start of the drain, if the connection drains.
     pub fn draining(&self) -> Option<Tick> {
         self.timer.draining()
     }
 
-    /// Whether this connection closes as soon as it is idle.
+    /// Whether the connection closes as soon as it is idle.
     pub fn ends_idle(&self) -> bool {
         self.connection_table.ends_idle.get() && self.draining().is_some()
     }
 
-    /// How long this connection may be idle while it drains.
+    /// Returns the idle timeout of a draining connection: `time`, or zero if it closes as soon as it is idle.
     pub fn drain_idle(&self, time: Duration) -> Duration {
         match self.ends_idle() {
             true => Duration::ZERO,
@@ -155,9 +156,9 @@ impl ConnectionHandle {
         }
     }
 
-    /// Time for this connection to finish while it drains: `usual`, or `forbidden` if a security policy forbids it.
+    /// Returns the drain timeout: `usual`, or `forbidden` if a security policy forbids the connection.
     pub fn drain_time(&self, usual: Duration, forbidden: Duration) -> Duration {
-        // asked at every poll; a connection that does not drain costs no look-up
+        // called at every poll: a connection that does not drain costs no look-up
         match self.draining().is_some() && self.is_forbidden() {
             true => forbidden,
             false => usual,
@@ -170,7 +171,7 @@ impl ConnectionHandle {
         governed.contains_key(&self.key())
     }
 
-    /// Waits until a security policy has forbidden the connection for this much time, and returns that as an error.
+    /// Waits until a security policy has forbidden the connection for this time, and returns the error that ends it.
     pub async fn forbidden(self, time: Duration) -> io::Error {
         poll_fn(|cx| {
             let due = self.forbidden_from(time);
@@ -183,20 +184,20 @@ impl ConnectionHandle {
         .await
     }
 
-    /// When a connection that a security policy forbids has to be over; such a connection gets this much time.
+    /// Returns the deadline of a connection that a security policy forbids, given the time that it gets.
     fn forbidden_from(&self, time: Duration) -> Tick {
         let since = self.draining().filter(|_| self.is_forbidden());
         since.map_or(Tick::NEVER, |since| since.after(time))
     }
 
-    /// Whether a security policy forbids the connection, which is draining then.
+    /// Whether a security policy forbids the connection; it drains then.
     fn is_forbidden(&self) -> bool {
         let governed = self.connection_table.governed.borrow();
         let governed = governed.get(&self.key());
         governed.is_some_and(|one| one.otherwise.is_some())
     }
 
-    /// Puts the connection under the security policy of the listener that serves it; it is not inside of TLS so far.
+    /// Subjects the connection, in plain text so far, to the security policy of the listener that serves it.
     pub fn govern(&self, listener: &Arc<ListenerKey>, local: SocketAddr) {
         let governed = Governed {
             listener: Arc::clone(listener),
@@ -209,7 +210,8 @@ impl ConnectionHandle {
         all.insert(self.key(), governed);
     }
 
-    /// Notes that the connection is inside of TLS that ends here. What forbade it so far was meant for plain text.
+    /// Notes that the proxy terminates TLS on the connection, and reverts a drain that a policy against plain text
+    /// began.
     pub fn enter_tls(&self) {
         let mut all = self.connection_table.governed.borrow_mut();
         if let Some(governed) = all.get_mut(&self.key()) {
@@ -222,7 +224,7 @@ impl ConnectionHandle {
         Rc::as_ptr(&self.timer).addr()
     }
 
-    /// Wakes the task at `due`, or within a tick of it, in place of any deadline named before.
+    /// Schedules the task to wake at `due`, or within a tick of it; replaces an earlier deadline.
     pub fn wake_at(&self, cx: &Context<'_>, due: Tick) {
         let known = self.timer.waker.take();
         let known = known.filter(|waker| waker.will_wake(cx.waker()));
@@ -248,12 +250,12 @@ impl Drop for ConnectionHandle {
 }
 
 impl ConnectionTable {
-    /// The worker's coarse time.
+    /// Coarse time of the worker.
     pub fn now(&self) -> Tick {
         self.clock.now()
     }
 
-    /// An empty table.
+    /// Returns an empty table.
     pub fn new() -> Self {
         Self {
             clock: Clock::new(),
@@ -268,10 +270,10 @@ impl ConnectionTable {
         }
     }
 
-    /// Enters a connection that came through `listener`.
+    /// Adds a connection that `listener` accepted.
     pub fn join(self: &Rc<Self>, listener: Arc<ListenerKey>) -> ConnectionHandle {
         if self.members.get() == 0 {
-            // The clock stood still while there were no connections.
+            // The clock stands still while there are no connections.
             self.sweep();
         }
         let draining = match self.closed.borrow().contains(&*listener) {
@@ -295,7 +297,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Tells the clients of a listener to use other connections, and serves them as before, new connections as well.
+    /// Asks the clients of a listener to use other connections; all connections, also new ones, are served as before.
     pub fn announce(&self, listener: &ListenerKey) {
         if self.announced.borrow_mut().insert(listener.clone()) {
             self.each_forbidden(listener, |otherwise| otherwise.min(ANNOUNCED));
@@ -323,14 +325,14 @@ impl ConnectionTable {
         });
     }
 
-    /// Closes connections that drain as soon as they are idle.
+    /// Closes draining connections as soon as they are idle.
     pub fn end_idle(&self) {
         if !self.ends_idle.replace(true) {
             self.wake_each(|timer| timer.draining().is_some());
         }
     }
 
-    /// Drains the connections that a changed security policy forbids, and lets those go on that it allows again.
+    /// Drains the connections that a changed security policy forbids, and ends the drain of allowed ones.
     pub fn enforce(&self, forbids: impl Fn(&Governed) -> bool) {
         let now = self.clock.advance();
         for governed in self.governed.borrow_mut().values_mut() {
@@ -342,7 +344,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Changes what the connections of a listener that a policy forbids do once it does not.
+    /// Changes the drain state to which a listener's forbidden connections return once the policy allows them.
     fn each_forbidden(&self, listener: &ListenerKey, change: impl Fn(Tick) -> Tick) {
         for governed in self.governed.borrow_mut().values_mut() {
             let Governed {
@@ -355,7 +357,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Wakes the connections for which `change` is true.
+    /// Wakes the connections for which `change` returns true.
     fn wake_each(&self, change: impl Fn(&ConnectionTimer) -> bool) {
         let wheel = self.wheel.borrow();
         let timers = wheel.iter().flatten().filter_map(Weak::upgrade);
@@ -364,12 +366,13 @@ impl ConnectionTable {
         }
     }
 
-    /// Takes back [`ConnectionTable::drain`] for the connections that the listener accepts from now on.
+    /// Reverts [`ConnectionTable::drain`] for connections that the listener accepts from now on.
     pub fn reopen(&self, listener: &ListenerKey) {
         self.closed.borrow_mut().remove(listener);
     }
 
-    /// Advances the clock tick by tick and wakes connections that are due. Sleeps while there are none.
+    /// Advances the clock tick by tick and wakes connections whose deadline has passed. Sleeps while there are no
+    /// connections.
     pub async fn run(&self) {
         loop {
             if self.members.get() == 0 {
@@ -384,7 +387,7 @@ impl ConnectionTable {
         let now = self.clock.advance();
         let first = self.swept.replace(now).0 + 1;
         let missed = first.max((now.0 + 1).saturating_sub(SLOTS))..=now.0;
-        // All at once, before any timer is filed again: its next slot may be one of a tick that was missed.
+        // All at once, before any timer is filed again: its next slot may be that of a missed tick.
         let entries: Vec<_> = {
             let mut wheel = self.wheel.borrow_mut();
             let slots = missed.map(|tick| slot_index(Tick(tick)));
@@ -393,7 +396,7 @@ impl ConnectionTable {
                 .collect()
         };
         for timer in entries.iter().flatten().filter_map(Weak::upgrade) {
-            // A later slot: this entry was replaced, or is a second one of a timer that was filed again just now.
+            // A later slot: this entry was replaced, or is the second one of a timer that was just filed again.
             if timer.slot.get() <= now {
                 self.look_at(&timer, now);
             }
@@ -408,7 +411,7 @@ impl ConnectionTable {
         self.file(timer, due);
     }
 
-    /// Files an entry under a tick that is still to come, at most one turn of the wheel away.
+    /// Files an entry under a future tick, at most one turn of the wheel away.
     fn file(&self, timer: &Rc<ConnectionTimer>, due: Tick) {
         let swept = self.swept.get().0;
         let slot = Tick(due.0.clamp(swept + 1, swept + SLOTS - 1));

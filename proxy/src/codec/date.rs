@@ -1,4 +1,4 @@
-//! The `date` of a response that has none (RFC 9110, section 6.6.1).
+//! `date` header of responses without one (RFC 9110, section 6.6.1).
 
 use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,7 +8,7 @@ use http::HeaderValue;
 use crate::runtime::clock::Tick;
 use crate::runtime::dates;
 
-/// The present time as a header value, written once a second and looked at once a tick of the worker's clock.
+/// Current time as a header value: formatted once per second, and the clock read once per tick of the worker.
 #[derive(Debug, Default)]
 pub(super) struct Dates(RefCell<Option<Dated>>);
 
@@ -20,12 +20,12 @@ struct Dated {
 }
 
 impl Dates {
-    /// The value for this tick.
+    /// Returns the value for this tick.
     pub(super) fn at(&self, tick: Tick) -> HeaderValue {
         self.with(tick, HeaderValue::clone)
     }
 
-    /// Writes the value for this tick behind `out`.
+    /// Appends the value for this tick to `out`.
     pub(super) fn write(&self, tick: Tick, out: &mut Vec<u8>) {
         self.with(tick, |value| out.extend_from_slice(value.as_bytes()));
     }

@@ -1,6 +1,6 @@
-//! Extended CONNECT of HTTP/2 (RFC 8441) as the upgrade of HTTP/1 that it represents, and back.
+//! Translates extended CONNECT of HTTP/2 (RFC 8441) to an HTTP/1 upgrade, and the response back.
 //!
-//! Routes, filters and upstreams see a GET with `Upgrade`, as Envoy shows it to them.
+//! Routes, filters and upstreams see a GET with `Upgrade`, as in Envoy.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
@@ -8,23 +8,23 @@ use http::header::{
 };
 use http::{Method, Request, Response, StatusCode};
 
-/// Headers of a 101 that have no meaning in HTTP/2. A length, which means nothing in a 101, would delimit the tunnel.
+/// Headers of a 101 response to remove: meaningless in HTTP/2, and a length would delimit the tunnel.
 const OF_HTTP1: [HeaderName; 4] = [CONNECTION, CONTENT_LENGTH, UPGRADE, SEC_WEBSOCKET_ACCEPT];
 
-/// Turns an extended CONNECT into an upgrade to this protocol.
+/// Turns an extended CONNECT into an upgrade to the given protocol.
 pub(super) fn to_upgrade<B>(request: &mut Request<B>, upgrade: HeaderValue) {
     *request.method_mut() = Method::GET;
     let headers = request.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     if upgrade.as_bytes().eq_ignore_ascii_case(b"websocket") {
-        // HTTP/2 has no use for the key, HTTP/1 requires one (RFC 8441, section 5)
+        // HTTP/1 requires a key, HTTP/2 has none (RFC 8441, section 5)
         headers.insert(SEC_WEBSOCKET_KEY, websocket_key(rand::random()));
     }
     headers.insert(UPGRADE, upgrade);
 }
 
-/// Turns the response to an upgrade into that to an extended CONNECT; `false` if it says what there is no way to say:
-/// success, but no tunnel.
+/// Turns the response to an upgrade into the response to an extended CONNECT; `false` for a 2xx, which would be taken
+/// for a tunnel.
 pub(super) fn to_connected<B>(response: &mut Response<B>) -> bool {
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         *response.status_mut() = StatusCode::OK;
@@ -36,7 +36,7 @@ pub(super) fn to_connected<B>(response: &mut Response<B>) -> bool {
     !response.status().is_success()
 }
 
-/// A key of a WebSocket handshake: 16 bytes in Base64 (RFC 6455, section 4.1).
+/// Returns a key of a WebSocket handshake: 16 bytes in Base64 (RFC 6455, section 4.1).
 fn websocket_key(bytes: [u8; 16]) -> HeaderValue {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = [b'='; 24];

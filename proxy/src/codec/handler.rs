@@ -1,4 +1,4 @@
-//! What the codec asks of the rest of the proxy.
+//! Interface through which the codec calls the rest of the proxy.
 
 use std::error::Error as StdError;
 use std::future::Future;
@@ -16,25 +16,25 @@ use crate::exchange::tcp::{DownstreamTcp, Opened};
 use crate::exchange::{Connection, DownstreamBody};
 use crate::snapshot::{Listener, ListenerKey};
 
-/// What answers requests: `exchange::run` in a proxy, a closure in tests.
+/// Answers requests and connects raw TCP connections: `exchange::run` in the proxy, a closure in tests.
 pub trait Handler: 'static {
-    /// Body of the responses.
+    /// Body of responses.
     type Body: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Unpin + 'static;
 
-    /// An answer that is being made.
+    /// Future that resolves to the response.
     type Future: Future<Output = Response<Self::Body>> + 'static;
 
-    /// Answers one request that came on this connection.
+    /// Answers one request of this connection.
     fn answer(&self, connection: &Rc<Connection>, request: Request<DownstreamBody>)
     -> Self::Future;
 
-    /// The listener as it is configured now. `None` when it is not configured, or not known here: its
-    /// connections are then taken to carry HTTP.
+    /// Returns the listener as configured now. `None` if it is not configured, or unknown here: its connections are
+    /// then served as HTTP.
     fn listener(&self, _key: &ListenerKey, _local: SocketAddr) -> Option<Arc<Listener>> {
         None
     }
 
-    /// Value of the `server` header of responses to the connections of a listener; `None` leaves the upstream's.
+    /// Returns the value of the `server` header of responses; `None` keeps the upstream's.
     fn server_header(&self, _key: &ListenerKey, _local: SocketAddr) -> Option<HeaderValue> {
         None
     }
@@ -44,7 +44,7 @@ pub trait Handler: 'static {
         std::future::ready(None)
     }
 
-    /// Takes note of a request that was refused instead.
+    /// Records a request that the codec rejected.
     fn refused(&self, _connection: &Connection, _unserved: &Unserved<'_>) {}
 }
 

@@ -1,4 +1,4 @@
-//! TLS that ends here: the handshake over a connection of which nothing but the client's first message is known.
+//! TLS termination: the handshake on a connection whose client hello was read.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -24,26 +24,26 @@ use crate::tls::{Identity, Name, Peer};
 
 pub use super::settings::handshake::Settings;
 
-/// The oldest supported version, as on the wire (RFC 5246, section 6.2.1).
+/// Oldest supported version, as on the wire (RFC 5246, section 6.2.1).
 const TLS_1_2: u16 = 0x0303;
 
 /// Settings of a handshake.
 #[derive(Debug)]
 pub struct Terms {
-    /// For rustls.
+    /// Configuration for rustls.
     pub config: Arc<ServerConfig>,
-    /// The name that the client asked for.
+    /// Name that the client requested (SNI).
     pub server_name: Option<Arc<str>>,
-    /// Our own certificate.
+    /// Certificate of the proxy.
     pub own: Option<Arc<Identity>>,
-    /// The newest version that the client speaks, as on the wire.
+    /// Newest version that the client supports, as on the wire.
     pub version: u16,
-    /// When it has to be over.
+    /// Deadline of the handshake.
     pub due: Tick,
 }
 
 impl<A: Handler> AcceptedConnection<A> {
-    /// Shakes hands; `None` when that failed, which is counted. What is inside is not known yet.
+    /// Performs the handshake; `None` if it fails, which is counted. The protocol inside TLS is not detected yet.
     pub async fn terminate(self: Box<Self>, terms: Terms) -> Option<Box<Self>> {
         let max = self.server.settings.tls.pending_max;
         let Some(_begun) = self.server.handshakes.begin(max) else {
@@ -102,12 +102,12 @@ impl<A: Handler> AcceptedConnection<A> {
         }))
     }
 
-    /// When the handshake has to be over, if it begins now.
+    /// Returns the deadline of a handshake that begins now.
     pub fn handshake_due(&self) -> Tick {
         self.member.now().after(self.server.settings.tls.timeout)
     }
 
-    /// Whether the client agreed to speak HTTP/2 in its handshake.
+    /// Whether ALPN selected HTTP/2.
     pub fn agreed_on_http2(&self) -> bool {
         match self.socket.transport() {
             Transport::Tls(encrypted) => encrypted.session().alpn_protocol() == Some(b"h2"),
@@ -118,7 +118,7 @@ impl<A: Handler> AcceptedConnection<A> {
     }
 }
 
-/// Waits for a handshake, up to a point in time.
+/// Awaits a handshake until a deadline.
 async fn within<T>(
     handshake: impl Future<Output = Result<T, Failure>>,
     member: &ConnectionHandle,
@@ -138,7 +138,7 @@ async fn within<T>(
     .await
 }
 
-/// The element of `x-forwarded-client-cert` for a client that showed a certificate.
+/// Returns the `x-forwarded-client-cert` element for a client that presented a certificate.
 fn client_cert(
     peer: &Peer,
     own: Option<&Identity>,
@@ -146,7 +146,7 @@ fn client_cert(
 ) -> Option<HeaderValue> {
     let certificate = peer.certificate.as_ref()?;
     let facts = certificate.facts()?;
-    // an SPIFFE identity
+    // a SPIFFE identity
     let by = own.and_then(|own| own.facts.names.iter().find_map(Name::uri));
     let names = |uris: bool| {
         let names = facts.names.iter();

@@ -1,7 +1,7 @@
 //! HTTP/1.0 and HTTP/1.1 connections: requests by our own decoder, with limits, timeouts and parking.
 //!
-//! A connection alternates between being served, by a `Driver` that is boxed, and being parked, when only the socket is
-//! left. Requests are answered in order, one at a time.
+//! A connection alternates between two states: served by a boxed `Driver`, and parked with only its socket. Requests
+//! are answered in order, one at a time.
 
 pub mod decoder;
 mod driver;
@@ -36,22 +36,22 @@ use self::driver::{Driver, End, Past};
 use self::encoder::Asked;
 pub use super::settings::http1::Settings;
 
-/// How serving, as opposed to parking, came to an end. Left is the socket, or the connection with it.
+/// End of serving a connection, with the socket or the connection that is left.
 enum Ended<S> {
     /// The socket is gone: closed, or handed to another protocol.
     Gone,
-    /// What the peer may still send is to be read and forgotten, after this last message.
+    /// Send this last message, then read and discard until the peer closes.
     Linger(S, Done, Vec<u8>),
-    /// Idle, and worth no more than its socket.
+    /// The connection is idle and keeps only its socket.
     Parked(S, Past),
 }
 
 impl<A: Handler> AcceptedConnection<A> {
-    /// Serves HTTP/1 to the connection's end.
+    /// Serves HTTP/1 until the connection ends.
     ///
-    /// Whether an idle connection is parked at once or after a while follows from its last pause: who came back soon will
-    /// come back soon. So clients that open many connections and use them rarely never make us hold buffers for all of them,
-    /// and busy connections are not taken apart between two requests.
+    /// The previous pause decides whether an idle connection parks at once or after `park_after`: a client that sent
+    /// its next request soon is expected to do so again. So clients that open many connections and rarely use them hold
+    /// no buffers, and busy connections are not torn down between two requests.
     pub async fn http1(mut self: Box<Self>) {
         self.count_as(ConnectionProtocol::Http1);
         let park_after = self.server.settings.http1.park_after;
@@ -72,9 +72,9 @@ impl<A: Handler> AcceptedConnection<A> {
     }
 }
 
-/// Serves requests until the connection is parked; `None` when it is over.
+/// Serves requests until the connection parks; `None` when it ends.
 ///
-/// What only a connection in use needs is boxed, so that the memory goes when it is parked.
+/// State that only an active connection needs is boxed, so that parking frees it.
 async fn until_parked<A: Handler>(
     connection: Box<AcceptedConnection<A>>,
     kept: (Option<Duration>, Past),
@@ -88,7 +88,7 @@ async fn until_parked<A: Handler>(
     None
 }
 
-/// Sends a last message, and waits for the peer to end.
+/// Sends a last message, and waits for the peer to close.
 async fn last_words<A: Handler>(
     connection: Box<AcceptedConnection<A>>,
     done: Done,
@@ -98,7 +98,7 @@ async fn last_words<A: Handler>(
     linger(socket, &member, done, &message).await;
 }
 
-/// Serves requests until the connection is idle, or over.
+/// Serves requests until the connection is idle or ends.
 async fn live<A: Handler>(
     mut accepted: Box<AcceptedConnection<A>>,
     (park_after, past): (Option<Duration>, Past),
@@ -133,7 +133,7 @@ async fn live<A: Handler>(
     }
 }
 
-/// Serves a connection and watches over it.
+/// Driver of a connection with its timeouts.
 struct Service<'a, A: Handler> {
     driver: Driver<'a, A>,
     watchdog: Watchdog,
@@ -141,7 +141,7 @@ struct Service<'a, A: Handler> {
     policy_drain: Duration,
 }
 
-/// Why a connection is no longer served.
+/// Reason that serving stops.
 enum Outcome {
     End(End),
     Park,
@@ -178,7 +178,7 @@ impl<A: Handler> Service<'_, A> {
                 Ended::Parked(self.driver.into_socket(), past)
             }
             Outcome::End(End::Close) => Ended::Gone,
-            // handed over before
+            // the exchange owns the socket already
             Outcome::End(End::Switched) => Ended::Gone,
             Outcome::End(End::Reset) => {
                 self.driver.into_socket().transport().reset_on_close();
@@ -203,7 +203,7 @@ impl<A: Handler> Service<'_, A> {
         server.count(refusal.counter());
         let Some(status) = refusal.status() else {
             return match refusal {
-                // the exchange has replied
+                // the exchange replies
                 Refusal::Chunk => {
                     let socket = self.driver.into_socket();
                     Ended::Linger(socket, Done::Refused, Vec::new())
@@ -229,7 +229,7 @@ impl<A: Handler> Service<'_, A> {
     }
 }
 
-/// A reply to a peer of whose request nothing can be said.
+/// Returns a reply to a request whose head could not be read.
 fn last_reply<A: Handler>(
     server: &Server<A>,
     connection: &Connection,

@@ -1,4 +1,4 @@
-//! HTTP/2 connections: our own machine (`crate::http2`) on a socket, with idle timeout and graceful end.
+//! HTTP/2 connections: our own protocol engine (`crate::http2`) on a socket, with idle timeout and graceful shutdown.
 
 mod driver;
 mod ready;
@@ -26,7 +26,7 @@ use self::driver::{Driver, End};
 pub use super::settings::http2::Settings;
 
 impl<A: Handler> AcceptedConnection<A> {
-    /// Serves HTTP/2 to the connection's end.
+    /// Serves HTTP/2 until the connection ends.
     pub async fn http2(mut self: Box<Self>) {
         self.count_as(ConnectionProtocol::Http2);
         let connection = self.connection(DownstreamProtocol::Http2);
@@ -58,13 +58,13 @@ impl<A: Handler> AcceptedConnection<A> {
             tracing::debug!(?end, "downstream connection ends");
             let (socket, words) = service.driver.into_last_words();
             let done = end.counter().map_or(Done::Answered, |_| Done::Refused);
-            // boxed: connections that wait need not carry what their end takes
+            // boxed, so that waiting connections do not reserve space for it
             Box::pin(async move { linger(socket, &member, done, &words).await }).await;
         }
     }
 }
 
-/// A connection as it is served.
+/// A connection that is being served.
 struct Service<'a, A: Handler> {
     driver: Driver<'a, A>,
     server: &'a Rc<Server<A>>,
@@ -72,27 +72,27 @@ struct Service<'a, A: Handler> {
     member: &'a ConnectionHandle,
     farewell: Farewell,
     pulse: Option<Pulse>,
-    /// Since when a request's head has been coming in, and how many came before it.
+    /// Start of the request head that is being received, and the number of requests before it.
     head_since: Option<(Tick, u32)>,
-    /// Whether its memory was given back since it was last in use.
+    /// Whether memory was released since the connection was last in use.
     rested: bool,
 }
 
-/// How a connection ends.
+/// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
-    /// Without a word.
+    /// Close without GOAWAY.
     Close,
-    /// With what is left to say, and by the reason that it was given.
+    /// Send the remaining output; GOAWAY has this reason.
     Say(Reason),
-    /// Because a request's head was not complete in time.
+    /// Request head that was not complete in time.
     Slow,
-    /// With the word that the peer cut off too many of its requests.
+    /// GOAWAY: the peer canceled too many of its requests.
     Abuse,
 }
 
 impl Last {
-    /// Which violation of the protocol ended the connection, if any did.
+    /// Returns the counter of the protocol violation that ended the connection, if any.
     fn counter(self) -> Option<Counter> {
         match self {
             Last::Close | Last::Say(Reason::NO_ERROR) => None,
@@ -124,7 +124,7 @@ impl<A: Handler> Service<'_, A> {
             }
             let seen = Seen {
                 begun: driver.begun(),
-                // a stream that became a tunnel has had its answer
+                // a stream that became a tunnel has its response
                 ended: driver.ended().wrapping_sub(self.connection.tunnels.get()),
                 unflushed: driver.is_unsent(),
                 moved: driver.moved(),
@@ -174,8 +174,8 @@ impl<A: Handler> Service<'_, A> {
     }
 }
 
-/// When a request's head has to be complete, if one is coming in. `head_since` is since when it has been, and how many
-/// came before it.
+/// Returns the deadline of the request head that is being received, if any. `head_since` is its start, and the number
+/// of requests before it.
 fn head_due<A: Handler>(
     head_since: &mut Option<(Tick, u32)>,
     driver: &Driver<'_, A>,
@@ -192,13 +192,13 @@ fn head_due<A: Handler>(
     since.after(timeout)
 }
 
-/// Time without a stream after which a connection gives memory back.
+/// Time without open streams after which a connection releases memory.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a peer may take to answer a PING.
+/// Time for a peer to answer a PING.
 const PONG_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a pulse says at a time of the worker's clock; none of it if there is no pulse.
+/// Returns the keep-alive action at a time of the worker's clock; without keep-alive, to wait.
 fn beat(pulse: &mut Option<Pulse>, moved: u32, pongs: u32, now: Tick) -> Beat {
     match pulse {
         Some(pulse) => pulse.decide(moved, pongs, since_start(now)),
@@ -210,18 +210,18 @@ fn since_start(now: Tick) -> Duration {
     TICK.saturating_mul(u32::try_from(now.0).unwrap_or(u32::MAX))
 }
 
-/// How long a new peer may take for its first request before it learns that we leave.
+/// Time for a new connection to send its first request before GOAWAY asks the peer to reconnect.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
-/// How long a peer that has no stream open may take to acknowledge that we leave.
+/// Time for a peer without open streams to close after GOAWAY.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Decides when to announce the end of a connection, and when not to wait for it any longer. Pure.
+/// Decides when to send GOAWAY, and when to close. Pure.
 #[derive(Clone, Copy, Debug)]
 struct Farewell {
-    /// Since when no stream has been open and nothing unsent.
+    /// Time since which no stream is open and all output is sent.
     idle_since: Tick,
-    /// Since when bytes have moved last.
+    /// Time at which bytes last moved.
     moved_at: Tick,
     ended: u32,
     moved: u32,
@@ -234,7 +234,7 @@ struct Seen {
     ended: u32,
     unflushed: bool,
     moved: u32,
-    /// Whether the peer is to use another connection.
+    /// Whether the peer is asked to use another connection.
     announced: bool,
     draining: Option<Tick>,
 }
@@ -290,7 +290,7 @@ impl Farewell {
         let end = end.unwrap_or(Tick::NEVER);
         let due = match self.left {
             None if seen.draining.is_some() => now,
-            // a peer that has just connected has a request to send, which it would not be sure of otherwise
+            // a peer that just connected has a request to send, and would not know whether it was served
             None if seen.announced && seen.begun == 0 => self.idle_since.after(FIRST_REQUEST),
             None if seen.announced => now,
             _ if busy => Tick::NEVER,
@@ -344,7 +344,7 @@ mod tests {
             ..seen((1, 1, draining))
         };
         let mut at = |seen, now| farewell.decide(seen, &LIMITS, Tick(now));
-        // Neither the farewell's own time nor the idle timeout counts while the peer reads.
+        // Neither the time after GOAWAY nor the idle timeout counts while the peer reads.
         assert_eq!(at(unflushed(1, None), 2_000), Action::Wait(Tick(5_001)));
         assert_eq!(at(unflushed(2, None), 4_000), Action::Wait(Tick(7_001)));
         assert_eq!(at(unflushed(2, None), 7_001), Action::Close);

@@ -1,8 +1,8 @@
-//! Bytes both ways, as they are: with half-close, back pressure, an idle timeout and a bounded end.
+//! Proxies raw TCP in both directions: with half-close, back pressure, an idle timeout and a bounded end.
 //!
-//! A connection that waits holds no buffer. What is read goes into memory that all connections of a worker share and
-//! from there to the other side at once; only what the other side does not take is kept, and nothing more is read from
-//! this side until that is gone.
+//! A waiting connection holds no buffer. Bytes are read into memory that all connections of a worker share and written
+//! to the other side at once; only bytes that the other side does not accept are kept, and reading from this side
+//! pauses until they are written.
 
 mod first;
 mod guard;
@@ -38,35 +38,35 @@ pub use self::guard::Tell;
 use self::guard::{Guard, Passed};
 pub use super::settings::opaque::Settings;
 
-/// How a connection came to its end.
+/// End of a connection.
 enum Outcome {
-    /// Both sides have ended their direction.
+    /// Both sides closed their direction.
     Complete,
-    /// A side broke it.
+    /// One side broke the connection.
     Broken(Side, io::Error),
-    /// We closed it.
+    /// The proxy closed the connection.
     Closed(ResponseFlags, &'static str),
 }
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
 struct Direction {
-    /// Read, and not yet taken by the other side.
+    /// Bytes that were read, and that the other side has not accepted yet.
     pending: Bytes,
-    /// The side that is read from has ended.
+    /// Whether the source closed its direction.
     ended: bool,
-    /// The end was also forwarded to the other side.
+    /// Whether the end was forwarded to the other side.
     finished: bool,
 }
 
-/// A failure of a direction: of the side that is read from, or of the one that is written to.
+/// Failure of a direction: of its source, or of its destination.
 enum Failure {
     Read(io::Error),
     Write(io::Error),
 }
 
 impl Direction {
-    /// Writes what the other side did not take; ready when it has taken all of that.
+    /// Writes the pending bytes; ready when the other side has accepted all of them.
     fn poll_pending(
         &mut self,
         cx: &mut Context<'_>,
@@ -79,14 +79,14 @@ impl Direction {
             *moved += taken as u64;
             self.pending.advance(taken);
         }
-        // An empty slice would still keep the memory that it is a slice of.
+        // An empty slice would keep its whole buffer alive.
         self.pending = Bytes::new();
         Poll::Ready(Ok(()))
     }
 
-    /// Moves bytes until there are none or the other side takes none; ready when the direction is finished.
+    /// Moves bytes until there are none or the other side accepts none; ready when the direction is finished.
     ///
-    /// `moved` is raised by what the other side has taken.
+    /// Adds the bytes that the other side accepted to `moved`.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -109,7 +109,7 @@ impl Direction {
             }
             let mut read = ReadBuf::new(space);
             let Poll::Ready(result) = Pin::new(&mut *from).poll_read(cx, &mut read) else {
-                // What TLS holds back goes out before we wait.
+                // Flush output that TLS holds back before waiting.
                 ready!(Pin::new(&mut *to).poll_flush(cx)).map_err(Failure::Write)?;
                 return Poll::Pending;
             };
@@ -140,34 +140,34 @@ fn nonzero(taken: usize) -> io::Result<usize> {
     }
 }
 
-/// A connection to an endpoint, and what is carried over it for a client. Boxed everywhere, since it is passed on by value and
-/// each step would keep room for it.
+/// A connected endpoint, with the state of proxying a client to it. Boxed everywhere: it is passed by value, and each
+/// async step would reserve space for it.
 pub struct Met {
     upstream: Upstream,
     up: Direction,
     down: Direction,
-    /// Error with which the endpoint broke the connection before anything was carried. The kernel tells it once, then
-    /// only the end.
+    /// Error with which the endpoint broke the connection before the first byte was proxied. The kernel reports it
+    /// once, then only the end.
     broken: Option<io::Error>,
     record: Record,
-    /// When a byte moved last.
+    /// Time at which a byte last moved.
     moved: Tick,
     limits: Limits,
-    /// Count the connection to the endpoint until it is closed; dropped after its socket.
+    /// Counts the connection to the endpoint until it closes; dropped after its socket.
     _counted: (Counted, ConnectionPermit),
 }
 
-/// A connection that is carried.
+/// A client's connection and its endpoint's.
 struct Pair {
     downstream: Transport,
     met: Box<Met>,
-    /// Holds back what the client sends first. Boxed, since it soon goes and the connection may stay for long.
+    /// Holds back the client's first bytes. Boxed, since it is soon dropped and the connection may last long.
     guard: Option<Box<Guard>>,
-    /// Bytes that the guard let pass, until that is noted.
+    /// Bytes that the guard passed, until they are recorded.
     passed: Option<Passed>,
 }
 
-/// What a connection may take of time.
+/// Timeouts of a connection.
 struct Limits {
     idle: Duration,
     drain: Duration,
@@ -176,7 +176,7 @@ struct Limits {
 }
 
 impl<A: Handler> AcceptedConnection<A> {
-    /// Proxies the connection as raw TCP, by the first route that matches; without routes, closes and records it.
+    /// Proxies the connection as raw TCP by the first matching route; without routes, closes and records it.
     pub async fn opaque(
         mut self: Box<Self>,
         routes: Option<Arc<OpaqueRoutes>>,
@@ -187,7 +187,7 @@ impl<A: Handler> AcceptedConnection<A> {
             tls: self.tls.take(),
             ..self.asked(routes)
         };
-        // Boxed, so that the memory that connecting takes goes when that is done.
+        // Boxed, so that memory needed only to connect is freed afterwards.
         if let Some(met) = Box::pin(self.open(asked)).await {
             self.pass(met, None).await;
         }
@@ -221,7 +221,7 @@ impl<A: Handler> AcceptedConnection<A> {
         Some(Box::new(met))
     }
 
-    /// Passes bytes both ways, to the end.
+    /// Proxies bytes in both directions until the connection ends.
     async fn pass(self: Box<Self>, met: Box<Met>, guard: Option<Box<Guard>>) {
         let client = self.downstream.remote.ip().to_canonical();
         let (server, socket, member) = self.into_parts();
@@ -245,7 +245,8 @@ impl<A: Handler> AcceptedConnection<A> {
     }
 }
 
-/// What goes to the endpoint first. Not counted apart: a preface is some dozen bytes.
+/// Joins a preface and the bytes read ahead into the first bytes for the endpoint. A preface has a few dozen bytes and
+/// is not counted.
 fn joined(preface: Bytes, ahead: Bytes) -> Bytes {
     match (preface.is_empty(), ahead.is_empty()) {
         (true, _) => ahead,
@@ -286,11 +287,11 @@ impl Met {
         }
     }
 
-    /// Until when the connection may go on as it does.
+    /// Returns the next deadline of the connection.
     ///
     /// # Errors
     ///
-    /// How it ends, if that time is over.
+    /// The end of the connection, if a deadline has passed.
     fn due(&self, member: &ConnectionHandle) -> Result<Tick, Outcome> {
         let (now, limits) = (member.now(), &self.limits);
         let idle = self.moved.after(limits.idle);
@@ -408,9 +409,9 @@ impl Pair {
         Poll::Pending
     }
 
-    /// Tells how it ended. A connection that broke is reset on both sides: to end one in order would tell its peer that
-    /// it has got everything. A reset discards what the kernel has not delivered yet, which is why an endpoint that
-    /// ends its TLS without `close_notify`, as many servers do, only ends the connection: what it sent arrives.
+    /// Records the end. A connection that broke is reset on both sides: an orderly end would tell the peer that it
+    /// received everything. A reset discards bytes that the kernel has not delivered yet, so an endpoint that ends its
+    /// TLS without `close_notify`, as many servers do, only ends the connection, and its bytes arrive.
     fn end(self, outcome: Outcome) {
         match outcome {
             Outcome::Complete => self.met.record.finish(ResponseFlags::NONE, None),
@@ -433,11 +434,11 @@ fn broke(side: Side, error: io::Error) -> Poll<Outcome> {
     Poll::Ready(Outcome::Broken(side, error))
 }
 
-/// Makes closing the sockets a reset. Unix sockets, TLS and tunnels have none; their peers see the end.
+/// Makes closing the sockets send a reset. Unix sockets, TLS and tunnels have none; their peers see the end.
 fn reset(downstream: &Transport, upstream: &Upstream) {
     downstream.reset_on_close();
     if let Upstream::Tcp(socket) = upstream {
-        // fails only for a socket that is gone already
+        // fails only if the socket is gone already
         let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting on the bare socket: before the first request, between requests, and for the peer to close.
+//! Waits on the bare socket: before the first request, between requests, and for the peer to close.
 //!
 //! A connection that waits here has no codec and no buffers; it costs its socket and a small task.
 
@@ -11,16 +11,16 @@ use super::connection_table::ConnectionHandle;
 use super::socket::Socket;
 use crate::runtime::clock::Tick;
 
-/// How long an idle connection may stay. By reference, since every connection that waits has one.
+/// Idle timeouts of a connection. References, since every waiting connection holds one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience<'a> {
-    /// As long as all is well.
+    /// Timeout without a drain.
     pub idle: &'a Duration,
-    /// Once a drain has begun.
+    /// Timeout during a drain.
     pub drain_idle: &'a Duration,
 }
 
-/// Waits until there are bytes to serve; `false` when the peer closed or the connection was idle for too long.
+/// Waits for bytes to serve; `false` if the peer closes or the connection is idle for too long.
 pub(super) fn readable<'a>(
     socket: &'a mut Socket,
     member: &'a ConnectionHandle,
@@ -33,7 +33,7 @@ pub(super) fn readable<'a>(
     })
 }
 
-/// Waits until there are more bytes; `false` when the peer closed, or none came by `due`.
+/// Waits for further bytes; `false` if the peer closes, or none arrive by `due`.
 pub(super) fn readable_until<'a>(
     socket: &'a mut Socket,
     member: &'a ConnectionHandle,
@@ -42,10 +42,9 @@ pub(super) fn readable_until<'a>(
     poll_readable(socket, member, move |_| due)
 }
 
-/// Waits until there are bytes; `false` when the peer closed, or none came by when they are due, which may depend on since
-/// when the connection is draining.
+/// Waits for bytes; `false` if the peer closes, or none arrive by the deadline, which may depend on when a drain began.
 ///
-/// No `async` function, whose future would hold what it captures twice.
+/// No `async` function, whose future would hold its arguments twice.
 fn poll_readable<'a>(
     socket: &'a mut Socket,
     member: &'a ConnectionHandle,
@@ -64,29 +63,29 @@ fn poll_readable<'a>(
     })
 }
 
-/// How long a peer may go on sending after it was answered; and how long it may pause meanwhile.
+/// Time for a peer to go on sending after its response, and maximum pause meanwhile.
 pub(super) const LINGER: Duration = Duration::from_secs(30);
 pub(super) const LINGER_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long it may once a drain has begun, or after it broke the protocol, and how long it may take for our last message.
+/// The same during a drain or after a protocol violation; also the time to send the last message.
 pub(super) const LINGER_SHORT: Duration = Duration::from_secs(1);
 
-/// How much is read of a peer that broke the protocol.
+/// Maximum bytes discarded from a peer that violated the protocol.
 const LINGER_BYTES_MAX: usize = 256 * 1024;
 
-/// Why we are done with a peer that may be sending.
+/// Reason that a connection ends while its peer may be sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
-    /// It has its response, and what it sends is not wanted any more.
+    /// The peer has its response; the rest of its request is not read.
     Answered,
-    /// It broke the protocol.
+    /// The peer violated the protocol.
     Refused,
 }
 
-/// Sends a last message, ends our direction and waits for the peer to end its own.
+/// Sends a last message, closes our direction and waits for the peer to close its own.
 ///
-/// Closing a socket that has unread bytes resets the connection, and the reset may overtake the response: the peer would
-/// never learn why (RFC 9112, section 9.6).
+/// Closing a socket with unread bytes resets the connection, and the reset may overtake the response: the peer would
+/// never see it (RFC 9112, section 9.6).
 pub(super) async fn linger(
     mut socket: Socket,
     member: &ConnectionHandle,
@@ -96,7 +95,7 @@ pub(super) async fn linger(
     let began = member.now();
     {
         let due = began.after(LINGER_SHORT);
-        // a peer that takes nothing does not take the end of a TLS session either
+        // a peer that reads nothing does not read the end of a TLS session either
         let mut finish = pin!(socket.finish(message));
         let finished = poll_fn(|cx| match finish.as_mut().poll(cx) {
             Poll::Ready(result) => Poll::Ready(result.is_ok()),

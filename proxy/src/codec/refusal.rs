@@ -1,4 +1,4 @@
-//! Why a request or a connection is rejected, and the reply to the peer.
+//! Reasons that a request or a connection is rejected, and the replies to the peer.
 
 use std::time::Duration;
 
@@ -11,33 +11,33 @@ use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::record::log::Unserved;
 use crate::telemetry::{Counter, ResponseFlags};
 
-/// A reason for which the downstream peer gets no service.
+/// Reason that a downstream peer is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// An HTTP/1 request body that stalled for too long, or a response that the client did not read.
+    /// HTTP/1 request body that stalled for too long, or response that the client did not read.
     BodyTimeout,
-    /// Framing of a request body that is not what it was announced to be.
+    /// Request body whose framing is not as announced.
     Chunk,
-    /// Two readers could disagree on where the request ends: both lengths, repeated or unreadable lengths.
+    /// Ambiguous end of the request: both kinds of length, repeated or unreadable lengths.
     Framing,
-    /// A header line that could be read in two ways: folded, or with a CR or LF of its own.
+    /// Ambiguous header line: folded, or with a bare CR or LF.
     Header,
-    /// A request head that was not complete in time.
+    /// Request head that was not complete in time.
     HeadTimeout,
     /// More header bytes or header fields than allowed.
     HeadersTooLarge,
     /// No Host, several, or one that contradicts the request target.
     Host,
-    /// HTTP/1.0, which the settings of this proxy reject.
+    /// HTTP/1.0, which the settings reject.
     LowVersion,
-    /// A request target that does not fit its method.
+    /// Request target that does not fit its method.
     Target,
-    /// A transfer coding other than `chunked`.
+    /// Transfer coding other than `chunked`.
     TransferCoding,
 }
 
 impl Refusal {
-    /// The status of the reply, or `None` where the connection is closed without one.
+    /// Returns the status of the reply; `None` if the connection closes without one.
     pub fn status(self) -> Option<StatusCode> {
         match self {
             Self::Framing | Self::Header | Self::Host | Self::Target => {
@@ -47,12 +47,12 @@ impl Refusal {
             Self::HeadTimeout => Some(StatusCode::REQUEST_TIMEOUT),
             Self::HeadersTooLarge => Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
             Self::LowVersion => Some(StatusCode::UPGRADE_REQUIRED),
-            // The request is with the exchange, which replies to a body that breaks.
+            // The exchange has the request, and replies to a body that breaks.
             Self::BodyTimeout | Self::Chunk => None,
         }
     }
 
-    /// Why, as the access log says it: Envoy's response code details where it has them.
+    /// Returns the response code details of the access log: Envoy's, if it has any for this reason.
     pub fn details(self) -> &'static str {
         match self {
             Self::HeadTimeout => "request_header_timeout",
@@ -66,7 +66,8 @@ impl Refusal {
         }
     }
 
-    /// The body of the reply, Envoy's: the name of the status, but for a request without a host and a late head.
+    /// Returns the body of the reply, as Envoy's: the name of the status; empty for a request without a host and a late
+    /// head.
     pub fn body<B>(self, request: Option<&Request<B>>) -> &'static str {
         match (self, request) {
             (Self::Host, Some(request)) if !names_host(request) => "",
@@ -77,7 +78,7 @@ impl Refusal {
         }
     }
 
-    /// What is wrong with a request to an HTTP proxy, and what to send instead; empty where the status says it.
+    /// Returns the fault of a request to an HTTP proxy, and the fix; empty if the status says enough.
     pub fn advice<B>(self, request: &Request<B>) -> &'static str {
         let is_connect = *request.method() == Method::CONNECT;
         let uri = request.uri();
@@ -105,7 +106,7 @@ impl Refusal {
         }
     }
 
-    /// The response flag that goes with it: a violation of the protocol has one, what we merely do not serve has none.
+    /// Returns the response flag: `DPE` for protocol violations, none for requests that are merely not served.
     pub fn flags(self) -> ResponseFlags {
         match self {
             Self::HeadTimeout | Self::LowVersion => ResponseFlags::NONE,
@@ -113,7 +114,7 @@ impl Refusal {
         }
     }
 
-    /// The log entry and metric of a request that gets this reply.
+    /// Returns the access log entry and metrics of a request that gets this reply.
     pub(super) fn unserved(
         self,
         request: Option<&Request<DownstreamBody>>,
@@ -137,7 +138,7 @@ impl Refusal {
         }
     }
 
-    /// Where it is counted.
+    /// Counter of this reason.
     pub fn counter(self) -> Counter {
         match self {
             Self::BodyTimeout | Self::Chunk => Counter::ProtocolBody,

@@ -1,4 +1,5 @@
-//! State that the connections of one worker share, whatever their protocol. The protocols use it, not the reverse.
+//! State that the connections of one worker share, whatever their protocol. The protocol modules use it, not the
+//! reverse.
 
 mod known_clients;
 mod pending;
@@ -29,7 +30,7 @@ use self::known_clients::KnownClients;
 use self::pending::Pending;
 use self::scratch::Scratch;
 
-/// What one worker serves connections with.
+/// Server of one worker: handler, settings and shared state of its connections.
 #[derive(Debug)]
 pub struct Server<A> {
     pub(super) handler: A,
@@ -48,7 +49,7 @@ pub struct Server<A> {
 }
 
 impl<A: Handler> Server<A> {
-    /// Serves with these settings, on the current thread.
+    /// Returns a server for the current thread.
     ///
     /// # Panics
     ///
@@ -87,17 +88,17 @@ impl<A: Handler> Server<A> {
         self.telemetry.counters.increment(self.worker, counter);
     }
 
-    /// The present date, for a response that has none.
+    /// Returns the current date, for a response that has none.
     pub(super) fn date(&self) -> HeaderValue {
         self.dates.at(self.connection_table.now())
     }
 
-    /// Writes the present date behind `out`.
+    /// Appends the current date to `out`.
     pub(super) fn write_date(&self, out: &mut Vec<u8>) {
         self.dates.write(self.connection_table.now(), out);
     }
 
-    /// Counts and records a request that is refused by its head; returns the status of the reply.
+    /// Counts and records a request that is rejected by its head; returns the status of the reply.
     pub(super) fn refuse(
         &self,
         connection: &Connection,
@@ -111,7 +112,7 @@ impl<A: Handler> Server<A> {
         status
     }
 
-    /// The head of a reply that the codec makes itself, with this text as its body.
+    /// Returns the head of a reply by the codec, with this text as its body.
     pub(super) fn own_head(
         connection: &Connection,
         status: StatusCode,
@@ -136,29 +137,29 @@ impl<A: Handler> Server<A> {
         found.is_some_and(|listener| matches!(listener.service, Service::HttpProxy))
     }
 
-    /// Starts this worker's tasks.
+    /// Supervisor of this worker's tasks.
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
     }
 
-    /// Asks the clients of a listener that stays open to go elsewhere, in the same words as [`Self::drain_listener`].
+    /// Asks the clients of a listener that stays open to reconnect, in the same way as [`Self::drain_listener`].
     pub fn announce_listener(&self, listener: &ListenerKey) {
         self.connection_table.announce(listener);
     }
 
-    /// Closes connections of listeners that were closed as soon as they are idle.
+    /// Closes connections of closed listeners as soon as they are idle.
     pub fn end_idle(&self) {
         self.connection_table.end_idle();
     }
 
-    /// Asks the connections of a listener that is being closed to go elsewhere: HTTP/1 by `connection: close` on their
-    /// next response, HTTP/2 by GOAWAY.
+    /// Asks the clients of a listener that is closing to reconnect: HTTP/1 by `connection: close` on the next response,
+    /// HTTP/2 by GOAWAY.
     pub fn drain_listener(&self, listener: &ListenerKey) {
         self.stats.borrow_mut().remove(listener);
         self.connection_table.drain(listener);
     }
 
-    /// Drains the connections that the security policy of their listener forbids by now.
+    /// Drains connections that the security policy of their listener now forbids.
     pub fn enforce_policies(&self) {
         self.connection_table.enforce(|governed| {
             let listener = self.governing(governed);
@@ -169,8 +170,8 @@ impl<A: Handler> Server<A> {
         });
     }
 
-    /// The listener whose policy applies to a connection now. That of a captured one is the listener that it would come to
-    /// today: the one for all ports may have served it when its port had none.
+    /// Returns the listener whose policy applies to a connection now. A captured connection belongs to the listener
+    /// that would accept it today: the one for all ports may have accepted it before its port had one.
     fn governing(&self, governed: &Governed) -> Option<Arc<Listener>> {
         let (key, local) = (&*governed.listener, governed.local);
         let of_port = (!key.has_socket()).then(|| ListenerKey::captured(key.intake, local));
@@ -178,14 +179,14 @@ impl<A: Handler> Server<A> {
         of_port.or_else(|| self.handler.listener(key, local))
     }
 
-    /// Whose traffic a listener takes; `None` when it is not known here.
+    /// Returns the traffic direction of a listener; `None` if it is unknown here.
     pub fn direction(&self, listener: &ListenerKey) -> Option<Direction> {
         let address = listener.address.ip_or_loopback();
         let found = self.handler.listener(listener, address)?;
         Some(found.direction)
     }
 
-    /// The listener was opened, possibly again.
+    /// Notes that the listener was opened, possibly again.
     pub fn open_listener(&self, listener: &ListenerKey) {
         self.connection_table.reopen(listener);
     }

@@ -15,14 +15,14 @@ use self::timeouts::Timeouts;
 /// Limits and timeouts of downstream connections.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// HTTP/1.
+    /// HTTP/1 connections.
     pub http1: Http1Settings,
-    /// HTTP/2.
+    /// HTTP/2 connections.
     pub http2: Http2Settings,
-    /// Neither: raw TCP bytes.
+    /// Raw TCP connections.
     pub opaque: OpaqueSettings,
-    /// TLS.
+    /// TLS handshakes.
     pub tls: HandshakeSettings,
-    /// Any.
+    /// Connections of any protocol.
     pub timeouts: Timeouts,
 }

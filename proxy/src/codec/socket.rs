@@ -1,4 +1,4 @@
-//! A downstream socket with the bytes that were read ahead of its codec, and what counts the connection while it is open.
+//! Downstream socket with the bytes that were read ahead of its codec, and the counters of its connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,10 +13,10 @@ use super::transport::{Replayed, Transport};
 use crate::runtime::admission::AdmissionPermit;
 use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
 
-/// Bytes read ahead at once: most request heads fit.
+/// Bytes per read ahead: most request heads fit.
 const AHEAD: usize = 1024;
 
-/// Counts a connection in its listener's statistics for as long as its socket is open.
+/// Counts a connection in the statistics of its listener while its socket is open.
 #[derive(Debug)]
 pub struct Counted {
     stats: Arc<ListenerStats>,
@@ -25,7 +25,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Counts a connection as opened.
+    /// Counts an opened connection.
     pub fn new(stats: Arc<ListenerStats>, worker: WorkerId, protocol: ConnectionProtocol) -> Self {
         stats.opened(worker, protocol);
         Self {
@@ -46,15 +46,15 @@ impl Drop for Counted {
 #[derive(Debug)]
 pub struct Socket {
     transport: Transport,
-    /// Read from the socket, not yet consumed.
+    /// Bytes that were read and not consumed.
     ahead: Bytes,
     counts: Counts,
 }
 
-/// Counts a connection out when its socket closes, also after an upgrade.
+/// Counters of a connection until its socket closes, also after an upgrade.
 #[derive(Debug)]
 pub struct Counts {
-    /// In the statistics of its listener, once its protocol is known or it is refused.
+    /// Statistics of the listener, once the protocol is known or the connection is rejected.
     listener: Option<Counted>,
     slot: AdmissionPermit,
 }
@@ -69,7 +69,7 @@ impl From<AdmissionPermit> for Counts {
 }
 
 impl Socket {
-    /// Takes over an accepted socket, or one whose TLS ends here.
+    /// Wraps an accepted socket, or one on which the proxy terminates TLS.
     pub fn new(transport: Transport, counts: impl Into<Counts>) -> Self {
         Self {
             transport,
@@ -78,53 +78,53 @@ impl Socket {
         }
     }
 
-    /// Takes the connection apart for a TLS handshake: its socket with what was read ahead in front, and what counts it.
+    /// Splits the connection for a TLS handshake: its socket with the bytes read ahead in front, and its counters.
     /// `None` if it is inside TLS already.
     pub fn into_handshake(self) -> Option<(Replayed, Counts)> {
         let socket = Replayed::new(self.ahead, self.transport)?;
         Some((socket, self.counts))
     }
 
-    /// Takes the connection apart: its socket, what was read ahead, and what counts it.
+    /// Splits the connection: its socket, the bytes read ahead, and its counters.
     pub fn into_parts(self) -> (Transport, Bytes, Counts) {
         (self.transport, self.ahead, self.counts)
     }
 
-    /// What bytes are read from and written to.
+    /// Returns the transport.
     pub fn transport(&self) -> &Transport {
         &self.transport
     }
 
-    /// What bytes are written to.
+    /// Returns the transport, for writing.
     pub fn transport_mut(&mut self) -> &mut Transport {
         &mut self.transport
     }
 
-    /// What was read ahead and not yet consumed.
+    /// Bytes that were read ahead and not consumed.
     pub fn ahead(&self) -> &[u8] {
         &self.ahead
     }
 
-    /// Forgets bytes that were read ahead.
+    /// Consumes bytes that were read ahead.
     pub fn consume(&mut self, bytes: usize) {
         self.ahead.advance(bytes.min(self.ahead.len()));
         if self.ahead.is_empty() {
-            // A slice would keep the whole buffer.
+            // A slice would keep the whole buffer alive.
             self.ahead = Bytes::new();
         }
     }
 
-    /// Puts bytes back in front of the bytes that were read ahead.
+    /// Puts bytes back in front of the bytes read ahead.
     pub fn put_back(&mut self, bytes: &[u8]) {
         self.ahead = joined(bytes, &self.ahead);
     }
 
-    /// Counts the connection as one of this protocol until it closes.
+    /// Counts the connection by its protocol until it closes.
     pub fn count(&mut self, counted: Counted) {
         self.counts.listener = Some(counted);
     }
 
-    /// Whether the listener counts the connection already.
+    /// Whether the statistics of the listener include the connection.
     pub fn is_counted(&self) -> bool {
         self.counts.listener.is_some()
     }
@@ -134,9 +134,9 @@ impl Socket {
         self.counts.slot.count_outbound();
     }
 
-    /// Reads ahead; 0 bytes means that the peer ended its direction.
+    /// Reads ahead; 0 bytes mean that the peer closed its direction.
     pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        // On the stack only while it is polled, so that waiting costs no memory.
+        // On the stack only during a poll, so that waiting costs no memory.
         let mut space = [0; AHEAD];
         let mut space = ReadBuf::new(&mut space);
         ready!(Pin::new(&mut self.transport).poll_read(cx, &mut space))?;
@@ -145,7 +145,7 @@ impl Socket {
         Poll::Ready(Ok(read.len()))
     }
 
-    /// Reads and forgets; 0 bytes means that the peer ended its direction.
+    /// Reads and discards; 0 bytes mean that the peer closed its direction.
     pub fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut space = [0; 4 * AHEAD];
         let mut space = ReadBuf::new(&mut space);
@@ -153,11 +153,11 @@ impl Socket {
         Poll::Ready(Ok(space.filled().len()))
     }
 
-    /// Writes a short last message if the kernel takes it at once, and ends our direction.
+    /// Writes a short last message if the kernel accepts it at once, and closes our direction.
     pub async fn finish(&mut self, message: &[u8]) -> io::Result<()> {
         let transport = &mut self.transport;
         if !message.is_empty() {
-            // Whether it was taken does not matter; what matters is not to wait for it.
+            // A failure to write does not matter; waiting for the peer would.
             poll_fn(
                 |cx| match Pin::new(&mut *transport).poll_write(cx, message) {
                     Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -171,7 +171,7 @@ impl Socket {
 }
 
 impl AsyncRead for Socket {
-    /// Reads what was read ahead first.
+    /// Reads the bytes read ahead first.
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! The socket of a downstream connection, in plain text or inside TLS that ends here.
+//! Socket of a downstream connection, in plain text or with TLS that the proxy terminates.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,30 +15,30 @@ use crate::runtime::gather;
 use crate::snapshot::UNIX_PEER;
 use crate::tls::encrypted::Encrypted;
 
-/// What bytes of a connection are read from and written to.
+/// Transport of a downstream connection.
 #[derive(Debug)]
 pub enum Transport {
     /// TCP.
     Tcp(TcpStream),
-    /// TLS over either.
+    /// TLS over TCP or a Unix socket.
     Tls(Box<Encrypted<Replayed>>),
     /// A Unix socket.
     Unix(UnixStream),
-    /// What a test has instead.
+    /// Stream of a test.
     #[cfg(test)]
     InMemory(Box<dyn InMemory>),
 }
 
-/// How a peer left.
+/// Manner in which a peer left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// It ended its direction.
+    /// It closed its direction.
     Ended,
     /// The connection broke.
     Broken,
 }
 
-/// Calls a method of the stream inside.
+/// Calls a method of the inner stream.
 macro_rules! delegate {
     ($self:expr, $stream:ident => $call:expr) => {
         match $self {
@@ -52,25 +52,25 @@ macro_rules! delegate {
 }
 
 impl Transport {
-    /// Whether bytes are encrypted between us and the peer.
+    /// Whether the connection is TLS that the proxy terminates.
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
 
-    /// Makes closing the socket a reset. Unix sockets and TLS have none; their peers see the end, for TLS without its
-    /// announcement.
+    /// Makes closing the socket send a reset. Unix sockets and TLS have none; their peers see the end, for TLS without
+    /// `close_notify`.
     pub fn reset_on_close(&self) {
         #[cfg(test)]
         if let Self::InMemory(stream) = self {
             stream.reset_on_close();
         }
         if let Self::Tcp(socket) = self {
-            // fails only for a socket that is gone already
+            // fails only if the socket is gone already
             let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
         }
     }
 
-    /// Whether the peer has left, even if bytes that it sent before were not read. Nothing wakes the task for it.
+    /// Whether the peer has left, even behind unread bytes. Nothing wakes the task for it.
     pub fn gone(&self) -> Option<Gone> {
         match self {
             Self::Tcp(stream) => gone(stream.ready(EITHER)),
@@ -81,7 +81,7 @@ impl Transport {
         }
     }
 
-    /// Writes pieces in order; few and small ones together.
+    /// Writes pieces in order; few small ones together.
     pub fn poll_gather(
         &mut self,
         cx: &mut Context<'_>,
@@ -89,7 +89,7 @@ impl Transport {
     ) -> Poll<io::Result<usize>> {
         match self {
             Self::Tcp(stream) => gather::poll_write(Pin::new(stream), cx, pieces),
-            // puts small pieces together by itself
+            // combines small pieces by itself
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
             Self::Unix(stream) => gather::poll_write(Pin::new(stream), cx, pieces),
             #[cfg(test)]
@@ -99,11 +99,11 @@ impl Transport {
 }
 
 impl Transport {
-    /// Our address; that of [`UNIX_PEER`] on a Unix socket.
+    /// Returns our address; [`UNIX_PEER`] for a Unix socket.
     ///
     /// # Errors
     ///
-    /// When the peer is gone already, so that the kernel cannot tell.
+    /// If the peer is gone already, so that the kernel does not know it.
     pub fn local(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Tcp(stream) => stream.local_addr().map(canonical),
@@ -116,7 +116,7 @@ impl Transport {
 
 const EITHER: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
-/// What the poller knows of the end of a socket that is `ready`, which is never waited for.
+/// Returns the poller's knowledge of the socket's end, from a `ready` future that is polled once and never awaited.
 fn gone(ready: impl Future<Output = io::Result<Ready>>) -> Option<Gone> {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(ready).poll(&mut context) {
@@ -127,7 +127,7 @@ fn gone(ready: impl Future<Output = io::Result<Ready>>) -> Option<Gone> {
     }
 }
 
-/// The address as people know it: an IPv4 one where a socket for both families says `::ffff:192.0.2.1`.
+/// Returns an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`, on a dual-stack socket) as its IPv4 address.
 pub fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -142,11 +142,11 @@ pub enum Detached {
 }
 
 impl Detached {
-    /// Takes a socket out of this worker's poller.
+    /// Removes a socket from this worker's poller.
     ///
     /// # Errors
     ///
-    /// When the poller does not let it go, or it is inside TLS.
+    /// If the poller fails, or the connection is inside TLS.
     pub fn from(transport: Transport) -> io::Result<Self> {
         match transport {
             Transport::Tcp(stream) => stream.into_std().map(Self::Tcp),
@@ -157,11 +157,11 @@ impl Detached {
         }
     }
 
-    /// Enters it into the poller of the worker that calls.
+    /// Registers the socket with the poller of the calling worker.
     ///
     /// # Errors
     ///
-    /// When the poller does not take it.
+    /// If the poller fails.
     pub fn attach(self) -> io::Result<Transport> {
         match self {
             Self::Tcp(stream) => TcpStream::from_std(stream).map(Transport::Tcp),
@@ -203,7 +203,7 @@ impl AsyncWrite for Transport {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
-            // sockets keep nothing back
+            // sockets buffer nothing
             Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
             #[cfg(test)]
@@ -216,7 +216,7 @@ impl AsyncWrite for Transport {
     }
 }
 
-/// A socket before which stand the bytes that were read from it ahead: what a TLS handshake reads.
+/// A socket preceded by the bytes that were read ahead, for a TLS handshake.
 #[derive(Debug)]
 pub struct Replayed {
     ahead: Bytes,
@@ -230,7 +230,7 @@ enum Socket {
 }
 
 impl Replayed {
-    /// Puts what was read ahead back in front of a socket; `None` if it is inside TLS already.
+    /// Puts bytes read ahead back in front of a socket; `None` if it is inside TLS already.
     pub fn new(ahead: Bytes, transport: Transport) -> Option<Self> {
         let socket = match transport {
             Transport::Tcp(stream) => Socket::Tcp(stream),
@@ -261,7 +261,7 @@ impl AsyncRead for Replayed {
             space.put_slice(&self.ahead[..length]);
             self.ahead.advance(length);
             if self.ahead.is_empty() {
-                // A slice would keep the whole buffer.
+                // A slice would keep the whole buffer alive.
                 self.ahead = Bytes::new();
             }
             return Poll::Ready(Ok(()));

@@ -1,7 +1,7 @@
-//! Decides what becomes of an HTTP/1 connection while it waits: keep, park, close, refuse.
+//! Decides whether an HTTP/1 connection waits, parks, closes or rejects its request.
 //!
-//! Pure: what is seen and the time are passed in. Invariant: a connection is parked or closed for idleness only when no
-//! request is in flight, nothing is unread and nothing unflushed, so nothing can be lost.
+//! Pure: observations and the time are passed in. Invariant: a connection is parked or closed for idleness only when no
+//! request is in flight and no byte is unread or unflushed, so nothing can be lost.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::park::{LINGER, LINGER_PAUSE, LINGER_SHORT};
 use super::refusal::Refusal;
 use crate::runtime::clock::Tick;
 
-/// Where the bytes that a connection has read end.
+/// Position in the requests at which the received bytes end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamPosition {
     /// Between two requests.
@@ -20,77 +20,77 @@ pub enum StreamPosition {
     Head,
 }
 
-/// How long a connection may take over what.
+/// Timeouts of an HTTP/1 connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// From the first byte of a request head to its last.
     pub head: Duration,
-    /// Without a byte moving, while the peer owes us body bytes or we have bytes that it does not take.
+    /// Without progress while the peer owes body bytes or does not read available bytes.
     pub body: Duration,
-    /// Between requests, until the connection gives its memory back; at once if `None`.
+    /// Between requests, until the connection releases its memory; at once if `None`.
     pub park_after: Option<Duration>,
-    /// Between requests, until the connection is closed, once a drain has begun.
+    /// Between requests during a drain, until the connection is closed.
     pub drain_idle: Duration,
-    /// From the beginning of a drain until the connection is closed whatever it does.
+    /// From the beginning of a drain until the connection is closed in any state.
     pub drain: Duration,
 }
 
-/// A connection at one moment.
+/// Observations of a connection at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionActivity {
     /// Request heads read so far.
     pub heads: u32,
-    /// Requests of which the response is not complete.
+    /// Requests whose response is not complete.
     pub in_flight: u32,
-    /// Where the bytes read so far end.
+    /// Position of the received bytes.
     pub place: StreamPosition,
     /// Whether bytes wait to be written.
     pub unflushed: bool,
-    /// Whether we wait for bytes to read.
+    /// Whether the connection waits for bytes of the peer.
     pub starved: bool,
-    /// Whether we read nothing for now, and so do not see the peer leave.
+    /// Whether reading is paused, so that the peer's end is not seen.
     pub blocked: bool,
-    /// Whether the peer ended its direction within a request body, or after one that broke.
+    /// Whether the peer closed its direction within a request body, or after a malformed one.
     pub cut_off: bool,
-    /// Changes whenever bytes move.
+    /// Counter of reads and writes that moved bytes.
     pub moved: u32,
-    /// When a drain began, if it has.
+    /// Beginning of the drain, if any.
     pub draining: Option<Tick>,
 }
 
-/// How long it may take to see that a peer left of which nothing is read.
+/// Interval of checks for a closed peer while reading is paused.
 const PEER_CHECK: Duration = Duration::from_secs(1);
 
-/// How long a request may go on whose body the peer cut off. A reader of the body learns of it at once, and may reply.
+/// Time left for a request whose body the peer cut off. The reader of the body learns of it at once, and may reply.
 const CUT_OFF_GRACE: Duration = Duration::from_secs(1);
 
-/// What to do.
+/// Next action for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Close without a word.
+    /// Close without a reply.
     Close,
-    /// Keep the socket, give back everything else.
+    /// Keep the socket, release everything else.
     Park,
-    /// Answer with the reason's status and close.
+    /// Reply with the refusal's status and close.
     Refuse(Refusal),
-    /// Look again at this time.
+    /// Decide again at this time.
     Wait(Tick),
 }
 
-/// What a connection is doing, as far as timeouts care.
+/// State of a connection, as far as timeouts depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionState {
-    /// Has its response, and is still sending the request.
+    /// Response sent; the peer is still sending the request.
     Answered,
-    /// Waits for us.
+    /// Request in flight; the proxy works on it.
     Busy,
-    /// Waits for us, and the rest of its request will never come.
+    /// Request in flight whose rest will never arrive.
     CutOff,
-    /// Sends a request head.
+    /// Receiving a request head.
     Head,
     /// Between requests.
     Idle,
-    /// Owes us body bytes, or does not take ours.
+    /// The peer owes body bytes, or does not read available ones.
     Stalled,
 }
 
@@ -113,11 +113,11 @@ impl ConnectionActivity {
     }
 }
 
-/// Remembers since when a connection has been doing what it does.
+/// Tracks the time of a connection in its current state.
 #[derive(Clone, Copy, Debug)]
 pub struct Watchdog {
     since: Tick,
-    /// When bytes moved last, as far as we looked.
+    /// Time at which bytes last moved, as of the last decision.
     moved_at: Tick,
     standing: ConnectionState,
     heads: u32,
@@ -136,7 +136,7 @@ impl Watchdog {
         }
     }
 
-    /// What to do with a connection for which there is nothing to do.
+    /// Returns the action for a connection on which no progress is possible now.
     pub fn decide(&mut self, seen: &ConnectionActivity, timeouts: &Timeouts, now: Tick) -> Action {
         let standing = seen.standing();
         if standing != self.standing || seen.heads != self.heads {
@@ -218,7 +218,7 @@ mod tests {
         draining: None,
     };
 
-    /// Sees the same thing from tick 0 on; at which second (rounded down) something happens, and what.
+    /// Keeps the same observation from tick 0 on; returns the first action and its second (rounded down).
     fn outcome(seen: ConnectionActivity) -> Option<(u64, Action)> {
         let mut watchdog = Watchdog::new(Tick(0));
         watchdog.decide(&seen, &TIMEOUTS, Tick(0));

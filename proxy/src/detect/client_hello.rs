@@ -1,56 +1,56 @@
-//! The first message of a TLS client, as far as it selects a server: name, protocols, versions.
+//! TLS client hello, as far as it selects a server: name, protocols, versions.
 //!
-//! Pure and without consuming: it is called with all the bytes so far, and again when there are more. Bounded by
-//! [`HELLO_BYTES_MAX`]. Strict about the lengths that it walks by, and about the name; whatever else a client says is
+//! Pure and non-consuming: the parser is called with all bytes received so far, and again when there are more. Bounded
+//! by [`HELLO_BYTES_MAX`]. Strict about the lengths of the fields that it reads, and about the name; everything else is
 //! left to the TLS server that terminates the connection, so that old and new clients pass alike.
 
 use std::borrow::Cow;
 
-/// Bytes of a first message with its record headers; past it, the connection is closed. Rustls's limit is higher, no
-/// client known to us sends a tenth of this, and post-quantum key shares take about 1.2 KiB.
+/// Maximum bytes of a client hello with its record headers; beyond it, the connection is closed. The limit of rustls is
+/// higher, known clients send less than a tenth of this, and post-quantum key shares take about 1.2 KiB.
 pub const HELLO_BYTES_MAX: usize = 16 * 1024;
 
-/// What a client says of itself.
+/// Parsed fields of a client hello.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The name that it asks for (RFC 6066, section 3), in lower case and without a trailing dot.
+    /// Requested server name (RFC 6066, section 3), in lower case and without a trailing dot.
     pub server_name: Option<Box<str>>,
-    /// The protocols that it offers (RFC 7301), each with its length in front, as they came.
+    /// Offered application protocols (RFC 7301) in wire format: each after its length.
     alpn: Box<[u8]>,
-    /// The newest version that it offers, as on the wire: 0x0303 is TLS 1.2, 0x0304 TLS 1.3.
+    /// Newest offered version, as on the wire: 0x0303 is TLS 1.2, 0x0304 TLS 1.3.
     pub version: u16,
 }
 
 impl ClientHello {
-    /// The protocols that it offers, in its order.
+    /// Returns the offered application protocols, in the client's order.
     pub fn alpn(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = Reader(&self.alpn);
         std::iter::from_fn(move || rest.prefixed8().ok())
     }
 }
 
-/// Why the first bytes of a connection are no first message of a TLS client that we can go by.
+/// Reason that the first bytes of a connection are no valid client hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HelloError {
-    /// A length in it points beyond its end.
+    /// A length points beyond the end.
     Malformed,
-    /// The name is not one: empty, too long, or with bytes that no name has.
+    /// Invalid server name: empty, too long, or with invalid bytes.
     Name,
-    /// TLS, but some other message.
+    /// Another TLS message.
     NotHello,
-    /// No TLS at all.
+    /// No TLS.
     NotTls,
-    /// It is longer than [`HELLO_BYTES_MAX`].
+    /// Longer than [`HELLO_BYTES_MAX`].
     TooLarge,
 }
 
-/// Reads the message from the first bytes of a connection; `None` while more of them are needed.
+/// Parses a client hello from the first bytes of a connection; `None` while more of them are needed.
 ///
 /// # Errors
 ///
-/// When no further bytes can make it one.
+/// If no further bytes can make it valid.
 pub fn parse(bytes: &[u8]) -> Result<Option<ClientHello>, HelloError> {
-    // What lies beyond the limit changes nothing, so that a verdict is the same whenever it is asked for.
+    // Bytes beyond the limit are ignored, so that the result does not depend on when this is called.
     let bytes = &bytes[..bytes.len().min(HELLO_BYTES_MAX + 1)];
     let Some(message) = message(bytes)? else {
         return Ok(None);
@@ -61,13 +61,13 @@ pub fn parse(bytes: &[u8]) -> Result<Option<ClientHello>, HelloError> {
 /// Content type of a handshake record (RFC 8446, section 5.1).
 const HANDSHAKE: u8 = 22;
 
-/// Type of the message (RFC 8446, section 4).
+/// Message type of a client hello (RFC 8446, section 4).
 const CLIENT_HELLO: u8 = 1;
 
-/// Most bytes of a record's content.
+/// Maximum bytes of a record's content.
 const RECORD_BYTES_MAX: usize = 16 * 1024;
 
-/// The message without its header; put together if it came in several records.
+/// Returns the message without its header; joined if it spans several records.
 fn message(bytes: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HelloError> {
     let mut whole: Cow<'_, [u8]> = Cow::Borrowed(&[]);
     let mut rest = bytes;
@@ -76,7 +76,7 @@ fn message(bytes: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HelloError> {
             [] => {}
             [HANDSHAKE] => {}
             [HANDSHAKE, 3, ..] => {}
-            // an alert or anything else in the middle of a message
+            // an alert or another record in the middle of a message
             _ if !whole.is_empty() => return Err(HelloError::Malformed),
             _ => return Err(HelloError::NotTls),
         }
@@ -106,7 +106,7 @@ fn message(bytes: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HelloError> {
     }
 }
 
-/// How long a message is with its header, once that is known.
+/// Returns the length of a message with its header, once that is received.
 fn needed(message: &[u8]) -> Result<Option<usize>, HelloError> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Err(HelloError::NotHello);
@@ -139,14 +139,15 @@ fn more<T>(bytes: &[u8]) -> Result<Option<T>, HelloError> {
     Ok(None)
 }
 
-/// Numbers of the extensions that are looked at.
+/// Numbers of the extensions that are read.
 mod extension {
     pub(super) const SERVER_NAME: u16 = 0;
     pub(super) const ALPN: u16 = 16;
     pub(super) const SUPPORTED_VERSIONS: u16 = 43;
 }
 
-/// The fields of the message (RFC 8446, section 4.1.2). Clients without extensions end after the compression methods.
+/// Parses the fields of the message (RFC 8446, section 4.1.2). Clients without extensions end after the compression
+/// methods.
 fn body(message: &[u8]) -> Result<ClientHello, HelloError> {
     let mut reader = Reader(message);
     let mut hello = ClientHello {
@@ -171,7 +172,7 @@ fn body(message: &[u8]) -> Result<ClientHello, HelloError> {
             extension::SUPPORTED_VERSIONS => 2,
             _ => continue,
         };
-        // Two of a kind (RFC 8446, section 4.2): going by either could be wrong.
+        // Duplicate extension (RFC 8446, section 4.2): either could be the wrong one.
         if std::mem::replace(&mut seen[index], true) {
             return Err(HelloError::Malformed);
         }
@@ -184,7 +185,7 @@ fn body(message: &[u8]) -> Result<ClientHello, HelloError> {
     Ok(hello)
 }
 
-/// A list of names by type, of which type 0 is a host; no other type is defined.
+/// Reads a list of names by type. Type 0 is a host name; no other type is defined.
 fn read_name(hello: &mut ClientHello, mut data: Reader<'_>) -> Result<(), HelloError> {
     let mut names = Reader(data.prefixed16()?);
     while !names.0.is_empty() {
@@ -197,10 +198,10 @@ fn read_name(hello: &mut ClientHello, mut data: Reader<'_>) -> Result<(), HelloE
     Ok(())
 }
 
-/// Bytes of a DNS name at most.
+/// Maximum bytes of a DNS name.
 const NAME_BYTES_MAX: usize = 255;
 
-/// A name without anything that could end it early in a log or a lookup.
+/// Parses a name; rejects bytes that could end it early in a log or a lookup.
 fn host_name(bytes: &[u8]) -> Result<Box<str>, HelloError> {
     let bytes = bytes.strip_suffix(b".").unwrap_or(bytes);
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:".contains(byte);
@@ -221,8 +222,8 @@ fn read_alpn(hello: &mut ClientHello, mut data: Reader<'_>) -> Result<(), HelloE
     Ok(())
 }
 
-/// The versions that a client of TLS 1.3 offers; the newest that is not one of the values that only test servers
-/// (RFC 8701).
+/// Reads the versions that a client of TLS 1.3 offers; keeps the newest, ignoring the values that only probe servers
+/// (GREASE, RFC 8701).
 fn read_versions(hello: &mut ClientHello, mut data: Reader<'_>) -> Result<(), HelloError> {
     let mut versions = Reader(data.prefixed8()?);
     while !versions.0.is_empty() {

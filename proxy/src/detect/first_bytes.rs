@@ -1,28 +1,28 @@
-//! The first bytes of a connection that may be of any protocol.
+//! Detects the protocol from the first bytes of a connection, on ports that accept any.
 
 use super::HTTP2_PREFACE;
 
-/// Longest request line that is waited for. A longer one that does not begin with a path is taken for another protocol.
+/// Maximum bytes of a request line to wait for. A longer one whose target is no path counts as another protocol.
 pub const REQUEST_LINE_BYTES_MAX: usize = 8192;
 
-/// Longest method. Registered ones have at most 17 letters.
+/// Maximum bytes of a method. Registered ones have at most 17 letters.
 const METHOD_BYTES_MAX: usize = 32;
 
-/// What first bytes are.
+/// Protocol of the first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstBytes {
-    /// A request of HTTP/1, or the preface of HTTP/2.
+    /// HTTP/1 request or HTTP/2 preface.
     Http,
-    /// Something else.
+    /// Any other protocol.
     Other,
-    /// A TLS handshake.
+    /// TLS handshake.
     Tls,
 }
 
-/// Tells what first bytes are, or `None` while more bytes are needed to do so.
+/// Detects the protocol; `None` while more bytes are needed.
 ///
-/// A request begins with a method in upper case and a path, or its whole first line ends as one does: lines of other
-/// protocols, such as `SET key value` or `EHLO host`, do not.
+/// A request begins with an upper-case method and a path, or its complete first line ends with an HTTP version; lines
+/// of other protocols, such as `SET key value` or `EHLO host`, do not.
 pub fn first_bytes(bytes: &[u8]) -> Option<FirstBytes> {
     match bytes {
         [] | [0x16] => return None,

@@ -1,52 +1,52 @@
-//! The PROXY protocol's header, versions 1 and 2: the original client of a connection that was forwarded to us.
+//! Parses the PROXY protocol header, versions 1 and 2: the original client of a forwarded connection.
 //!
-//! Format: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>. Pure and without consuming: it is called with
-//! all the bytes so far, and again when there are more. Bounded by [`HEADER_BYTES_MAX`].
+//! Format: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>. Pure and non-consuming: the parser is called
+//! with all bytes received so far, and again when there are more. Bounded by [`HEADER_BYTES_MAX`].
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Bytes of a header with its extensions, which are skipped; past it, the connection is closed.
+/// Maximum bytes of a header with its extensions, which are skipped; beyond it, the connection is closed.
 pub const HEADER_BYTES_MAX: usize = 4096;
 
-/// Bytes of a version 1 header, as the format bounds it.
+/// Maximum bytes of a version 1 header, from the specification.
 const V1_BYTES_MAX: usize = 107;
 
-/// How a version 1 header begins.
+/// Beginning of a version 1 header.
 const V1: &[u8] = b"PROXY ";
 
-/// How a version 2 header begins.
+/// Beginning of a version 2 header.
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// What a header says.
+/// Parsed header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Its length.
+    /// Length of the header.
     pub bytes: usize,
-    /// The client's address and the one that it dialled. `None` for a connection of the sender's own, such as a health check,
-    /// for a client on a Unix socket, and if the sender does not know the addresses.
+    /// Address of the client, and the address that it dialed. `None` for connections of the sender itself, such as
+    /// health checks, for clients on Unix sockets, and if the sender does not know the addresses.
     pub addresses: Option<(SocketAddr, SocketAddr)>,
 }
 
-/// What the first bytes of a connection are.
+/// Result of parsing the first bytes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A header.
     Header(Header),
-    /// More bytes are needed to decide.
+    /// More bytes are needed.
     More,
-    /// Something else.
+    /// No header.
     None,
 }
 
-/// A header that cannot be read.
+/// Error: a malformed header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Looks for a header.
+/// Parses a header, if the bytes begin with one.
 ///
 /// # Errors
 ///
-/// When the bytes begin as a header and are none.
+/// If the bytes begin like a header and are malformed.
 pub fn parse(bytes: &[u8]) -> Result<Found, Malformed> {
     if bytes.starts_with(V2) {
         return v2(bytes);
@@ -120,7 +120,7 @@ fn v2(bytes: &[u8]) -> Result<Found, Malformed> {
         rest @ ..,
     ] = bytes
     else {
-        // What there is of version and command must be right already.
+        // The received part of version and command must be valid already.
         return match bytes.get(V2.len()) {
             Some(version) if version >> 4 != 2 => Err(Malformed),
             _ => Ok(Found::More),
@@ -135,7 +135,7 @@ fn v2(bytes: &[u8]) -> Result<Found, Malformed> {
         (0, _) => None,
         (1, 0x11) => Some(4),
         (1, 0x21) => Some(16),
-        // Unspecified, datagrams, and Unix sockets: nothing that we can go by.
+        // Unspecified, datagrams, and Unix sockets: no usable address.
         (1, 0x00 | 0x12 | 0x22 | 0x31 | 0x32) => None,
         _ => return Err(Malformed),
     };

@@ -1,7 +1,7 @@
-//! The client's side of a connection: requests go, responses come.
+//! Client side of a connection: sends requests, receives responses.
 //!
-//! The slot of a stream is kept until [`Client::vacate`], also when the stream is closed: received data may still be
-//! read, and counts against the connection's window until it is.
+//! The place of a stream is kept until [`Client::vacate`], even when the stream is closed: its received data may still
+//! be read, and counts against the connection's window until then.
 
 use std::ops::Range;
 
@@ -15,60 +15,60 @@ use super::output::Output;
 use super::settings::Settings;
 use super::stream::Stream;
 
-/// Most interim responses to one request.
+/// Maximum interim responses to one request.
 pub const INTERIMS_MAX: u32 = 32;
 
-/// A received event. `place` names a stream.
+/// A received event. `place` identifies a stream.
 #[derive(Debug)]
 pub enum Event {
     /// A response.
     Response {
-        /// Its stream.
+        /// Place of the stream.
         place: usize,
-        /// Its head.
+        /// Head of the response.
         head: Response,
-        /// Whether it has no body.
+        /// Whether the response has no body.
         end: bool,
     },
-    /// An interim response (1xx); others and the final one follow.
+    /// An interim response (1xx); the final one follows.
     Interim {
-        /// Its stream.
+        /// Place of the stream.
         place: usize,
-        /// Its status.
+        /// Status code.
         status: StatusCode,
-        /// Its headers.
+        /// Header fields.
         headers: HeaderMap,
     },
-    /// Bytes of a response's body, to be given back with [`Connection::release`] as they are consumed.
+    /// Bytes of a response's body; call [`Connection::release`] as they are consumed.
     Data {
-        /// Its stream.
+        /// Place of the stream.
         place: usize,
-        /// Where the bytes are in the input.
+        /// Position of the bytes in the input.
         range: Range<usize>,
         /// Whether they are the last.
         end: bool,
     },
-    /// Trailers of a response; its end.
+    /// Trailers, which end a response.
     Trailers {
-        /// Its stream.
+        /// Place of the stream.
         place: usize,
-        /// The trailers.
+        /// Trailers.
         trailers: HeaderMap,
     },
-    /// A stream is over before its end.
+    /// A stream ended early.
     Reset {
-        /// Its place.
+        /// Place of the stream.
         place: usize,
-        /// Why.
+        /// Error code.
         reason: Reason,
-        /// Whether the peer reset it; else we did, for what the peer sent.
+        /// Whether the peer reset it; otherwise we did, because of a violation.
         by_peer: bool,
     },
-    /// The peer allows another number of streams, or says for the first time how many.
+    /// The peer changed its limit of concurrent streams, or announced it for the first time.
     Limit,
-    /// The peer leaves. Streams that it has not looked at are over: streams that are no longer open.
+    /// The peer sent GOAWAY. Streams that it did not process have ended and are no longer open.
     Leaving {
-        /// Why.
+        /// Error code.
         reason: Reason,
     },
 }
@@ -92,29 +92,29 @@ impl From<OfStream> for Event {
     }
 }
 
-/// What was made of the front of the input.
+/// Result of processing the front of the input.
 #[derive(Debug)]
 pub struct Received {
-    /// Bytes of the input that are done with; none when more are needed.
+    /// Bytes of the input to remove; 0 if more are needed.
     pub used: usize,
-    /// The received event, if it is for the caller.
+    /// Event for the caller, if any.
     pub event: Option<Event>,
 }
 
-/// What only a client has.
+/// State that only the client side has.
 #[derive(Debug)]
 pub struct Role {
-    /// The last stream that the peer looks at, once it leaves.
+    /// Last stream that the peer processes, after its GOAWAY.
     last_wanted: Option<u32>,
-    /// Whether the peer has said how many streams it takes.
+    /// Whether the peer's SETTINGS arrived.
     settled: bool,
 }
 
-/// The client's side of a connection.
+/// Client side of a connection.
 pub type Client = Connection<Role>;
 
 impl Client {
-    /// A connection that begins with our preface.
+    /// Returns a connection; its output begins with the preface.
     pub fn new(settings: Settings, output_bytes_max: usize) -> Self {
         let role = Role {
             last_wanted: None,
@@ -126,19 +126,19 @@ impl Client {
         Self::with(role, Side::Client, settings, output, output_bytes_max)
     }
 
-    /// How many streams the peer takes at a time, once it has said so.
+    /// Returns the maximum concurrent streams that the peer allows; `None` before its SETTINGS.
     pub fn streams_max(&self) -> Option<usize> {
         let max = self.peer.concurrent_streams_max.unwrap_or(STREAM_MAX);
         self.role.settled.then_some(max as usize)
     }
 
-    /// Whether a further request can be sent at all: the peer has not said that it leaves, and there are numbers left.
+    /// Whether further requests are possible: the peer has sent no GOAWAY, and stream numbers are left.
     pub fn can_request(&self) -> bool {
         self.role.last_wanted.is_none() && self.last < STREAM_MAX
     }
 
-    /// Sends the head of a request, if [`Client::can_request`]; `end` if it has no body. Its stream's place, which is to
-    /// be given back with [`Client::vacate`]. Whether the peer has room for it is for the caller to know.
+    /// Sends the head of a request, if [`Client::can_request`]; `end` if it has no body. Returns the place of its
+    /// stream, to be released with [`Client::vacate`]. The caller observes the peer's limit of concurrent streams.
     pub fn request(
         &mut self,
         method: &Method,
@@ -169,33 +169,33 @@ impl Client {
         Some(place)
     }
 
-    /// Whether any byte of a place's stream has been written.
+    /// Whether any byte of the stream was written.
     pub fn is_sent(&self, place: usize) -> bool {
         let stream = self.streams.get(place);
         stream.is_some_and(|stream| self.output.sent() > stream.begins_at)
     }
 
-    /// Whether a stream's request can be sent further, now or later.
+    /// Whether the stream can send more of its request, now or later.
     pub fn is_sending(&self, place: usize) -> bool {
         self.is_open(place) && self.streams[place].state.can_send()
     }
 
-    /// Gives up a stream that is not over.
+    /// Cancels a stream that has not ended.
     pub fn cancel(&mut self, place: usize, reason: Reason) {
         self.give_up(place, reason);
     }
 
-    /// Releases a place, whose stream is over or is given up now.
+    /// Releases a place; cancels its stream if it has not ended.
     pub fn vacate(&mut self, place: usize) {
         self.give_up(place, Reason::CANCEL);
         self.make_vacant(place);
     }
 
-    /// Takes one frame from the front of the input.
+    /// Processes one frame at the front of the input.
     ///
     /// # Errors
     ///
-    /// When the connection is over; then [`Client::fail`] tells the peer.
+    /// If the connection must end; [`Client::fail`] then notifies the peer.
     pub fn receive(&mut self, input: &[u8]) -> Result<Received, Reason> {
         let (used, taken) = self.receive_frame(input)?;
         let event = match taken {
@@ -243,7 +243,7 @@ impl Client {
         }
     }
 
-    /// RFC 9113, sections 8.1 and 8.6: an interim response ends nothing, and there is no switching of protocols.
+    /// Rejects an interim response that ends the stream, or that switches protocols (RFC 9113, sections 8.1 and 8.6).
     fn on_interim(&mut self, place: usize, block: Block, head: Response) -> Result<Event, Flaw> {
         let stream = &mut self.streams[place];
         stream.interims += 1;
@@ -282,7 +282,7 @@ impl Client {
         })
     }
 
-    /// The peer looks at no stream above `last`; it may say so again with a lower number.
+    /// Ends the streams above `last`, which the peer does not process; it may repeat that with a lower number.
     fn on_go_away(&mut self, last: u32) {
         let last = self
             .role
@@ -296,19 +296,19 @@ impl Client {
         }
     }
 
-    /// The connection is over, and with it all streams.
+    /// Ends the connection with all of its streams.
     pub fn end(&mut self) {
         self.on_go_away(0);
     }
 
-    /// Tells the peer that we leave.
+    /// Queues a GOAWAY without an error.
     pub fn leave(&mut self) {
         self.fail(Reason::NO_ERROR);
     }
 
-    /// Tells the peer why the connection ends.
+    /// Queues a GOAWAY with an error code.
     pub fn fail(&mut self, reason: Reason) {
-        // it has opened no stream
+        // the server has opened no stream
         frame::write_go_away(self.output.buffer(), 0, reason);
     }
 }

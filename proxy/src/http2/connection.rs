@@ -1,9 +1,9 @@
-//! What both sides of a connection have in common: streams and windows, and frames that mean the same to both.
+//! Shared by both sides of a connection: streams, windows, and the frames that both handle alike.
 //!
-//! [`Connection`] is generic over what only one side has; its sides are `server` and `client`. Streams live in places
-//! that are used again; their numbers are what callers name them by. On the server's side a place is free as soon as
-//! its stream is over, so a caller that keeps state per place checks [`Connection::is_open`] after each call; on the
-//! client's side it stays until it is given back. Sending is in `send`.
+//! [`Connection`] is generic over the state of its side; the sides are `server` and `client`. Each stream has a place,
+//! which is reused; callers identify a stream by the number of its place. On the server side a place is free as soon as
+//! its stream ends, so a caller that keeps state per place checks [`Connection::is_open`] after each call; on the
+//! client side the caller releases it. Sending is in `send`.
 
 mod places;
 mod send;
@@ -27,32 +27,33 @@ use super::output::Output;
 use super::settings::{Peer, Settings};
 use super::stream::{State, Stream};
 
-/// Streams that were reset recently: what is still on its way for them is no violation, as far as their windows went.
+/// Streams that were reset recently: frames in flight for them are no violation, within their windows.
 const RECENT_RESETS: usize = 128;
 
-/// Largest number of a stream.
+/// Largest stream number.
 pub(super) const STREAM_MAX: u32 = (1 << 31) - 1;
 
-/// Empty maps of headers that wait to be used again, and the largest that does.
+/// Maximum spare header maps, and maximum capacity of one.
 const SPARE_MAPS: usize = 16;
 const SPARE_MAP_HEADERS: usize = 64;
 
-/// Frames that may come for a stream that we gave up, apart from its DATA: its head, its trailers, windows.
+/// Further frames, without DATA, accepted per stream that was reset without the peer's fault: its head, trailers,
+/// window updates.
 const LATE_FRAMES: u32 = 8;
 
-/// An event of one stream. `place` names it.
+/// Event of one stream. `place` identifies it.
 #[derive(Debug)]
 pub(super) enum OfStream {
     /// Bytes of a body.
     Data {
         place: usize,
-        /// Where the bytes are in the input.
+        /// Position of the bytes in the input.
         range: Range<usize>,
         end: bool,
     },
-    /// The end of a body.
+    /// Trailers, which end a body.
     Trailers { place: usize, trailers: HeaderMap },
-    /// The stream was reset, by the peer or for what it did.
+    /// Reset of the stream, by the peer or because of its violation.
     Reset {
         place: usize,
         reason: Reason,
@@ -60,33 +61,33 @@ pub(super) enum OfStream {
     },
 }
 
-/// What was made of a frame.
+/// Result of a frame.
 #[derive(Debug)]
 pub(super) enum Taken<'a> {
-    /// Nothing that matters to anyone else, or more bytes are needed.
+    /// No event, or more bytes are needed.
     Nothing,
-    /// Something for one stream.
+    /// Event of one stream.
     Stream(OfStream),
-    /// A whole header block.
+    /// Complete header block.
     Block(Block, Cow<'a, [u8]>),
-    /// The peer's settings.
+    /// SETTINGS of the peer.
     Settings,
-    /// The answer to a PING.
+    /// Answer to a PING.
     Pong([u8; 8]),
-    /// The peer leaves, and looks at no stream above `last`.
+    /// GOAWAY of the peer, which processes no stream above `last`.
     GoAway { last: u32, reason: Reason },
 }
 
-/// What a header block is about.
+/// Stream and flags of a header block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) stream: u32,
     pub(super) end_stream: bool,
-    /// Whether its stream is said to depend on itself.
+    /// Whether the stream declares a dependency on itself.
     pub(super) depends_on_itself: bool,
 }
 
-/// A header block that has begun and not ended.
+/// An incomplete header block.
 #[derive(Debug)]
 struct Partial {
     block: Block,
@@ -94,16 +95,16 @@ struct Partial {
     frames: u32,
 }
 
-/// Which side of a connection we are.
+/// Side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Opens streams.
     Client,
-    /// Answers them.
+    /// Answers requests.
     Server,
 }
 
-/// One side of a connection. `R` is what the other side does not have.
+/// One side of a connection; `R` is the state that only this side has.
 #[derive(Debug)]
 pub struct Connection<R> {
     pub(super) role: R,
@@ -116,33 +117,33 @@ pub struct Connection<R> {
     pub(super) streams: Vec<Stream>,
     places: Places,
     pub(super) open: usize,
-    /// The highest stream that was opened.
+    /// Highest stream that was opened.
     pub(super) last: u32,
-    /// Whether streams above `last` may come, and are ignored.
+    /// Whether streams above `last` are ignored.
     pub(super) ignores_new: bool,
     send: SendWindow,
     receive: ReceiveWindow,
     pub(super) guard: Guard,
     partial: Option<Partial>,
-    /// Whether the peer's first SETTINGS came.
+    /// Whether the peer's first SETTINGS arrived.
     introduced: bool,
-    /// Whether the peer knows our settings.
+    /// Whether the peer acknowledged our SETTINGS.
     pub(super) acknowledged: bool,
-    /// Places of streams that can send, in turns.
+    /// Queue of streams with data to send, served round-robin.
     line: VecDeque<usize>,
-    /// Whether something was held back because as much waits to be written.
+    /// Whether sending stopped because the output was full.
     short_of_room: bool,
-    /// DATA is made while fewer bytes wait to be written.
+    /// Queued output above which no DATA frame is added.
     output_bytes_max: usize,
     recent_resets: VecDeque<(u32, ReceiveWindow)>,
-    /// What may still come for streams that we gave up for reasons of our own.
+    /// Allowance for frames of streams that were reset without the peer's fault.
     late: Late,
     pongs: u32,
     pub(super) spare_maps: Vec<HeaderMap>,
 }
 
-/// What a peer may send for streams that were given up before it could know: frames without data, and data of streams
-/// that were reset so long ago that they are forgotten.
+/// Allowance for frames of streams that were reset before the peer could know: frames without data, and data of streams
+/// no longer in `recent_resets`.
 #[derive(Debug, Default)]
 struct Late {
     frames: u32,
@@ -150,7 +151,7 @@ struct Late {
 }
 
 impl<R> Connection<R> {
-    /// A connection, of which `output` is the beginning of what we say.
+    /// Returns a connection; `output` contains the first bytes to send.
     pub(super) fn with(
         role: R,
         side: Side,
@@ -191,47 +192,47 @@ impl<R> Connection<R> {
         }
     }
 
-    /// What waits to be written.
+    /// Returns the bytes to write.
     pub fn output(&mut self) -> &mut Output {
         &mut self.output
     }
 
-    /// Whether so much waits to be written that nothing should be added.
+    /// Whether the output is full, so that nothing should be added.
     pub fn is_full(&self) -> bool {
         self.output.len() >= self.output_bytes_max
     }
 
-    /// Streams that are open.
+    /// Number of open streams.
     pub fn open(&self) -> usize {
         self.open
     }
 
-    /// Whether a header block has begun and not ended.
+    /// Whether a header block is incomplete.
     pub fn is_in_block(&self) -> bool {
         self.partial.is_some()
     }
 
-    /// Places that streams have had so far.
+    /// Number of places allocated so far.
     pub fn places(&self) -> usize {
         self.streams.len()
     }
 
-    /// Whether there is a stream in this place.
+    /// Whether this place has an open stream.
     pub fn is_open(&self, place: usize) -> bool {
         self.streams.get(place).is_some_and(|stream| stream.id != 0)
     }
 
-    /// Answers to our PINGs so far.
+    /// Number of PING answers so far.
     pub fn pongs(&self) -> u32 {
         self.pongs
     }
 
-    /// Time has come to this tick of a tenth of a second, and all requests so far were looked at.
+    /// Advances the clock, in ticks of 0.1 s. Call it after all received requests were processed.
     pub fn advance(&mut self, tick: u64) {
         self.guard.advance(tick);
     }
 
-    /// Takes back a map of headers for heads to come.
+    /// Keeps a header map for reuse.
     pub fn recycle(&mut self, mut headers: HeaderMap) {
         if self.spare_maps.len() < SPARE_MAPS && headers.capacity() <= SPARE_MAP_HEADERS {
             headers.clear();
@@ -239,7 +240,7 @@ impl<R> Connection<R> {
         }
     }
 
-    /// Gives back memory that a connection without streams does not need.
+    /// Releases memory that a connection without streams does not need.
     pub fn rest(&mut self) {
         if self.open == 0 && self.partial.is_none() {
             if self.places.are_all_vacant(self.streams.len()) {
@@ -252,7 +253,7 @@ impl<R> Connection<R> {
         }
     }
 
-    /// Takes one frame from the front of the input; how many bytes it had, none when more are needed.
+    /// Processes one frame at the front of the input; also returns its length, 0 if more bytes are needed.
     pub(super) fn receive_frame<'a>(
         &mut self,
         input: &'a [u8],
@@ -281,12 +282,12 @@ impl<R> Connection<R> {
         Ok((used, taken))
     }
 
-    /// What can be said of a frame before its payload is there.
+    /// Checks the head of a frame before its payload arrives.
     fn check_head(&self, head: &Head) -> Result<(), Reason> {
         if head.len > PAYLOAD_BYTES_MAX {
             return Err(Reason::FRAME_SIZE_ERROR);
         }
-        // SETTINGS come first; servers that ask for a sign of life before are answered
+        // SETTINGS come first; PINGs of servers before them are answered
         let introduces = head.kind == Kind::Settings && !head.has(flag::ACK);
         let asks = head.kind == Kind::Ping && self.side == Side::Client;
         if !self.introduced && !introduces && !asks {
@@ -306,12 +307,12 @@ impl<R> Connection<R> {
         self.places.find(id, &self.streams)
     }
 
-    /// Whether a stream is one that was not opened.
+    /// Whether a stream was never opened.
     fn is_idle(&self, id: u32) -> bool {
         id.is_multiple_of(2) || (id > self.last && !self.ignores_new)
     }
 
-    /// Whether frames of a stream that is not open may still come.
+    /// Whether frames of a stream that is not open may still arrive.
     pub(super) fn may_linger(&self, id: u32) -> bool {
         let mut recent = self.recent_resets.iter();
         self.side == Side::Client || id > self.last || recent.any(|(recent, _)| *recent == id)
@@ -322,7 +323,7 @@ impl<R> Connection<R> {
         if self.is_idle(head.stream) {
             return Err(Reason::PROTOCOL_ERROR);
         }
-        // of whatever stream: the connection's window is everyone's
+        // for any stream: all share the connection's window
         self.receive.receive(len)?;
         let data = frame::unpad(head, payload)?;
         let end = head.has(flag::END_STREAM);
@@ -364,11 +365,11 @@ impl<R> Connection<R> {
         }))
     }
 
-    /// A frame came for a stream that is over.
+    /// Handles a frame for a stream that has ended.
     pub(super) fn late(&mut self, id: u32, bytes: u32) -> Result<Taken<'static>, Reason> {
         let mut recent = self.recent_resets.iter_mut();
         if let Some((_, window)) = recent.find(|(recent, _)| *recent == id && bytes > 0) {
-            // a peer that writes small frames had many on their way
+            // a peer that writes small frames may have many in flight
             window.receive(bytes)?;
         } else if !self.may_linger(id) {
             self.guard.error_reset()?;
@@ -417,7 +418,7 @@ impl<R> Connection<R> {
         let Some(mut partial) = self.partial.take() else {
             return Err(Reason::PROTOCOL_ERROR);
         };
-        // Half as much again as the list may have: what is a little too large can be told so.
+        // Half as much again as the limit of the list: a list that is only a little too large can be answered with 431.
         let bytes_max = self.settings.header_list_bytes_max as usize / 2 * 3;
         partial.frames += 1;
         let bytes = partial.fragments.len() + payload.len();
@@ -432,13 +433,13 @@ impl<R> Connection<R> {
         Ok(Taken::Block(partial.block, Cow::Owned(partial.fragments)))
     }
 
-    /// Decodes a header block. This must be done with each, whatever becomes of it.
+    /// Decodes a header block. Required for each one, even if it is ignored.
     pub(super) fn decode(&mut self, block: &[u8], builder: &mut Builder) -> Result<(), Reason> {
         let decoded = self.decoder.decode(block, builder);
         decoded.map_err(|_| Reason::COMPRESSION_ERROR)
     }
 
-    /// Decodes a header block that is the trailers of a stream.
+    /// Decodes a header block as the trailers of a stream.
     pub(super) fn on_trailers(
         &mut self,
         place: usize,
@@ -462,13 +463,13 @@ impl<R> Connection<R> {
         }
     }
 
-    /// Finds a place for a stream that is opened.
+    /// Assigns a place to a new stream.
     pub(super) fn open_stream(&mut self, mut stream: Stream) -> usize {
         let id = stream.id;
         self.last = id;
         let place = match self.places.take_vacant() {
             Some(place) => {
-                // the stream before it may have left the place standing in line
+                // the previous stream may have left this place in the queue
                 stream.in_line = self.streams[place].in_line;
                 self.streams[place] = stream;
                 place
@@ -557,7 +558,7 @@ impl<R> Connection<R> {
         };
         match self.place_of(head.stream) {
             Some(place) => self.error(place, reason).map(Taken::Stream),
-            // a stream that is not open cannot be reset
+            // a stream that was never opened cannot be reset
             None if self.is_idle(head.stream) => Err(reason),
             None => {
                 self.guard.error_reset()?;
@@ -606,11 +607,11 @@ impl<R> Connection<R> {
     fn on_settings(&mut self, payload: &[u8]) -> Result<Taken<'static>, Reason> {
         let before = self.peer.window_bytes;
         self.peer.update(payload)?;
-        // servers push; they don't take pushes (RFC 9113, section 6.5.2)
+        // only servers push (RFC 9113, section 6.5.2)
         if self.side == Side::Client && self.peer.takes_pushes == Some(true) {
             return Err(Reason::PROTOCOL_ERROR);
         }
-        // what a table lost when it shrank is gone, also when it grew again at once (RFC 7541, section 4.2)
+        // entries lost when the table shrank stay lost, even if it grew again at once (RFC 7541, section 4.2)
         self.encoder.resize(self.peer.header_table_bytes_least);
         self.encoder.resize(self.peer.header_table_bytes);
         let by = i64::from(self.peer.window_bytes) - i64::from(before);
@@ -635,7 +636,7 @@ impl<R> Connection<R> {
         Ok(Taken::Pong(payload))
     }
 
-    /// The peer broke a rule on an open stream.
+    /// Resets an open stream for a violation by the peer.
     pub(super) fn error(&mut self, place: usize, reason: Reason) -> Result<OfStream, Reason> {
         self.guard.error_reset()?;
         self.reset(place, reason);
@@ -646,8 +647,8 @@ impl<R> Connection<R> {
         })
     }
 
-    /// The stream in a place is over. The server's side gives back what it holds of the connection's window, and uses
-    /// the place again.
+    /// Ends the stream in a place. The server side then releases its unread bytes in the connection's window, and
+    /// reuses the place.
     pub(super) fn free(&mut self, place: usize) {
         let stream = &mut self.streams[place];
         stream.id = 0;
@@ -660,7 +661,7 @@ impl<R> Connection<R> {
         }
     }
 
-    /// A place whose stream is over may be used again; what is still held for it counts as consumed.
+    /// Releases the place of an ended stream; its unread bytes count as consumed.
     pub(super) fn make_vacant(&mut self, place: usize) {
         let held = std::mem::take(&mut self.streams[place].held);
         self.places.give_back(place);
@@ -674,7 +675,7 @@ impl<R> Connection<R> {
     }
 }
 
-/// The windows of a connection.
+/// Windows of a connection.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Windows {
@@ -694,7 +695,7 @@ impl<R> Connection<R> {
     }
 }
 
-/// Whether the stream that a priority names is this one.
+/// Whether a priority names this stream as dependency.
 fn depends_on(priority: &[u8], stream: u32) -> bool {
     frame::number(priority).is_some_and(|number| number & STREAM_MAX == stream)
 }

@@ -1,41 +1,41 @@
-//! Windows (RFC 9113, section 5.2).
+//! Flow control windows (RFC 9113, section 5.2).
 
 use super::Reason;
 
-/// Size of every window before anything was said about it.
+/// Initial size of every window, in bytes.
 pub const WINDOW_DEFAULT: u32 = 65_535;
 
-/// Largest size of a window.
+/// Maximum size of a window, in bytes.
 pub const WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// How much we may send. Can be less than nothing, when the peer's settings shrink it.
+/// Bytes that may be sent. Negative after the peer's SETTINGS have reduced it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendWindow(i64);
 
 impl SendWindow {
-    /// A window of this size.
+    /// Returns a window of this size.
     pub fn new(size: u32) -> Self {
         Self(i64::from(size))
     }
 
-    /// Bytes that may be sent.
+    /// Returns the number of bytes that may be sent.
     #[inline]
     pub fn available(self) -> usize {
         usize::try_from(self.0).unwrap_or(0)
     }
 
-    /// Sends bytes that are available.
+    /// Reduces the window by sent bytes, at most the available ones.
     #[inline]
     pub fn take(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.available());
         self.0 -= bytes as i64;
     }
 
-    /// Widens the window, or narrows it.
+    /// Increases or reduces the window.
     ///
     /// # Errors
     ///
-    /// `FLOW_CONTROL_ERROR` when it grows too large.
+    /// `FLOW_CONTROL_ERROR` if it exceeds the maximum.
     pub fn change(&mut self, by: i64) -> Result<(), Reason> {
         self.0 += by;
         if self.0 > i64::from(WINDOW_MAX) {
@@ -45,18 +45,18 @@ impl SendWindow {
     }
 }
 
-/// How much the peer may send, and what it gets back as it is consumed.
+/// Bytes that the peer may send, replenished as they are consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveWindow {
-    /// What the peer may still send.
+    /// Bytes that the peer may still send.
     available: u32,
-    /// Consumed, and not yet given back.
+    /// Consumed bytes not yet returned by a window update.
     consumed: u32,
     size: u32,
 }
 
 impl ReceiveWindow {
-    /// A window of this size, all of which the peer knows of.
+    /// Returns a window of this size, which the peer knows.
     pub fn new(size: u32) -> Self {
         Self {
             available: size,
@@ -65,23 +65,23 @@ impl ReceiveWindow {
         }
     }
 
-    /// What the peer may still send.
+    /// Returns the number of bytes that the peer may still send.
     #[inline]
     pub fn available(self) -> u32 {
         self.available
     }
 
-    /// What was received and is not consumed.
+    /// Returns the number of bytes received and not consumed.
     #[cfg(test)]
     pub fn withheld(self) -> u32 {
         self.size - self.available - self.consumed
     }
 
-    /// The peer sent bytes.
+    /// Counts received bytes.
     ///
     /// # Errors
     ///
-    /// `FLOW_CONTROL_ERROR` when they are more than it may send.
+    /// `FLOW_CONTROL_ERROR` if they exceed the window.
     #[inline]
     pub fn receive(&mut self, bytes: u32) -> Result<(), Reason> {
         let left = self.available.checked_sub(bytes);
@@ -89,7 +89,7 @@ impl ReceiveWindow {
         Ok(())
     }
 
-    /// Bytes were consumed; what is to be given back now. Small amounts wait.
+    /// Marks bytes as consumed; returns the increment for a window update, once half of the window is consumed.
     #[inline]
     pub fn consume(&mut self, bytes: u32) -> Option<u32> {
         self.consumed += bytes;

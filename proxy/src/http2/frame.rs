@@ -1,40 +1,40 @@
-//! Frames (RFC 9113, sections 4 and 6): their heads, flags and padding.
+//! Frames (RFC 9113, sections 4 and 6): heads, flags and padding.
 
 use super::Reason;
 
-/// Bytes of a frame before its payload.
+/// Bytes of a frame's head.
 pub const HEAD_BYTES: usize = 9;
 
-/// Longest payload that we take, and that we send.
+/// Maximum payload, for received and for sent frames.
 pub const PAYLOAD_BYTES_MAX: usize = 16_384;
 
-/// What a client sends first.
+/// Connection preface of a client.
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What a frame is about.
+/// Frame type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Bytes of a body.
     Data,
-    /// Begins a header block.
+    /// Beginning of a header block.
     Headers,
-    /// Deprecated, and ignored.
+    /// Deprecated and ignored.
     Priority,
-    /// Ends a stream early.
+    /// Reset of a stream.
     RstStream,
-    /// What the sender wants.
+    /// Settings of the sender.
     Settings,
-    /// Only servers may send it, and we ask them not to.
+    /// Push of a server, which we disable.
     PushPromise,
-    /// Wants an answer.
+    /// Request for an answer.
     Ping,
-    /// The sender leaves.
+    /// End of the connection, announced by the sender.
     GoAway,
-    /// More may be sent.
+    /// Window increment.
     WindowUpdate,
-    /// Goes on with a header block.
+    /// Continuation of a header block.
     Continuation,
-    /// Not of the standard, and ignored.
+    /// Any other type; ignored.
     Unknown,
 }
 
@@ -60,35 +60,35 @@ impl Kind {
     }
 }
 
-/// Flags of frames; what each means depends on the kind.
+/// Frame flags; their meaning depends on the type.
 pub mod flag {
-    /// The answer to SETTINGS or PING.
+    /// Answer to SETTINGS or PING.
     pub const ACK: u8 = 1;
-    /// The last frame of a message.
+    /// Last frame of a message.
     pub const END_STREAM: u8 = 1;
-    /// The last frame of a header block.
+    /// Last frame of a header block.
     pub const END_HEADERS: u8 = 4;
-    /// There is padding.
+    /// Padding is present.
     pub const PADDED: u8 = 8;
-    /// There is a priority.
+    /// A priority is present.
     pub const PRIORITY: u8 = 0x20;
 }
 
-/// The first nine bytes of a frame.
+/// Head of a frame: its first nine bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Bytes of the payload.
+    /// Length of the payload.
     pub len: usize,
-    /// What it is about.
+    /// Frame type.
     pub kind: Kind,
-    /// See [`flag`].
+    /// Flags; see [`flag`].
     pub flags: u8,
-    /// The stream; 0 is the connection.
+    /// Stream number; 0 for the connection.
     pub stream: u32,
 }
 
 impl Head {
-    /// Reads a head, if there are enough bytes.
+    /// Parses a head; `None` if bytes are missing.
     #[inline]
     pub fn parse(input: &[u8]) -> Option<Self> {
         let head = input.first_chunk::<HEAD_BYTES>()?;
@@ -113,7 +113,7 @@ pub fn write_head(output: &mut Vec<u8>, len: usize, kind: Kind, flags: u8, strea
     output.extend_from_slice(&head(len, kind, flags, stream));
 }
 
-/// The head of a frame.
+/// Returns the head of a frame.
 #[inline]
 pub fn head(len: usize, kind: Kind, flags: u8, stream: u32) -> [u8; HEAD_BYTES] {
     debug_assert!(len <= PAYLOAD_BYTES_MAX);
@@ -157,11 +157,11 @@ pub fn write_go_away(output: &mut Vec<u8>, last: u32, reason: Reason) {
     output.extend_from_slice(&reason.0.to_be_bytes());
 }
 
-/// What is between padding: of a payload with its flags, the range of the rest.
+/// Returns the range of a payload without its padding.
 ///
 /// # Errors
 ///
-/// When the padding is longer than the payload.
+/// If the padding is longer than the payload.
 #[inline]
 pub fn unpad(head: &Head, payload: &[u8]) -> Result<std::ops::Range<usize>, Reason> {
     if !head.has(flag::PADDED) {
@@ -175,7 +175,7 @@ pub fn unpad(head: &Head, payload: &[u8]) -> Result<std::ops::Range<usize>, Reas
     }
 }
 
-/// A number of four bytes.
+/// Parses a number of four bytes.
 #[inline]
 pub fn number(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))

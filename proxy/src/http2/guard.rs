@@ -1,44 +1,45 @@
-//! What a peer may ask of us for nothing.
+//! Limits for frames that cause work without carrying any.
 //!
-//! Frames that carry no request and no body cost us time and, some of them, an answer. Each takes one from a purse; each
-//! piece of real work puts something in, and so does time. An honest peer never sees the bottom of it: it acknowledges
-//! what it gets and opens windows for what it reads. One that floods us does, whatever mixture of frames it uses.
+//! Frames without a request or a body cost time and, some of them, an answer. Each takes one token from a bucket
+//! (`purse`); requests, body frames and time add tokens. An honest peer never empties the bucket: it acknowledges
+//! received frames and opens windows for read bytes. A flooding peer does, with any mixture of frames.
 
 use super::Reason;
 
-/// What a purse holds at most, and at first.
+/// Maximum and initial tokens.
 const PURSE: u32 = 1000;
 
-/// Earned by each tick of the driver's clock, a tenth of a second.
+/// Tokens per tick of 0.1 s.
 const PER_TICK: u64 = 10;
 
-/// Earned by a request: its stream may be reset, its windows opened, its settings changed.
+/// Tokens per request: its stream may be reset, its windows opened, its settings changed.
 const PER_REQUEST: u32 = 4;
 
-/// Earned by a frame of a request's body.
+/// Tokens per received body frame.
 const PER_DATA_RECEIVED: u32 = 2;
 
-/// Earned by a frame of a response's body: the peer opens two windows for it, perhaps bit by bit, and may measure the line.
+/// Tokens per sent body frame: the peer opens two windows for it, perhaps in small steps, and may measure latency by
+/// PING.
 const PER_DATA_SENT: u32 = 20;
 
-/// Frames of one header block; with all its limit of bytes, a block fits into four of the size that peers use.
+/// Maximum frames of one header block; even the largest permitted block fits into four frames of the usual size.
 pub const BLOCK_FRAMES_MAX: u32 = 64;
 
-/// Watches what one peer does.
+/// Limits of one peer.
 #[derive(Debug)]
 pub struct Guard {
     purse: u32,
     tick: u64,
-    /// Streams that we reset for the peer's errors.
+    /// Streams reset for the peer's errors.
     error_resets: usize,
     error_resets_max: usize,
-    /// Streams that the peer reset before they were looked at, since the last look.
+    /// Streams that the peer reset before they were processed, since the last [`Guard::advance`].
     pending_resets: usize,
     pending_resets_max: usize,
 }
 
 impl Guard {
-    /// A guard that begins now.
+    /// Returns a guard with a full bucket.
     pub fn new(error_resets_max: usize, pending_resets_max: usize) -> Self {
         Self {
             purse: PURSE,
@@ -50,7 +51,7 @@ impl Guard {
         }
     }
 
-    /// Time has come to this tick, and everything that is there was looked at.
+    /// Advances the clock to this tick, after all received requests were processed.
     #[inline]
     pub fn advance(&mut self, tick: u64) {
         self.pending_resets = 0;
@@ -66,50 +67,50 @@ impl Guard {
         self.purse = self.purse.saturating_add(amount).min(PURSE);
     }
 
-    /// A request came.
+    /// Adds tokens for a request.
     #[inline]
     pub fn request(&mut self) {
         self.earn(PER_REQUEST);
     }
 
-    /// Bytes of a body came.
+    /// Adds tokens for received body bytes.
     #[inline]
     pub fn data_received(&mut self) {
         self.earn(PER_DATA_RECEIVED);
     }
 
-    /// Bytes of a body were sent.
+    /// Adds tokens for sent body bytes.
     #[inline]
     pub fn data_sent(&mut self) {
         self.earn(PER_DATA_SENT);
     }
 
-    /// A frame that asks for nothing we are here for.
+    /// Takes a token for a frame without work.
     ///
     /// # Errors
     ///
-    /// `ENHANCE_YOUR_CALM` when there were too many.
+    /// `ENHANCE_YOUR_CALM` if there are none left.
     #[inline]
     pub fn idle_frame(&mut self) -> Result<(), Reason> {
         self.purse = self.purse.checked_sub(1).ok_or(Reason::ENHANCE_YOUR_CALM)?;
         Ok(())
     }
 
-    /// A stream is reset because of what the peer did.
+    /// Counts a stream that is reset for the peer's error.
     ///
     /// # Errors
     ///
-    /// `ENHANCE_YOUR_CALM` when there were too many.
+    /// `ENHANCE_YOUR_CALM` beyond the limit.
     pub fn error_reset(&mut self) -> Result<(), Reason> {
         self.error_resets += 1;
         within(self.error_resets, self.error_resets_max)
     }
 
-    /// The peer reset a stream that was not yet looked at.
+    /// Counts a stream that the peer reset before it was processed.
     ///
     /// # Errors
     ///
-    /// `ENHANCE_YOUR_CALM` when there were too many.
+    /// `ENHANCE_YOUR_CALM` beyond the limit.
     pub fn pending_reset(&mut self) -> Result<(), Reason> {
         self.pending_resets += 1;
         within(self.pending_resets, self.pending_resets_max)
@@ -135,7 +136,7 @@ mod tests {
         let mut guard = Guard::new(1, 1);
         for _ in 0..100_000 {
             guard.data_sent();
-            // two windows and a PING
+            // two window updates and a PING
             for _ in 0..3 {
                 guard.idle_frame().unwrap();
             }

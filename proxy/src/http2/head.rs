@@ -1,4 +1,4 @@
-//! Header lists to heads of requests and responses, and to trailers, by the rules of RFC 9113, section 8.
+//! Header lists to heads of requests and responses, and to trailers (RFC 9113, section 8).
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE};
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
@@ -8,42 +8,42 @@ use super::hpack::decoder::Sink;
 use super::hpack::encoder::is_of_connection;
 use super::hpack::table::Field;
 
-/// The head of a request.
+/// Head of a request.
 #[derive(Debug)]
 pub struct Request {
-    /// Its method.
+    /// Method.
     pub method: Method,
-    /// Scheme, authority and path; of plain CONNECT the authority alone.
+    /// Scheme, authority and path; only the authority for plain CONNECT.
     pub uri: Uri,
-    /// Its headers.
+    /// Header fields.
     pub headers: HeaderMap,
-    /// The protocol of an extended CONNECT (RFC 8441).
+    /// Protocol of an extended CONNECT (RFC 8441).
     pub protocol: Option<HeaderValue>,
-    /// Bytes of its body, if it says so.
+    /// Value of `content-length`.
     pub content_length: Option<u64>,
 }
 
-/// The head of a response.
+/// Head of a response.
 #[derive(Debug)]
 pub struct Response {
-    /// Its status.
+    /// Status code.
     pub status: StatusCode,
-    /// Its headers.
+    /// Header fields.
     pub headers: HeaderMap,
-    /// Bytes of its body, if it says so.
+    /// Value of `content-length`.
     pub content_length: Option<u64>,
 }
 
-/// Why a header list is no head.
+/// Reason that a header list is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// It breaks a rule; the stream is reset.
+    /// Violates a rule; the stream is reset.
     Malformed,
-    /// It is larger than we allow, and gets 431.
+    /// Exceeds the limit; the reply is 431.
     TooLarge,
 }
 
-/// Gathers the fields of one header list.
+/// Collects the fields of one header list.
 #[derive(Debug)]
 pub struct Builder {
     method: Option<Method>,
@@ -54,15 +54,15 @@ pub struct Builder {
     status: Option<StatusCode>,
     headers: HeaderMap,
     content_length: Option<u64>,
-    /// Bytes that further fields may have.
+    /// Remaining bytes for further fields.
     room: usize,
-    /// Whether pseudo-headers may still come.
+    /// Whether pseudo-headers are still permitted.
     pseudo: bool,
     flaw: Option<Flaw>,
 }
 
 impl Builder {
-    /// Gathers the head of a message of at most so many bytes into `headers`, which are empty.
+    /// Returns a builder for a head of at most `bytes_max` bytes; `headers` must be empty.
     pub fn head(headers: HeaderMap, bytes_max: usize) -> Self {
         Self {
             method: None,
@@ -79,7 +79,7 @@ impl Builder {
         }
     }
 
-    /// Gathers trailers.
+    /// Returns a builder for trailers.
     pub fn trailers(bytes_max: usize) -> Self {
         Self {
             pseudo: false,
@@ -87,20 +87,20 @@ impl Builder {
         }
     }
 
-    /// The trailers.
+    /// Returns the trailers.
     ///
     /// # Errors
     ///
-    /// When they break a rule or are too large.
+    /// If they violate a rule or are too large.
     pub fn into_trailers(self) -> Result<HeaderMap, Flaw> {
         self.flaw.map_or(Ok(self.headers), Err)
     }
 
-    /// The head of a request.
+    /// Returns the head of a request.
     ///
     /// # Errors
     ///
-    /// When it breaks a rule or is too large.
+    /// If it violates a rule or is too large.
     pub fn into_request(self) -> Result<Request, Flaw> {
         if let Some(flaw) = self.flaw {
             return Err(flaw);
@@ -119,7 +119,7 @@ impl Builder {
             return Err(Flaw::Malformed);
         }
         let mut parts = Parts::default();
-        // a target without an authority has no scheme either; Host names the server
+        // without an authority there is no scheme either; Host names the server
         parts.scheme = self.scheme.filter(|_| self.authority.is_some());
         parts.authority = self.authority;
         parts.path_and_query = self.path;
@@ -132,11 +132,11 @@ impl Builder {
         })
     }
 
-    /// The head of a response.
+    /// Returns the head of a response.
     ///
     /// # Errors
     ///
-    /// When it breaks a rule or is too large.
+    /// If it violates a rule or is too large.
     pub fn into_response(self) -> Result<Response, Flaw> {
         if let Some(flaw) = self.flaw {
             return Err(flaw);
@@ -160,14 +160,14 @@ impl Builder {
         self.flaw.get_or_insert(Flaw::Malformed);
     }
 
-    /// Notes a pseudo-header; each may come once, and before all others.
+    /// Stores a pseudo-header; `None` if it is repeated, or comes after a regular one.
     fn pseudo<T>(pseudo: bool, place: &mut Option<T>, value: T) -> Option<()> {
         (pseudo && place.is_none()).then(|| *place = Some(value))
     }
 
     fn header(&mut self, name: HeaderName, value: HeaderValue) -> Option<()> {
         self.pseudo = false;
-        // lengths first: nearly all names are told apart by them
+        // compare lengths first: they distinguish nearly all names
         match name.as_str().len() {
             2 if name == TE => {
                 let trailers = value.as_bytes().eq_ignore_ascii_case(b"trailers");
@@ -223,8 +223,8 @@ impl Sink for Builder {
     }
 }
 
-/// The value of Content-Length: digits, and few enough. An endpoint that holds lengths as signed numbers reads one past
-/// 63 bits in another way.
+/// Parses `content-length`: digits only, at most 63 bits. An endpoint that holds lengths as signed numbers reads a
+/// larger one differently.
 fn length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 19 {
         return None;

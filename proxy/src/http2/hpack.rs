@@ -13,12 +13,12 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-/// Size of a dynamic table before anything was said about it.
+/// Initial size of a dynamic table, in bytes.
 pub const TABLE_BYTES_DEFAULT: usize = 4096;
 
-/// What an entry of a table counts on top of its bytes.
+/// Overhead of an entry in the size of a table, in bytes.
 pub const ENTRY_OVERHEAD: usize = 32;
 
-/// A header block that cannot be decoded; the connection is lost, since both ends no longer agree on the table.
+/// Error: a header block cannot be decoded. The connection must end, since the tables of both ends differ from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undecodable;

@@ -1,54 +1,54 @@
-//! What waits to be written: small pieces in one buffer, large ones by reference between them.
+//! Output queue: small pieces in one buffer, large ones by reference between them.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
 
-/// Pieces from this size on are not copied.
+/// Minimum size of a piece that is queued by reference.
 const BY_REFERENCE: usize = 2048;
 
-/// Bytes of the buffer that were written and are kept, at least while they are fewer than the unwritten bytes.
+/// Written bytes kept in the buffer; more are kept only while fewer than the unwritten bytes.
 const WRITTEN_BYTES_MAX: usize = 4096;
 
-/// Most slices that are offered to be written at once.
+/// Maximum slices of one write.
 pub const SLICES: usize = 16;
 
-/// Bytes in the order in which they are to be written.
+/// Queue of bytes to write.
 #[derive(Debug, Default)]
 pub struct Output {
     small: Vec<u8>,
-    /// How much of `small` was written.
+    /// Bytes of `small` that were written.
     written: usize,
-    /// Large pieces, each with the length of `small` that goes before it.
+    /// Large pieces, each with the length of `small` before it.
     large: VecDeque<(usize, Bytes)>,
     large_bytes: usize,
-    /// Bytes that were written so far.
+    /// Bytes written so far.
     gone: u64,
 }
 
 impl Output {
-    /// Bytes that were written so far.
+    /// Bytes written so far.
     pub fn sent(&self) -> u64 {
         self.gone
     }
 
-    /// Bytes that were added so far.
+    /// Bytes added so far.
     pub fn end(&self) -> u64 {
         self.gone + self.len() as u64
     }
 
-    /// Bytes that wait.
+    /// Bytes that wait to be written.
     pub fn len(&self) -> usize {
         self.small.len() - self.written + self.large_bytes
     }
 
-    /// Whether nothing waits.
+    /// Whether no bytes wait.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The buffer, to append to.
+    /// Returns the buffer, to append to it.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.small
     }
@@ -63,7 +63,7 @@ impl Output {
         }
     }
 
-    /// The front of what waits; how many slices were filled.
+    /// Fills slices with the first bytes to write; returns the number of slices.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
         let mut count = 0;
         let mut at = self.written;
@@ -84,13 +84,13 @@ impl Output {
         count
     }
 
-    /// Bytes of the buffer, used or not.
+    /// Capacity of the buffer.
     #[cfg(test)]
     fn buffered(&self) -> usize {
         self.small.capacity()
     }
 
-    /// Takes away what was written.
+    /// Removes written bytes.
     pub fn advance(&mut self, mut bytes: usize) {
         let waiting = self.len();
         while bytes > 0 {
@@ -121,8 +121,8 @@ impl Output {
         }
     }
 
-    /// Forgets what was written of the buffer: a peer that never takes all must not make it grow. What is moved is less
-    /// than what is forgotten.
+    /// Removes the written bytes from the buffer, which would grow otherwise if the peer never reads everything. Moves
+    /// fewer bytes than it removes.
     fn compact(&mut self) {
         self.small.drain(..self.written);
         for (before, _) in &mut self.large {
@@ -131,7 +131,7 @@ impl Output {
         self.written = 0;
     }
 
-    /// Gives the buffer back when nothing waits.
+    /// Takes the buffer if no bytes wait.
     pub fn take_buffer(&mut self) -> Option<Vec<u8>> {
         (self.is_empty() && self.small.capacity() > 0).then(|| {
             self.written = 0;
@@ -139,7 +139,7 @@ impl Output {
         })
     }
 
-    /// Takes an empty buffer, if there is none.
+    /// Obtains an empty buffer, if there is none.
     pub fn lend_buffer(&mut self, lend: impl FnOnce() -> Vec<u8>) {
         if self.small.capacity() == 0 {
             self.small = lend();
@@ -200,7 +200,7 @@ mod tests {
                 let piece = (0..BY_REFERENCE).map(|by| next.wrapping_add(by as u8));
                 output.push(piece.collect());
             }
-            // the peer takes all but a few bytes, each time
+            // the peer always leaves a few bytes unread
             while output.len() > 7 {
                 let mut slices = [IoSlice::new(&[]); SLICES];
                 let count = output.slices(&mut slices);

@@ -1,41 +1,41 @@
-//! Finds out by PING whether a silent peer is still there. Pure: times are given, counted from any beginning.
+//! Detects a dead peer by PINGs. Pure: times are passed in, relative to any start.
 
 use std::time::Duration;
 
-/// When a silent peer is asked, and how long it may take to answer.
+/// Timing of PINGs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeepAlive {
-    /// Time without a byte after which it is asked.
+    /// Time without a byte before a PING.
     pub interval: Duration,
     /// Time for the answer.
     pub timeout: Duration,
 }
 
-/// The state of one connection.
+/// Keep-alive state of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Pulse {
     settings: KeepAlive,
-    /// Since when bytes have not moved.
+    /// Time since which no bytes have moved.
     silent_since: Duration,
     moved: u32,
     pongs: u32,
-    /// When a PING was sent that is not answered.
+    /// Time of the PING that is not answered yet.
     asked: Option<Duration>,
 }
 
-/// What is to be done.
+/// Next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beat {
-    /// The peer is gone.
+    /// Close: the peer is dead.
     Dead,
-    /// It is to be asked.
+    /// Send a PING.
     Ping,
-    /// Nothing until then.
+    /// Decide again at this time.
     Wait(Duration),
 }
 
 impl Pulse {
-    /// The pulse of a connection that begins now.
+    /// Returns the state of a connection that begins now.
     pub fn new(settings: KeepAlive, now: Duration) -> Self {
         Self {
             settings,
@@ -46,7 +46,7 @@ impl Pulse {
         }
     }
 
-    /// What is to be done now. `moved` changes whenever bytes have moved, `pongs` with every answer.
+    /// Returns the next action. `moved` changes whenever bytes move, `pongs` with every answer.
     pub fn decide(&mut self, moved: u32, pongs: u32, now: Duration) -> Beat {
         if moved != self.moved {
             self.silent_since = now;
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(pulse.decide(1, 0, at(6)), Beat::Wait(at(16)));
         assert_eq!(pulse.decide(1, 0, at(16)), Beat::Ping);
         assert_eq!(pulse.decide(1, 0, at(16)), Beat::Wait(at(21)));
-        // it answers
+        // the peer answers
         assert_eq!(pulse.decide(2, 1, at(20)), Beat::Wait(at(30)));
         assert_eq!(pulse.decide(2, 1, at(30)), Beat::Ping);
         assert_eq!(pulse.decide(2, 1, at(34)), Beat::Wait(at(35)));

@@ -1,4 +1,4 @@
-//! The server's side of a connection: requests come, responses go.
+//! Server side of a connection: receives requests, sends responses.
 
 use std::ops::Range;
 
@@ -12,47 +12,47 @@ use super::output::Output;
 use super::settings::Settings;
 use super::stream::Stream;
 
-/// Payload of our PING behind the GOAWAY that announces that we leave.
+/// Payload of the PING after the GOAWAY that announces the shutdown.
 const PING_LEAVING: [u8; 8] = *b"we leave";
 
-/// A received event. `place` names a stream.
+/// A received event. `place` identifies a stream.
 #[derive(Debug)]
 pub enum Event {
     /// A request.
     Request {
-        /// Its stream.
+        /// Place of the stream.
         place: usize,
-        /// Its head.
+        /// Head of the request.
         head: Box<Request>,
-        /// Whether it has no body.
+        /// Whether the request has no body.
         end: bool,
     },
-    /// A request whose headers are larger than we allow: to be answered with 431.
+    /// A request whose headers exceed the limit, to be answered with 431.
     TooLarge {
-        /// Its stream.
+        /// Place of the stream.
         place: usize,
     },
-    /// Bytes of a request's body, to be given back with [`Connection::release`] as they are consumed.
+    /// Bytes of a request's body; call [`Connection::release`] as they are consumed.
     Data {
-        /// Its stream.
+        /// Place of the stream.
         place: usize,
-        /// Where the bytes are in the input.
+        /// Position of the bytes in the input.
         range: Range<usize>,
         /// Whether they are the last.
         end: bool,
     },
-    /// Trailers of a request; its end.
+    /// Trailers, which end a request.
     Trailers {
-        /// Its stream.
+        /// Place of the stream.
         place: usize,
-        /// The trailers.
+        /// Trailers.
         trailers: HeaderMap,
     },
-    /// A stream was reset, by the peer or for what it did.
+    /// Reset of a stream, by the peer or because of its violation.
     Reset {
-        /// Its place, which is free now.
+        /// Place of the stream, vacant now.
         place: usize,
-        /// Why.
+        /// Error code.
         reason: Reason,
     },
 }
@@ -68,37 +68,37 @@ impl From<OfStream> for Event {
     }
 }
 
-/// What was made of the front of the input.
+/// Result of processing the front of the input.
 #[derive(Debug)]
 pub struct Received {
-    /// Bytes of the input that are done with; none when more are needed.
+    /// Bytes of the input to remove; 0 if more are needed.
     pub used: usize,
-    /// The received event, if it is for the caller.
+    /// Event for the caller, if any.
     pub event: Option<Event>,
 }
 
-/// How far we are in leaving.
+/// Progress of a graceful shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaving {
     No,
-    /// GOAWAY was sent, with a PING behind it; requests before the answer are still served.
+    /// GOAWAY was sent, then a PING; requests that arrive before its answer are still served.
     Announced,
-    /// Streams above the one that the last GOAWAY named are ignored.
+    /// Streams above the one in the last GOAWAY are ignored.
     Final,
 }
 
-/// What only a server has.
+/// State that only the server side has.
 #[derive(Debug)]
 pub struct Role {
     preface: bool,
     leaving: Leaving,
 }
 
-/// The server's side of a connection.
+/// Server side of a connection.
 pub type Server = Connection<Role>;
 
 impl Server {
-    /// A connection that begins with the client's preface.
+    /// Returns a connection that expects the client's preface.
     pub fn new(settings: Settings, output_bytes_max: usize) -> Self {
         let role = Role {
             preface: false,
@@ -109,20 +109,20 @@ impl Server {
         Self::with(role, Side::Server, settings, output, output_bytes_max)
     }
 
-    /// The peer reset a request before it was looked at.
+    /// Counts a request that the peer reset before it was processed.
     ///
     /// # Errors
     ///
-    /// When there were too many since the last [`Connection::advance`].
+    /// If there were too many since the last [`Connection::advance`].
     pub fn pending_reset(&mut self) -> Result<(), Reason> {
         self.guard.pending_reset()
     }
 
-    /// Takes one frame from the front of the input.
+    /// Processes one frame at the front of the input.
     ///
     /// # Errors
     ///
-    /// When the connection is over; then [`Server::fail`] tells the peer.
+    /// If the connection must end; [`Server::fail`] then notifies the peer.
     pub fn receive(&mut self, input: &[u8]) -> Result<Received, Reason> {
         if !self.role.preface {
             let known = input.len().min(PREFACE.len());
@@ -143,13 +143,13 @@ impl Server {
                 }
                 None
             }
-            // what is open goes on; the peer closes when it has what it wants
+            // open streams continue; the peer closes when it is done
             Taken::GoAway { .. } | Taken::Nothing | Taken::Settings => None,
         };
         Ok(Received { used, event })
     }
 
-    /// A header block is complete. Whatever becomes of it, it is decoded.
+    /// Processes a complete header block. Decodes it in any case, to keep the table in step.
     fn on_block(&mut self, block: Block, fragments: &[u8]) -> Result<Option<Event>, Reason> {
         let id = block.stream;
         if let Some(place) = self.place_of(id) {
@@ -170,7 +170,7 @@ impl Server {
         let mut builder = Builder::head(headers, bytes_max);
         self.decode(fragments, &mut builder)?;
         if self.open >= self.settings.concurrent_streams_max as usize {
-            // before it knows our settings it cannot know better
+            // before its acknowledgment, the peer may not know our limit
             if self.acknowledged {
                 self.guard.error_reset()?;
             } else {
@@ -219,7 +219,7 @@ impl Server {
         place
     }
 
-    /// Sends an interim response (1xx), unless the final one has gone out.
+    /// Sends an interim response (1xx), unless the final one was sent.
     pub fn interim(&mut self, place: usize, status: StatusCode, headers: &HeaderMap) {
         if self.wants(place) && !self.streams[place].responded {
             self.send_response(place, status, headers, 0);
@@ -246,7 +246,7 @@ impl Server {
         });
     }
 
-    /// Announces that we leave. What the peer sent before it learns of it is still served.
+    /// Announces the shutdown by GOAWAY. Requests that the peer sent before it received that are still served.
     pub fn leave(&mut self) {
         if self.role.leaving == Leaving::No {
             self.role.leaving = Leaving::Announced;
@@ -255,8 +255,8 @@ impl Server {
         }
     }
 
-    /// Leaves without waiting for what the peer may have sent: it learns that this was not served. False if that is so
-    /// already.
+    /// Ends the shutdown without waiting for requests in flight: GOAWAY tells the peer that they are not served.
+    /// Returns false if that was done before.
     pub fn leave_for_good(&mut self) -> bool {
         if self.role.leaving == Leaving::Final {
             return false;
@@ -267,12 +267,12 @@ impl Server {
         true
     }
 
-    /// Whether we have left: nothing is open and nothing more is taken.
+    /// Whether the shutdown is complete: no stream is open, and none is accepted.
     pub fn has_left(&self) -> bool {
         self.role.leaving == Leaving::Final && self.open == 0
     }
 
-    /// Tells the peer why the connection ends.
+    /// Queues a GOAWAY with an error code.
     pub fn fail(&mut self, reason: Reason) {
         frame::write_go_away(self.output.buffer(), self.last, reason);
     }

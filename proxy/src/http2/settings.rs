@@ -13,25 +13,25 @@ const MAX_FRAME_SIZE: u16 = 5;
 const MAX_HEADER_LIST_SIZE: u16 = 6;
 const ENABLE_CONNECT_PROTOCOL: u16 = 8;
 
-/// What we allow a peer.
+/// Limits for a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Streams that it may open; of no use to a client, whose peers open none.
+    /// Maximum concurrent streams of the peer; unused by a client, whose peer opens none.
     pub concurrent_streams_max: u32,
-    /// Bytes of a header list; each field counts 32 more.
+    /// Maximum bytes of a header list, with 32 more per field.
     pub header_list_bytes_max: u32,
-    /// Window of each stream.
+    /// Receive window of each stream, in bytes.
     pub stream_window_bytes: u32,
-    /// Window of the connection; at least 65,535, which it has from the start.
+    /// Receive window of the connection, in bytes; at least 65,535, its initial size.
     pub connection_window_bytes: u32,
-    /// Streams that we may have to reset for its errors.
+    /// Maximum streams reset for the peer's errors.
     pub error_resets_max: usize,
-    /// Streams that it may reset before they were looked at.
+    /// Maximum streams that the peer resets before they are processed.
     pub pending_resets_max: usize,
 }
 
 impl Settings {
-    /// Writes what a server has to know.
+    /// Writes the SETTINGS of a client.
     pub fn write_as_client(&self, output: &mut Vec<u8>) {
         write_pairs(
             &[
@@ -43,7 +43,7 @@ impl Settings {
         );
     }
 
-    /// Writes what a client has to know.
+    /// Writes the SETTINGS of a server.
     pub fn write(&self, output: &mut Vec<u8>) {
         write_pairs(
             &[
@@ -65,18 +65,18 @@ fn write_pairs(pairs: &[(u16, u32)], output: &mut Vec<u8>) {
     }
 }
 
-/// The settings of the peer that matter to us.
+/// Settings of the peer, as far as they matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Size of its decoder's table.
+    /// Size of the peer's decoder table, in bytes.
     pub header_table_bytes: usize,
-    /// The smallest of the sizes that the last update named, or the one before it.
+    /// Smallest size in the last update, or the size before it.
     pub header_table_bytes_least: usize,
-    /// First window of each stream.
+    /// Initial window of each stream, in bytes.
     pub window_bytes: u32,
-    /// Streams that it takes at a time; any number if it did not say.
+    /// Maximum concurrent streams; any number if unset.
     pub concurrent_streams_max: Option<u32>,
-    /// Whether it takes pushed responses, if it said so.
+    /// Whether the peer accepts pushed responses, if it said so.
     pub takes_pushes: Option<bool>,
 }
 
@@ -93,11 +93,11 @@ impl Default for Peer {
 }
 
 impl Peer {
-    /// Takes note of a payload of SETTINGS.
+    /// Applies the payload of a SETTINGS frame.
     ///
     /// # Errors
     ///
-    /// For values that must not be.
+    /// If a value is invalid.
     pub fn update(&mut self, payload: &[u8]) -> Result<(), Reason> {
         let (pairs, rest) = payload.as_chunks::<6>();
         if !rest.is_empty() {
@@ -122,7 +122,7 @@ impl Peer {
                     return Err(Reason::FLOW_CONTROL_ERROR);
                 }
                 INITIAL_WINDOW_SIZE => self.window_bytes = value,
-                // our frames are of the size that every peer takes
+                // frames of ours have the size that every peer accepts
                 MAX_FRAME_SIZE if !(16_384..1 << 24).contains(&value) => {
                     return Err(Reason::PROTOCOL_ERROR);
                 }

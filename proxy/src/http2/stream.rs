@@ -1,23 +1,23 @@
-//! One stream: its state (RFC 9113, section 5.1), its windows, and what waits to be sent on it.
+//! One stream: its state (RFC 9113, section 5.1), its windows, and its pending data.
 
 use bytes::Bytes;
 use http::HeaderMap;
 
 use super::flow::{ReceiveWindow, SendWindow};
 
-/// Which directions of a stream are open.
+/// State of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Nothing of it was seen yet.
+    /// Not used yet.
     #[default]
     Idle,
     /// Both sides may send.
     Open,
-    /// We have sent everything.
+    /// Our direction has ended.
     HalfClosedLocal,
-    /// The peer has sent everything.
+    /// The peer's direction has ended.
     HalfClosedRemote,
-    /// Over.
+    /// Both directions have ended.
     Closed,
 }
 
@@ -34,7 +34,7 @@ impl State {
         matches!(self, State::Open | State::HalfClosedRemote)
     }
 
-    /// The first header block came.
+    /// Returns the state after the first header block.
     #[must_use]
     pub fn opened(self) -> Self {
         match self {
@@ -43,7 +43,7 @@ impl State {
         }
     }
 
-    /// The peer ended its side.
+    /// Returns the state after the end of the peer's direction.
     #[must_use]
     pub fn end_received(self) -> Self {
         match self {
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// We ended our side.
+    /// Returns the state after the end of our direction.
     #[must_use]
     pub fn end_sent(self) -> Self {
         match self {
@@ -64,53 +64,53 @@ impl State {
     }
 }
 
-/// How a message goes on after what waits of it.
+/// Continuation of a message after its pending bytes.
 #[derive(Debug, Default)]
 pub enum Tail {
-    /// Not known yet.
+    /// Unknown.
     #[default]
     More,
-    /// It does not.
+    /// End of the message.
     End,
-    /// With trailers.
+    /// Trailers, then the end.
     Trailers(Box<HeaderMap>),
 }
 
-/// A stream, or the place of one.
+/// A stream, or a place without one.
 #[derive(Debug)]
 pub struct Stream {
-    /// Its number; 0 in a place without a stream.
+    /// Stream number; 0 in a place without a stream.
     pub id: u32,
-    /// Its state.
+    /// State of the stream.
     pub state: State,
-    /// What we may send.
+    /// Bytes that we may send.
     pub send: SendWindow,
-    /// What the peer may send.
+    /// Bytes that the peer may send.
     pub receive: ReceiveWindow,
-    /// Body bytes that came and were not consumed yet.
+    /// Body bytes received and not consumed.
     pub held: u32,
-    /// Body bytes that are still to come, if the message's head said how many.
+    /// Body bytes still expected, if the message declared its length.
     pub expected: Option<u64>,
-    /// Whether the head of the final response has gone by.
+    /// Whether the head of the final response was sent or received.
     pub responded: bool,
-    /// Whether no head of a message came yet: nothing else may.
+    /// Whether the head of the message is still expected: no other frame is valid.
     pub awaits_head: bool,
     /// Interim responses so far.
     pub interims: u32,
-    /// Whether the response can have no body, whatever its head says.
+    /// Whether the response has no body, whatever its head declares.
     pub bodiless: bool,
-    /// Where in all that we say the stream begins.
+    /// Number of bytes added to the connection's output before the stream's first one.
     pub begins_at: u64,
-    /// Body bytes that wait for a window, or for room.
+    /// Body bytes that wait for a window, or for room in the output.
     pub pending: Bytes,
-    /// What follows them.
+    /// Continuation after the pending bytes.
     pub tail: Tail,
-    /// Whether it is in the queue of streams that can send.
+    /// Whether the stream is in the queue of streams with data to send.
     pub in_line: bool,
 }
 
 impl Stream {
-    /// A stream that was just opened.
+    /// Returns a stream that was just opened.
     pub fn new(id: u32, send_window: u32, receive_window: u32, expected: Option<u64>) -> Self {
         Self {
             id,
@@ -130,13 +130,13 @@ impl Stream {
         }
     }
 
-    /// Whether something that we send waits.
+    /// Whether data or an end is pending.
     #[inline]
     pub fn waits(&self) -> bool {
         !self.pending.is_empty() || !matches!(self.tail, Tail::More)
     }
 
-    /// Counts body bytes that came; `false` if they are not as many as the head said.
+    /// Counts received body bytes; `false` if they contradict the declared length.
     #[inline]
     pub fn count(&mut self, bytes: usize, end: bool) -> bool {
         let Some(left) = self.expected else {

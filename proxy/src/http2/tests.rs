@@ -1,23 +1,23 @@
-//! What tests of both sides need: frames by hand, and what a machine says.
+//! Support for tests of both sides: frames built by hand, and the output of an engine.
 
 use super::connection::Connection;
 use super::frame::{self, HEAD_BYTES, Head, Kind};
 use super::output::SLICES;
 
-/// A frame.
+/// Builds a frame.
 pub(super) fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // longer ones are written by hand
+    // longer payloads than permitted are possible
     frame::write_head(&mut bytes, 0, kind, flags, stream);
     bytes[..3].copy_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
     bytes.extend_from_slice(payload);
     bytes
 }
 
-/// What the machine says: kind, flags, stream, payload.
+/// Frame in the output: type, flags, stream, payload.
 pub(super) type Said = (Kind, u8, u32, Vec<u8>);
 
-/// All that waits to be written.
+/// Takes the complete output.
 pub(super) fn bytes_said<R>(side: &mut Connection<R>) -> Vec<u8> {
     let mut bytes = Vec::new();
     while !side.output().is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn bytes_said<R>(side: &mut Connection<R>) -> Vec<u8> {
     bytes
 }
 
-/// The same as frames; after the preface, if there is one.
+/// Takes the output as frames, without the preface.
 pub(super) fn said<R>(side: &mut Connection<R>) -> Vec<Said> {
     let bytes = bytes_said(side);
     let mut frames = Vec::new();

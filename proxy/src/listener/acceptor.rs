@@ -1,4 +1,5 @@
-//! One accept loop: in batches, with a pause when file descriptors run out, and without loss at its end.
+//! Accept loop of a listener: accepts in batches, pauses when file descriptors run out, and loses no connection when it
+//! stops.
 
 use std::future::poll_fn;
 use std::io;
@@ -19,20 +20,20 @@ use crate::runtime::open_files::SpareFile;
 use crate::snapshot::{Direction, ListenerKey, UNIX_PEER};
 use crate::telemetry::Counter;
 
-/// Connections accepted before other tasks of the worker get their turn.
+/// Connections accepted before other tasks of the worker run.
 const BATCH: usize = 32;
 
-/// Pause after a failed accept; without it, a lack of file descriptors would keep the worker busy with failing.
+/// Pause after a failed accept; without it, the worker would retry in a busy loop while file descriptors are missing.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long handshakes that have begun may take to be completed once no new ones are accepted: a round trip over the
-/// widest network, with one loss on the way.
+/// Time to complete handshakes in progress after new ones are refused: one round trip over the widest network, with one
+/// retransmission.
 const HANDSHAKE_TIME: Duration = Duration::from_millis(250);
 
-/// The same for the workload of a sidecar, which is on the same machine.
+/// The same for the workload of a sidecar, which runs on the same machine.
 const LOCAL_HANDSHAKE_TIME: Duration = Duration::from_millis(10);
 
-/// A listening socket in the worker's poller.
+/// Listening socket, registered with the worker's poller.
 #[derive(Debug)]
 enum Socket {
     Tcp(TcpListener),
@@ -47,7 +48,7 @@ impl Socket {
         }
     }
 
-    /// Lets no client begin to connect any more; connections that have begun are completed.
+    /// Refuses new handshakes; those in progress complete.
     fn close_door(&self) {
         let Self::Tcp(listener) = self else {
             return;
@@ -71,7 +72,7 @@ impl Socket {
     }
 }
 
-/// An accept loop that runs; stops when dropped.
+/// A running accept loop; stops when dropped.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     stop: watch::Sender<()>,
@@ -82,7 +83,7 @@ impl Acceptor {
     ///
     /// # Errors
     ///
-    /// When the runtime cannot register the socket.
+    /// If the runtime cannot register the socket.
     pub(super) fn start<A: Handler>(
         context: &Rc<ListenerContext<A>>,
         key: ListenerKey,
@@ -92,7 +93,7 @@ impl Acceptor {
         let (stop, mut stopped) = watch::channel(());
         let supervisor = context.codec.supervisor().clone();
         let context = Rc::clone(context);
-        // One for all connections.
+        // One allocation for all connections.
         let key = Arc::new(key);
         supervisor.spawn("acceptor", async move {
             run(&context, &key, &listener, &mut stopped).await;
@@ -104,13 +105,13 @@ impl Acceptor {
         Ok(Self { stop })
     }
 
-    /// Begins to stop.
+    /// Asks the loop to stop.
     pub(super) fn stop(&self) {
-        // Fails only when the loop has ended already.
+        // Fails only if the loop has ended already.
         let _ = self.stop.send(());
     }
 
-    /// Waits until what was queued has been accepted and the socket is closed.
+    /// Waits until queued connections are accepted and the socket is closed.
     pub(super) async fn stopped(self) {
         self.stop.closed().await;
     }
@@ -131,7 +132,7 @@ async fn run<A: Handler>(
             accepted = poll_fn(|cx| listener.poll_accept(cx)) => accepted,
         };
         if let Err(error) = take(context, key, accepted) {
-            // Once, not twenty times a second for as long as it lasts.
+            // Log once, not twenty times a second while it lasts.
             if !std::mem::replace(&mut failing, true) {
                 tracing::warn!(listener = %key.address, %error, "cannot accept for now");
             }
@@ -151,7 +152,7 @@ async fn run<A: Handler>(
     }
 }
 
-/// Accepts what the kernel has accepted for us, or is about to; it would be reset when the socket closes.
+/// Accepts connections that the kernel has completed or is about to complete: closing the socket would reset them.
 async fn accept_last<A: Handler>(
     context: &ListenerContext<A>,
     key: &Arc<ListenerKey>,
@@ -163,7 +164,7 @@ async fn accept_last<A: Handler>(
     }
 }
 
-/// Lets no client begin to connect any more, and accepts the connections that have begun.
+/// Refuses new handshakes, and accepts the connections whose handshakes are in progress.
 async fn accept_handshakes<A: Handler>(
     context: &ListenerContext<A>,
     key: &Arc<ListenerKey>,
@@ -187,10 +188,10 @@ async fn accept_handshakes<A: Handler>(
     accept_ready(context, key, listener, limit);
 }
 
-/// Accepts what is queued on a Unix socket. Workers share the socket, which refuses connections since the last of them
-/// began to close it, so that the last one to come here leaves nothing behind.
+/// Accepts connections queued on a Unix socket. Workers share the socket, which has refused connections since the last
+/// worker began to close it, so that the last one to finish leaves none behind.
 ///
-/// Such a socket stays readable without a connection, which the runtime would take for a reason to accept for ever.
+/// A socket in this state stays readable without a connection, so that accepting through the runtime would never end.
 async fn accept_queue<A: Handler>(
     context: &ListenerContext<A>,
     key: &Arc<ListenerKey>,
@@ -217,8 +218,8 @@ async fn accept_queue<A: Handler>(
     }
 }
 
-/// Closes connections that wait to be accepted where there are no files for them: a client that is turned away can go
-/// elsewhere, one that waits cannot. Returns whether there were any.
+/// Closes queued connections for which no file descriptor is left: a rejected client can connect elsewhere, a waiting
+/// one cannot. Returns whether there were any.
 fn shed<A: Handler>(
     context: &ListenerContext<A>,
     listener: &Socket,
@@ -235,7 +236,7 @@ fn shed<A: Handler>(
     true
 }
 
-/// Accepts up to `limit` connections that are there already.
+/// Accepts up to `limit` queued connections.
 fn accept_ready<A: Handler>(
     context: &ListenerContext<A>,
     key: &Arc<ListenerKey>,
@@ -253,7 +254,7 @@ fn accept_ready<A: Handler>(
     }
 }
 
-/// Passes an accepted connection on. An error is returned only when accepting again at once would fail the same way.
+/// Processes an accepted connection. Returns an error only if the next accept would fail in the same way.
 fn take<A: Handler>(
     context: &ListenerContext<A>,
     key: &Arc<ListenerKey>,
@@ -271,7 +272,7 @@ fn take<A: Handler>(
     Ok(())
 }
 
-/// Whether only the connection that was about to be accepted is lost (accept(2), "Error handling").
+/// Whether the error concerns only the connection to accept (accept(2), "Error handling").
 fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! One connection from its first byte on: finds out what it speaks and passes it to that codec.
+//! Serves a connection from its first byte: detects its protocol and passes it to the codec.
 
 mod captured;
 mod hello;
@@ -14,13 +14,13 @@ use crate::snapshot::{Chains, Handling, ProxyHeader, Service, Then};
 use crate::telemetry::Counter;
 use hello::{hello, is_of_mesh, means_mesh};
 
-/// Time from accept to the end of a PROXY header; past it, the connection is closed. A forwarder sends it at once.
+/// Time from accept to the end of a PROXY header; after it, the connection is closed. Forwarders send it at once.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves a connection to its end.
+/// Serves a connection until it ends.
 ///
-/// HTTP/1 is served here, since its connections may wait for long and each further future would keep room for them;
-/// everything else is boxed.
+/// HTTP/1 is served in this future, since its connections may be idle for long and each nested future would reserve
+/// space for them; everything else is boxed.
 pub(super) async fn serve<A: Handler>(connection: Box<AcceptedConnection<A>>) {
     let Some(mut connection) = opened(connection).await else {
         return;
@@ -43,8 +43,8 @@ pub(super) async fn serve<A: Handler>(connection: Box<AcceptedConnection<A>>) {
     }
 }
 
-/// Does everything that precedes HTTP: PROXY header, detection, TLS. Returns a connection that carries HTTP; any other is served
-/// here.
+/// Performs the steps before HTTP: PROXY header, detection, TLS. Returns a connection that carries HTTP; serves any
+/// other to its end.
 async fn opened<A: Handler>(
     mut connection: Box<AcceptedConnection<A>>,
 ) -> Option<Box<AcceptedConnection<A>>> {
@@ -61,7 +61,7 @@ async fn opened<A: Handler>(
     }
     match service {
         None | Some(Service::Http(_) | Service::HttpProxy) => Some(connection),
-        // captured connections were told apart above
+        // captured connections were dispatched above
         Some(Service::Captured(_)) => {
             connection.refuse(Counter::NotCaptured);
             None
@@ -71,13 +71,12 @@ async fn opened<A: Handler>(
             Box::pin(connection.opaque(Some(routes), None)).await;
             None
         }
-        // What is inside is not served from there, so that nothing of the handshake stays.
+        // HTTP inside TLS is served by the caller, so that no memory of the handshake remains.
         Some(Service::Tls(chains)) => Box::pin(tls(connection, chains)).await,
     }
 }
 
-/// Reads the PROXY header with the original client's address; `false` if the connection is not to go on, which is
-/// counted then.
+/// Reads the PROXY header with the client's address; `false` if the connection must end, which is counted.
 async fn forwarder<A: Handler>(
     connection: &mut AcceptedConnection<A>,
     header: ProxyHeader,
@@ -105,9 +104,9 @@ async fn forwarder<A: Handler>(
     }
 }
 
-/// Reads the client's first message and does with the connection what the server does that it means.
+/// Reads the client hello, and handles the connection as the selected server is configured.
 ///
-/// The returned connection carries HTTP inside TLS.
+/// Returns a connection that carries HTTP inside TLS.
 async fn tls<A: Handler>(
     mut connection: Box<AcceptedConnection<A>>,
     chains: Arc<Chains>,
@@ -127,7 +126,7 @@ async fn tls<A: Handler>(
             Some(_) => Counter::TlsUnknownSni,
             None => Counter::TlsNoSni,
         });
-        // who means the mesh is told which hosts there are
+        // log lines about clients of the mesh list the known hosts
         let nowhere = chains.nowhere.clone().filter(|_| means_mesh(&hello));
         drop(chains);
         connection.opaque(nowhere, hello.server_name).await;

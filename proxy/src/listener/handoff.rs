@@ -1,4 +1,4 @@
-//! The way of an accepted connection to a worker that has fewer.
+//! Hands accepted connections to workers that have fewer.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use crate::snapshot::ListenerKey;
 
 /// Sends connections to workers by number.
 ///
-/// The queues have no limit of their own: everything in them holds an admission slot, and those are limited.
+/// The queues need no limit: each entry holds an admission permit, whose number is limited.
 #[derive(Clone)]
 pub struct Handoff {
     workers: Rc<[UnboundedSender<HandedOff>]>,
@@ -26,7 +26,7 @@ impl fmt::Debug for Handoff {
     }
 }
 
-/// A connection between two workers.
+/// A connection on its way to another worker.
 #[derive(Debug)]
 pub struct HandedOff {
     pub(super) socket: Detached,
@@ -35,16 +35,16 @@ pub struct HandedOff {
     pub(super) slot: AdmissionPermit,
 }
 
-/// Where a worker receives connections.
+/// Receives the connections for a worker.
 pub type Receiver = UnboundedReceiver<HandedOff>;
 
-/// Senders to this many workers, and the workers' receivers by number.
+/// Creates the senders to this many workers, and the receivers of the workers.
 pub fn channels(workers: usize) -> (Vec<UnboundedSender<HandedOff>>, Vec<Receiver>) {
     (0..workers).map(|_| unbounded_channel()).unzip()
 }
 
 impl Handoff {
-    /// A worker's own way to the others.
+    /// Returns the senders of one worker to all workers.
     pub fn new(workers: Vec<UnboundedSender<HandedOff>>) -> Self {
         Self {
             workers: workers.into(),
@@ -65,7 +65,7 @@ impl Handoff {
             remote,
             slot,
         };
-        // A worker that is gone drops the connection, as it would have dropped its own.
+        // A worker that has ended drops the connection, as it drops its own.
         let sent = self.workers[worker].send(handed_off);
         sent.map_err(|_| io::ErrorKind::ConnectionAborted.into())
     }

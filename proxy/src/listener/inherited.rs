@@ -1,6 +1,6 @@
-//! Listening sockets that another process has opened: a predecessor that hands them over, or the service manager.
+//! Listening sockets opened by another process: a predecessor that hands them over, or the service manager.
 //!
-//! Their queues outlive a process: as long as another process has a socket open as well, closing it loses no connection.
+//! Queued connections survive a process: while another process has the socket open, closing it loses none.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,53 +11,53 @@ use std::os::unix::net::UnixListener;
 use super::socket::Listening;
 use crate::snapshot::ListenAddress;
 
-/// Who else has a socket open, so that its queue is left alone when it is closed here.
+/// Other process that has a socket open, so that closing it here keeps its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptBy {
-    /// The process that hands its sockets over, until this one is ready.
+    /// Process that hands its sockets over, until this one is ready.
     Predecessor,
-    /// The service manager, which gives it to the next process.
+    /// Service manager, which passes the socket to the next process.
     ServiceManager,
-    /// The process that has taken over.
+    /// Process that has taken over.
     Successor,
 }
 
-/// A socket that another process has opened.
+/// A socket opened by another process.
 #[derive(Debug)]
 pub struct InheritedSocket {
-    /// The socket.
+    /// Socket.
     pub socket: Listening,
-    /// Who else has it open.
+    /// Other process that has it open.
     pub kept_by: KeptBy,
 }
 
-/// The sockets that have not been given to workers yet, by address.
+/// Inherited sockets that no worker has taken yet, by address.
 #[derive(Debug, Default)]
 pub(super) struct Inherited {
     groups: BTreeMap<ListenAddress, Group>,
     workers: usize,
 }
 
-/// The sockets of one address.
+/// Sockets of one address.
 #[derive(Debug)]
 struct Group {
     sockets: Vec<Option<Listening>>,
-    /// For workers beyond the number of sockets: they accept from the queue of another worker.
+    /// Duplicate for workers beyond the number of sockets: they share the queue of another worker.
     shared: Listening,
     kept_by: KeptBy,
 }
 
 impl Inherited {
-    /// Sockets for this number of workers.
+    /// Returns the sockets for this number of workers.
     ///
     /// # Errors
     ///
-    /// When a socket has no address, or the process no file descriptor left.
+    /// If a socket has no address, or the process has no file descriptor left.
     pub(super) fn new(sockets: Vec<InheritedSocket>, workers: usize) -> io::Result<Self> {
         let mut groups = BTreeMap::<_, Group>::new();
         for InheritedSocket { socket, kept_by } in sockets {
             let address = address(&socket)?;
-            // a service manager leaves them blocking
+            // a service manager leaves sockets in blocking mode
             match &socket {
                 Listening::Tcp(tcp) => tcp.set_nonblocking(true)?,
                 Listening::Unix(unix) => unix.set_nonblocking(true)?,
@@ -77,8 +77,8 @@ impl Inherited {
         Ok(Self { groups, workers })
     }
 
-    /// The sockets of a worker on an address; every socket belongs to one worker. None if no process has opened the
-    /// address.
+    /// Takes the sockets of a worker on an address; each socket belongs to one worker. `None` if the address was not
+    /// inherited.
     pub(super) fn take(&mut self, worker: usize, wanted: &ListenAddress) -> Option<Taken> {
         let address = self.find(wanted)?;
         let group = self.groups.get_mut(&address)?;
@@ -96,7 +96,7 @@ impl Inherited {
         })
     }
 
-    /// A Unix socket, which all workers share.
+    /// Takes a Unix socket, which all workers share.
     pub(super) fn take_unix(&mut self, wanted: &ListenAddress) -> Option<(UnixListener, KeptBy)> {
         let group = self.groups.get_mut(wanted)?;
         match group.sockets.pop()?? {
@@ -105,7 +105,7 @@ impl Inherited {
         }
     }
 
-    /// Where the wanted address was opened: `[::]` is `0.0.0.0` on a system without IPv6.
+    /// Returns the inherited address for a wanted one: `0.0.0.0` for `[::]` on a system without IPv6.
     fn find(&self, wanted: &ListenAddress) -> Option<ListenAddress> {
         if self.groups.contains_key(wanted) {
             return Some(wanted.clone());
@@ -116,7 +116,7 @@ impl Inherited {
         self.groups.contains_key(&at).then_some(at)
     }
 
-    /// The addresses that no listener has taken.
+    /// Returns the addresses that no listener has taken.
     pub(super) fn unused(&self) -> Vec<&ListenAddress> {
         let groups = self.groups.iter();
         let unused = groups.filter(|(_, group)| {
@@ -126,22 +126,22 @@ impl Inherited {
     }
 }
 
-/// What a worker gets.
+/// Sockets of one worker.
 #[derive(Debug)]
 pub(super) struct Taken {
-    /// The address of the sockets.
+    /// Address of the sockets.
     pub(super) address: ListenAddress,
-    /// At least one.
+    /// Sockets, at least one.
     pub(super) sockets: Vec<Listening>,
-    /// Who else has them open.
+    /// Other process that has them open.
     pub(super) kept_by: KeptBy,
 }
 
-/// Where a socket listens.
+/// Returns the address of a listening socket.
 ///
 /// # Errors
 ///
-/// When the kernel cannot tell, or the socket has no name.
+/// If the kernel does not return it, or the socket has no name.
 pub fn address(socket: &Listening) -> io::Result<ListenAddress> {
     let unix = match socket {
         Listening::Tcp(tcp) => return Ok(ListenAddress::Ip(tcp.local_addr()?)),

@@ -1,4 +1,4 @@
-//! Opens and closes listeners to fit what control publishes.
+//! Opens and closes listeners to match the published configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -14,25 +14,25 @@ use crate::codec::Handler;
 use crate::runtime::drain::{self, Stage};
 use crate::snapshot::{Direction, ListenerKey};
 
-/// The listeners to have, as control publishes them; sent after the snapshot that serves them is in effect.
+/// Wanted listeners, as control publishes them; sent after their snapshot is in effect.
 pub type Wanted = watch::Receiver<Arc<BTreeSet<ListenerKey>>>;
 
-/// First pause before an address that could not be bound is tried again; doubles up to [`RETRY_MAX`].
+/// First pause before a failed bind is retried; doubles up to [`RETRY_MAX`].
 const RETRY_MIN: Duration = Duration::from_millis(250);
 
-/// Longest pause between two attempts.
+/// Maximum pause between two attempts.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// The changes that turn the open listeners into the wanted ones.
+/// Changes that turn the open listeners into the wanted ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Wanted, and not there.
+    /// Listeners to open.
     pub open: Vec<ListenerKey>,
-    /// There, and not wanted.
+    /// Listeners to close.
     pub close: Vec<ListenerKey>,
 }
 
-/// Compares the open listeners with the wanted ones. Listeners in both are not mentioned: they stay untouched.
+/// Compares the open listeners with the wanted ones. Listeners in both stay untouched.
 pub fn plan<H>(have: &BTreeMap<ListenerKey, H>, want: &BTreeSet<ListenerKey>) -> Plan {
     let missing = want.iter().filter(|key| !have.contains_key(key));
     let surplus = have.keys().filter(|key| !want.contains(*key));
@@ -42,17 +42,17 @@ pub fn plan<H>(have: &BTreeMap<ListenerKey, H>, want: &BTreeSet<ListenerKey>) ->
     }
 }
 
-/// A listener that is wanted.
+/// State of a wanted listener.
 enum Listener {
     Failed { pause: Duration, again: Instant },
     Open(Vec<Acceptor>),
 }
 
-/// Keeps the listeners that `wanted` names open, and their connections within security policies, until a drain begins, then
-/// closes them all. Their clients are told from [`Stage::Announcing`] on. Inbound listeners close before the others, at
-/// [`Stage::DrainingInbound`].
+/// Keeps the listeners in `wanted` open, and enforces security policies on their connections, until a drain begins;
+/// then closes them all. From [`Stage::Announcing`] on, their clients are asked to reconnect. Inbound listeners close
+/// before the others, at [`Stage::DrainingInbound`].
 ///
-/// When it returns, what the kernel had queued is accepted and the sockets are closed.
+/// Returns when queued connections are accepted and the sockets are closed.
 pub async fn run<A: Handler>(
     context: Rc<ListenerContext<A>>,
     mut wanted: Wanted,
@@ -72,7 +72,7 @@ pub async fn run<A: Handler>(
         if stage == Stage::WorkloadGone {
             context.codec.end_idle();
         }
-        // Acceptors that are no longer wanted end by themselves when dropped.
+        // Dropped acceptors stop by themselves.
         drop(fit(&context, &mut listeners, &keys));
         context.codec.enforce_policies();
         if stage >= Stage::Announcing {
@@ -83,7 +83,7 @@ pub async fn run<A: Handler>(
         let again = retry_at(&listeners);
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() {
-                // Control is gone, which happens only at the end of the process.
+                // Control has ended, which happens only at the end of the process.
                 drain.soft().await;
                 break;
             },
@@ -98,7 +98,7 @@ pub async fn run<A: Handler>(
     }
 }
 
-/// The listeners that are not of this direction.
+/// Returns the wanted listeners of other directions than this one.
 fn without<A: Handler>(
     context: &ListenerContext<A>,
     direction: Direction,
@@ -109,7 +109,7 @@ fn without<A: Handler>(
     others.cloned().collect()
 }
 
-/// Opens what is missing; removes and returns what is no longer wanted.
+/// Opens missing listeners; removes and returns those no longer wanted.
 fn fit<A: Handler>(
     context: &Rc<ListenerContext<A>>,
     listeners: &mut BTreeMap<ListenerKey, Listener>,

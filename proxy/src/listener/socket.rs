@@ -1,4 +1,4 @@
-//! Makes listening sockets: options, port sharing, and the wildcard on both IP versions.
+//! Creates listening sockets: options, port sharing, and wildcard addresses for both IP versions.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -9,17 +9,17 @@ use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 
 use crate::runtime::interception::accept_any_destination;
 
-/// Whether a socket may share its port with other sockets of this process.
+/// Whether a socket shares its port with other sockets of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Port {
     Exclusive,
     Shared,
 }
 
-/// Fails when another process has the address.
+/// Fails if another process listens on the address.
 ///
-/// Sockets that share a port do not notice others that do the same, so two proxies on one port would each get part of
-/// the traffic. Binding a socket without port sharing fails if another process listens; it is closed again at once.
+/// Sockets with port sharing do not conflict, so two proxies on one port would each get a part of the traffic. Binding
+/// a socket without port sharing fails if another process listens; it is closed again at once.
 ///
 /// # Errors
 ///
@@ -28,25 +28,24 @@ pub fn probe(address: SocketAddr) -> io::Result<()> {
     bind(address, Port::Exclusive).map(drop)
 }
 
-/// Opens a socket that listens on `address`, sharing the port with the other workers of this process.
+/// Opens a listening socket on `address` that shares its port with the other workers of this process.
 ///
-/// `[::]` takes IPv4 as well; where the system has no IPv6, it means `0.0.0.0`. Accepted connections inherit
-/// `TCP_NODELAY`.
+/// `[::]` includes IPv4; on a system without IPv6, it means `0.0.0.0`. Accepted connections inherit `TCP_NODELAY`.
 ///
 /// # Errors
 ///
-/// When the address cannot be bound.
+/// If the address cannot be bound.
 pub fn listen(address: SocketAddr, backlog: u16) -> io::Result<TcpListener> {
     let socket = bind(address, Port::Shared)?;
     socket.listen(i32::from(backlog))?;
     Ok(socket.into())
 }
 
-/// The same for connections to any address, which the kernel hands over (TPROXY).
+/// The same for connections to any address, which the kernel redirects (TPROXY).
 ///
 /// # Errors
 ///
-/// When the address cannot be bound, or the process has not the capability CAP_NET_ADMIN.
+/// If the address cannot be bound, or the process lacks the capability CAP_NET_ADMIN.
 pub fn listen_to_all(address: SocketAddr, backlog: u16) -> io::Result<TcpListener> {
     let listener = listen(address, backlog)?;
     accept_any_destination(&listener).map_err(|error| {
@@ -57,20 +56,20 @@ pub fn listen_to_all(address: SocketAddr, backlog: u16) -> io::Result<TcpListene
     Ok(listener)
 }
 
-/// Drops what would begin a new connection on a listening socket; connections that have begun are completed.
+/// Drops new handshakes on a listening socket; those in progress complete.
 ///
-/// A refused client sends its SYN again after a second, and reaches another process, if there is one. It would be
-/// reset if its connection came between our last accept and the close.
+/// A dropped client repeats its SYN after a second, and reaches another process, if there is one. Without this,
+/// connections that complete between the last accept and the close would be reset.
 ///
 /// # Errors
 ///
-/// When the system has no socket filters.
+/// If the system has no socket filters.
 pub fn refuse_handshakes(listener: &impl AsFd) -> io::Result<()> {
     const LOAD_BYTE: u16 = 0x30;
     const AND: u16 = 0x54;
     const JUMP_IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
-    /// Where a TCP header has its flags, and two of them (RFC 9293, section 3.1).
+    /// Offset of the flags in a TCP header, and two flags (RFC 9293, section 3.1).
     const FLAGS: u32 = 13;
     const SYN: u32 = 0x02;
     const ACK: u32 = 0x10;
@@ -98,7 +97,7 @@ fn bind(address: SocketAddr, port: Port) -> io::Result<Socket> {
 fn bind_exactly(address: SocketAddr, port: Port) -> io::Result<Socket> {
     let kind = Type::STREAM.nonblocking().cloexec();
     let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
-    // Lets a restarted proxy bind while connections of its predecessor linger in TIME_WAIT.
+    // Permits a restarted proxy to bind while connections of its predecessor are in TIME_WAIT.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(port == Port::Shared)?;
     if address.is_ipv6() {
@@ -109,10 +108,10 @@ fn bind_exactly(address: SocketAddr, port: Port) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The first port that any process may listen on, unless the system says otherwise.
+/// First port that needs no privilege by default.
 const PRIVILEGED_END: u16 = 1_024;
 
-/// Why an address cannot be bound, with what has to be given to the process where that is a right.
+/// Returns the error of binding an address, with the missing capability if that is the cause.
 pub fn refusal(address: SocketAddr, error: &io::Error) -> String {
     let port = address.port();
     match error.kind() {
@@ -124,13 +123,13 @@ pub fn refusal(address: SocketAddr, error: &io::Error) -> String {
     }
 }
 
-/// What Linux answers where IPv6 is not built in, or is switched off.
+/// Whether an error means that IPv6 is missing or disabled on Linux.
 fn lacks_ipv6(error: &io::Error) -> bool {
     const EAFNOSUPPORT: i32 = 97;
     error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(EAFNOSUPPORT)
 }
 
-/// A listening socket of one worker.
+/// Listening socket of one worker.
 #[derive(Debug)]
 pub enum Listening {
     /// TCP.
@@ -140,11 +139,11 @@ pub enum Listening {
 }
 
 impl Listening {
-    /// The same socket once more.
+    /// Duplicates the socket.
     ///
     /// # Errors
     ///
-    /// When the process has no file descriptor left.
+    /// If the process has no file descriptor left.
     pub fn share(&self) -> io::Result<Self> {
         match self {
             Self::Tcp(tcp) => tcp.try_clone().map(Self::Tcp),

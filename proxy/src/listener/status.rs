@@ -1,4 +1,4 @@
-//! What became of each listener on each worker, as data for control and admin.
+//! Status of each listener on each worker, as data for control and admin.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,39 +13,38 @@ use super::socket::{self, Listening};
 use super::unix::SharedUnixListener;
 use crate::snapshot::{Intake, ListenAddress, ListenerKey};
 
-/// A listener on one worker.
+/// State of a listener on one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// About to close the socket on this address; accepts what the kernel had already queued.
+    /// Closing the socket on this address; still accepts connections that the kernel has queued.
     Closing(ListenAddress),
-    /// The address could not be bound; tried again with growing pauses.
+    /// Failed to bind; retried with growing pauses.
     Failed {
-        /// What the system said.
+        /// Error of the system.
         error: Arc<str>,
     },
-    /// Accepts connections on this address, which differs from the listener's where that has port 0 or the system has
-    /// no IPv6.
+    /// Accepts connections on this address. It differs from the listener's if that has port 0 or the system lacks IPv6.
     Open(ListenAddress),
 }
 
-/// A listener on all workers.
+/// Status of a listener on all workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerStatus {
-    /// The listener.
+    /// Listener.
     pub key: ListenerKey,
-    /// Its state by number of the worker.
+    /// State by worker number.
     pub workers: BTreeMap<usize, State>,
 }
 
 impl ListenerStatus {
-    /// Whether every worker that reported so far accepts.
+    /// Whether every worker that reported so far accepts connections.
     pub fn is_open(&self) -> bool {
         self.workers
             .values()
             .all(|state| matches!(state, State::Open(_)))
     }
 
-    /// Why the first worker that cannot accept cannot.
+    /// Returns the error of the first worker that failed to bind.
     pub fn error(&self) -> Option<&str> {
         self.workers.values().find_map(|state| match state {
             State::Failed { error } => Some(&**error),
@@ -54,7 +53,7 @@ impl ListenerStatus {
     }
 }
 
-/// Workers write it; control and admin read it. Changes a few times per reload.
+/// Status of all listeners: workers write it, control and admin read it. Changes a few times per reload.
 #[derive(Clone, Debug)]
 pub struct ListenerStatusTable {
     listeners: Arc<Mutex<Listeners>>,
@@ -64,18 +63,18 @@ pub struct ListenerStatusTable {
 #[derive(Debug, Default)]
 struct Listeners {
     states: BTreeMap<ListenerKey, BTreeMap<usize, State>>,
-    /// Unix sockets that a worker has open. The kernel does not spread connections over several sockets on one path, so
-    /// that all workers accept from one.
+    /// Unix sockets opened by a worker. The kernel does not distribute connections over several sockets on one path, so
+    /// all workers share one.
     unix: BTreeMap<ListenerKey, SharedUnixListener>,
-    /// Sockets of another process that no worker has yet.
+    /// Inherited sockets that no worker has taken yet.
     inherited: Inherited,
-    /// Listeners whose sockets another process has open as well.
+    /// Listeners whose sockets another process also has open.
     kept: BTreeMap<ListenerKey, KeptBy>,
-    /// The TCP sockets of each worker once more, to hand them over; none if that is not wanted.
+    /// Duplicates of each worker's TCP sockets, to hand over; `None` if handover is disabled.
     to_hand_over: Option<BTreeMap<(ListenerKey, usize), Vec<Listening>>>,
 }
 
-/// A socket to hand over, and whether the service manager has it open as well.
+/// A socket to hand over, and whether the service manager also has it open.
 pub type HandedOver = (Listening, bool);
 
 impl Default for ListenerStatusTable {
@@ -88,12 +87,12 @@ impl Default for ListenerStatusTable {
 }
 
 impl ListenerStatusTable {
-    /// A table whose first listeners use the sockets of another process where the addresses are the same. `hands_over`
-    /// keeps the sockets, so that a successor can get them.
+    /// Returns a table whose first listeners use inherited sockets with their addresses. With `hands_over`, the table
+    /// keeps duplicates of sockets for a successor.
     ///
     /// # Errors
     ///
-    /// When a socket has no address.
+    /// If a socket has no address.
     pub fn inheriting(
         sockets: Vec<InheritedSocket>,
         workers: usize,
@@ -107,8 +106,8 @@ impl ListenerStatusTable {
         Ok(table)
     }
 
-    /// The predecessor is about to close its sockets: they are this process's alone. Sockets that no listener has taken
-    /// are closed.
+    /// Notes that the predecessor is about to close its sockets, and closes inherited sockets that no listener has
+    /// taken.
     pub fn settle(&self) {
         let mut listeners = self.lock();
         for address in listeners.inherited.unused() {
@@ -119,11 +118,11 @@ impl ListenerStatusTable {
         kept.retain(|_, by| *by == KeptBy::ServiceManager);
     }
 
-    /// Every open socket once more, for a successor.
+    /// Duplicates every open socket, for a successor.
     ///
     /// # Errors
     ///
-    /// When the process has no file descriptor left.
+    /// If the process has no file descriptor left.
     pub fn hand_over(&self) -> io::Result<Vec<HandedOver>> {
         let listeners = self.lock();
         let managed = |key: &ListenerKey| listeners.kept.get(key) == Some(&KeptBy::ServiceManager);
@@ -139,7 +138,7 @@ impl ListenerStatusTable {
         Ok(sockets)
     }
 
-    /// A successor accepts on every socket: their queues are left to it from now on.
+    /// Notes that a successor accepts on every socket: their queues are left to it from now on.
     pub fn handed_over(&self) {
         let mut listeners = self.lock();
         let keys: Vec<_> = listeners.states.keys().cloned().collect();
@@ -148,12 +147,12 @@ impl ListenerStatusTable {
         listeners.to_hand_over = None;
     }
 
-    /// Whether another process has the sockets of a listener open, so that its queue is not lost when they are closed.
+    /// Whether another process has the sockets of a listener open, so that closing them loses no queued connection.
     pub(super) fn is_kept(&self, key: &ListenerKey) -> bool {
         self.lock().kept.contains_key(key)
     }
 
-    /// Every listener that a worker has reported and not removed since.
+    /// Returns every listener that a worker has reported and not removed since.
     pub fn listeners(&self) -> Vec<ListenerStatus> {
         let listeners = self.lock();
         let statuses = listeners
@@ -166,21 +165,21 @@ impl ListenerStatusTable {
         statuses.collect()
     }
 
-    /// The IP address on which a listener accepts, once a worker has opened it.
+    /// Returns the IP address on which a listener accepts, once a worker has opened it.
     pub fn address(&self, key: &ListenerKey) -> Option<SocketAddr> {
         bound(&self.lock().states, key)?.ip()
     }
 
-    /// A number that changes with every report, to wait on.
+    /// Returns a counter that changes with every report, to wait on.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Opens this worker's socket of a listener and reports the result. There are several sockets if a predecessor had
+    /// Opens this worker's socket of a listener and reports the result. Returns several sockets if a predecessor had
     /// more workers.
     ///
-    /// Workers take turns. The first one makes sure that no other process has the address, and where the port is 0, its
-    /// port is the one that the others open.
+    /// Workers take turns. The first one checks that no other process has the address; if the port is 0, the others
+    /// open the port that the first one got.
     pub(super) fn open(
         &self,
         worker: usize,
@@ -204,7 +203,7 @@ impl ListenerStatusTable {
         listener
     }
 
-    /// Reports that a listener of this worker is about to close; forgets one that failed to open.
+    /// Reports that a listener of this worker is closing; removes one that failed to open.
     pub(super) fn closing(&self, worker: usize, key: &ListenerKey) {
         self.update(worker, key, |state| match state {
             State::Closing(address) | State::Open(address) => Some(State::Closing(address)),
@@ -212,7 +211,7 @@ impl ListenerStatusTable {
         });
     }
 
-    /// Forgets a listener of this worker whose socket is closed, unless it was opened again meanwhile.
+    /// Removes a listener of this worker whose socket is closed, unless it was reopened meanwhile.
     pub(super) fn closed(&self, worker: usize, key: &ListenerKey) {
         self.lock().forget_closed(worker, key);
         self.update(worker, key, |state| match state {
@@ -248,7 +247,7 @@ impl ListenerStatusTable {
 }
 
 impl Listeners {
-    /// The inherited sockets of the address, or one of our own.
+    /// Returns the inherited sockets of the address, or opens one.
     fn open_tcp(
         &mut self,
         worker: usize,
@@ -274,7 +273,7 @@ impl Listeners {
         Ok((bound, sockets))
     }
 
-    /// Lets go of the sockets of a worker that has closed its own.
+    /// Drops the duplicates of a worker that has closed its own sockets.
     fn forget_closed(&mut self, worker: usize, key: &ListenerKey) {
         let state = self.states.get(key).and_then(|states| states.get(&worker));
         if let (Some(State::Closing(_)), Some(known)) = (state, &mut self.to_hand_over) {
@@ -294,7 +293,7 @@ impl Listeners {
         };
         let listener = match bound(&self.states, key).and_then(ListenAddress::ip) {
             Some(bound) => listen(bound)?,
-            // The probe would take our own sockets for those of another process.
+            // The probe would mistake our own sockets for those of another process.
             None if self.overlaps_own(address) => listen(address)?,
             None => socket::probe(address).and_then(|()| listen(address))?,
         };
@@ -302,8 +301,8 @@ impl Listeners {
         Ok((bound, Listening::Tcp(listener)))
     }
 
-    /// Whether a listener of ours has the port on all addresses, or on one while `address` represents all. The kernel
-    /// gives a connection to the more specific of the two.
+    /// Whether a listener of this process has the port on the wildcard address, or on a specific one while `address` is
+    /// the wildcard. The kernel gives a connection to the more specific of the two.
     fn overlaps_own(&self, address: SocketAddr) -> bool {
         let states = self.states.values().flat_map(BTreeMap::values);
         let own = states.filter_map(|state| match state {
@@ -335,7 +334,7 @@ impl Listeners {
         Ok((key.address.clone(), vec![socket]))
     }
 
-    /// Closes a Unix socket from which no worker will accept for longer than its queue lasts.
+    /// Closes a Unix socket on which no worker will accept beyond its queue.
     fn close_unused_unix(&mut self, key: &ListenerKey) {
         let mut states = self.states.get(key).into_iter().flat_map(BTreeMap::values);
         if !states.any(|state| matches!(state, State::Open(_)))
@@ -357,7 +356,7 @@ fn bound<'l>(
     })
 }
 
-/// Logs what became of a listener, once for all workers.
+/// Logs the new state of a listener, once for all workers.
 fn tell(key: &ListenerKey, workers: &BTreeMap<usize, State>, state: &State) {
     if workers.values().any(|known| known == state) {
         return;
@@ -418,7 +417,7 @@ mod tests {
         UnixStream::connect(&path).unwrap();
         status_table.closing(1, &key);
         assert!(!path.exists());
-        // wanted again before the last worker has accepted what was queued
+        // reopened before the last worker has accepted the queued connections
         let again = only(status_table.open(1, &key, 16));
         UnixStream::connect(&path).unwrap();
         drop(second);
@@ -456,7 +455,7 @@ mod tests {
 
     #[test]
     fn specific_and_wildcard_addresses_share_a_port() {
-        // Whether a free port was opened at both; another process may have it at one of them.
+        // Returns whether a free port was opened at both addresses; another process may have it at one of them.
         let share = |first: [u8; 4], second: [u8; 4]| {
             let status_table = ListenerStatusTable::default();
             let any = key(SocketAddr::from((first, 0)));
@@ -467,7 +466,7 @@ mod tests {
                 return false;
             };
             assert_eq!(address(&opened).port(), port);
-            // What another process has is refused all the same.
+            // An address of another process is still rejected.
             let stranger = ListenerStatusTable::default();
             assert!(stranger.open(0, &both, 16).is_none());
             true

@@ -1,4 +1,5 @@
-//! Listening Unix sockets: on a path or an abstract name, shared by all workers, and closed without losing a client.
+//! Listening Unix sockets: on a path or an abstract name, shared by all workers, and closed without losing a
+//! connection.
 
 use std::io;
 use std::net::Shutdown;
@@ -13,20 +14,19 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 #[derive(Debug)]
 pub(super) struct SharedUnixListener {
     listener: UnixListener,
-    /// None for an abstract name.
+    /// File of the socket; `None` for an abstract name.
     file: Option<SocketFile>,
 }
 
 impl SharedUnixListener {
     /// Listens on a path, or on a name in the abstract namespace if it begins with `@`.
     ///
-    /// A stale socket file, as a killed process leaves it, is replaced. Who may connect follows
-    /// from the permissions of the directory and the process's umask, as for any file.
+    /// Replaces a stale socket file, which a killed process leaves behind. The permissions of the directory and the
+    /// umask of the process decide which users may connect, as for any file.
     ///
     /// # Errors
     ///
-    /// `AddrInUse` when another process listens there, or when the path is a file of another kind; else what binding
-    /// failed with.
+    /// `AddrInUse` if another process listens there, or if the path is another kind of file; else the error of binding.
     pub(super) fn open(path: &str) -> io::Result<Self> {
         let (listener, file) = match path.strip_prefix('@') {
             Some(name) => {
@@ -43,7 +43,7 @@ impl SharedUnixListener {
         Ok(Self { listener, file })
     }
 
-    /// A socket that another process has bound to this path.
+    /// Wraps a socket that another process has bound to this path.
     pub(super) fn inherited(path: &str, listener: UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let file = match path.strip_prefix('@') {
@@ -53,18 +53,18 @@ impl SharedUnixListener {
         Ok(Self { listener, file })
     }
 
-    /// The socket for one more worker.
+    /// Duplicates the socket for a further worker.
     ///
     /// # Errors
     ///
-    /// When the process has no file descriptor left.
+    /// If the process has no file descriptor left.
     pub(super) fn share(&self) -> io::Result<UnixListener> {
         self.listener.try_clone()
     }
 
     /// Refuses new connections, for all workers at once, and removes the socket's file.
     ///
-    /// Connections that are queued can still be accepted; a socket that was merely dropped would reset them.
+    /// Queued connections can still be accepted; dropping the socket alone would reset them.
     pub(super) fn close(self) {
         if let Some(file) = &self.file {
             file.remove();
@@ -75,11 +75,11 @@ impl SharedUnixListener {
     }
 }
 
-/// The file that a bound Unix socket made.
+/// File of a bound Unix socket.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
-    /// Device and inode, since another process may have put its own socket there.
+    /// Device and inode: another process may have replaced the file by its own.
     identity: (u64, u64),
 }
 
@@ -117,7 +117,7 @@ fn remove_stale(path: &str) -> io::Result<()> {
         let message = "the path is a file that is no socket";
         return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
     }
-    // A blocking socket would wait here for as long as the accept queue of another process is full.
+    // A blocking socket would wait here while the accept queue of another process is full.
     let client = Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)?;
     match client.connect(&SockAddr::unix(path)?) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {

@@ -1,7 +1,7 @@
-//! The data of a pool: one endpoint's HTTP/1 and HTTP/2 connections, and the requests that wait for one.
+//! Data of a pool: the HTTP/1 and HTTP/2 connections to one endpoint, and the requests that wait for one.
 //!
-//! `http1` and `idle`, and `http2`, work on it. It is in one file because its types refer to each other: a queued request
-//! gets a stream, and a stream holds its pool.
+//! `http1`, `idle` and `http2` operate on it. All types are in one file because they refer to each other: a queued
+//! request gets a stream, and a stream holds its pool.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -24,8 +24,8 @@ pub(crate) struct EndpointPool {
     pub(super) cluster: Arc<ClusterState>,
     pub(super) endpoint: Weak<EndpointState>,
     pub(super) endpoint_id: u64,
-    /// The TLS settings of its connections; once no other owner is left, other settings or other material are in
-    /// effect.
+    /// TLS settings of its connections; once all other owners have dropped them, the pool is retired, because other
+    /// settings or certificates are in effect.
     pub(super) tls: Option<Weak<ClientTls>>,
     pub(super) counts: Rc<Counts>,
     pub(super) memory: Rc<WorkerBuffers>,
@@ -34,20 +34,20 @@ pub(crate) struct EndpointPool {
     pub(super) http2: Shared,
 }
 
-/// Waiting connections, oldest first, and the requests of this worker that wait for one.
+/// Idle connections, oldest first, and the requests of this worker that wait for one.
 #[derive(Default)]
 pub(super) struct Stack {
     pub(super) waiting: RefCell<VecDeque<Idle>>,
-    /// Tickets of the requests that wait, in their order; some may have left the line.
+    /// Tickets of waiting requests, in order; some may have stopped waiting.
     pub(super) line: RefCell<VecDeque<u64>>,
-    /// Connections that are given to a request, by its ticket, until it takes its turn.
+    /// Connections assigned to a request, by its ticket, until it takes them.
     pub(super) aside: RefCell<Vec<(u64, Box<http1::Connection>)>>,
 }
 
 pub(super) struct Idle {
     pub(super) connection: Box<http1::Connection>,
     pub(super) since: Instant,
-    /// Announces it to other workers, if connections are limited.
+    /// Announces the connection to other workers, if connections are limited.
     pub(super) mark: Option<IdleMark>,
 }
 
@@ -55,43 +55,43 @@ pub(super) struct Idle {
 pub(super) struct Shared {
     pub(super) open: RefCell<Vec<Rc<Connection>>>,
     pub(super) waiting: RefCell<VecDeque<Waiter>>,
-    /// Connections that are being made, or whose peer has not yet said how many streams it takes.
+    /// Connections that are being opened, or whose peer's stream limit is not known yet.
     pub(super) opening: Cell<usize>,
-    /// Streams that the peer allowed on the last connection; all of them until one is known.
+    /// Stream limit of the newest connection; the maximum until one is known.
     pub(super) expected: Cell<usize>,
     pub(super) serial: Cell<u64>,
-    /// Places of this pool in the cluster's line for connections.
+    /// Tickets of this pool in the cluster's queue for connections.
     pub(super) tickets: RefCell<VecDeque<u64>>,
-    /// Whether a connection was retired since the waiters were checked last.
+    /// Whether a connection was retired since the waiters were last checked.
     pub(super) retired: Cell<bool>,
-    /// How further connections are made.
+    /// Parameters of further connections.
     pub(super) order: RefCell<Option<Order>>,
 }
 
-/// Gives a request its stream, or says why there is none; dropped to have it ask again.
+/// Delivers a stream or an error to a waiting request; dropped to make the request try again.
 pub(super) type Waiter = oneshot::Sender<Result<StreamHold, Error>>;
 
 pub(super) struct Connection {
     pub(super) sender: http2::Sender,
     pub(super) ends: Rc<Ends>,
     pub(super) active: Cell<usize>,
-    /// Requests that were given to it.
+    /// Requests assigned so far.
     pub(super) carried: Cell<u32>,
     pub(super) made: Instant,
-    /// Announces to other workers that it carries no request, if connections are limited.
+    /// Announces to other workers that the connection is idle, if connections are limited.
     pub(super) mark: Cell<Option<IdleMark>>,
-    /// When its last request began or ended.
+    /// Time at which its last request began or ended.
     pub(super) used: Cell<Instant>,
-    /// Later ones have higher numbers.
+    /// Serial number; newer connections have higher ones.
     pub(super) serial: u64,
 }
 
-/// One stream's place on a shared connection, which stays open as long.
+/// A stream on a shared connection, which stays open at least as long.
 pub(super) struct StreamHold {
     pub(super) pool: Rc<EndpointPool>,
     pub(super) connection: Rc<Connection>,
     pub(super) reused: bool,
-    /// Counts the request in.
+    /// Permit of the request.
     pub(super) permit: Option<RequestPermit>,
 }
 
@@ -110,7 +110,7 @@ impl Default for Shared {
     }
 }
 
-/// What a connection is opened by, in a task that outlives the request that needed it first.
+/// Parameters of a new connection, for a task that outlives the request that needed it first.
 #[derive(Clone)]
 pub(super) struct Order {
     pub(super) address: Address,
@@ -118,7 +118,7 @@ pub(super) struct Order {
     pub(super) settings: ConnectSettings,
 }
 
-/// Why a connection that waited is closed, if it is.
+/// Returns the reason to close an idle connection, if there is one.
 pub(crate) fn end_of_wait(closed: bool, gone: bool, waited_too_long: bool) -> Option<Counter> {
     if closed {
         Some(Counter::PoolPeerClosed)

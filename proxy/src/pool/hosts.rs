@@ -1,4 +1,4 @@
-//! Hosts that connections ask their servers for, where requests say which: each once, and only so many.
+//! Request hosts used as TLS server names, deduplicated and limited in number.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -7,22 +7,22 @@ use std::rc::Rc;
 use crate::tls::client::server_name;
 use crate::upstream::Host;
 
-/// Most hosts of requests, per worker, whose TLS connections wait for the next request: clients choose them. One more
-/// ends the waiting of the one that was not used for longest.
+/// Maximum hosts per worker with idle TLS connections, since clients choose them. One more evicts the host that was not
+/// used for longest.
 pub const TLS_HOSTS_MAX: usize = 1_024;
 
-/// The hosts of one worker.
+/// Hosts of one worker.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
     known: RefCell<HashMap<Box<str>, Rc<Host>>>,
-    /// Given to the last one.
+    /// Serial of the newest host.
     serial: Cell<u64>,
-    /// Counts uses.
+    /// Counter of uses.
     clock: Cell<u64>,
 }
 
 impl Hosts {
-    /// The host of this name, and the one that had to go for it.
+    /// Returns the host with this name, and the host that was evicted for it, if any.
     pub(super) fn find(&self, text: &str) -> (Rc<Host>, Option<Rc<Host>>) {
         let now = self.clock.get() + 1;
         self.clock.set(now);

@@ -1,4 +1,4 @@
-//! HTTP/1 connections: one that waits, a new one, or, where there may be no more, the next one that becomes free.
+//! HTTP/1 connections: an idle one, a new one, or, at the connection limit, the next one that becomes free.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::telemetry::Counter;
 use crate::upstream::http1::{Connection, Message};
 use crate::upstream::{Sender, connect};
 
-/// Sends a request on a waiting connection, or on a new one.
+/// Sends a request on an idle connection, or on a new one.
 #[expect(
     clippy::manual_async_fn,
     reason = "the parameters of an `async fn` are copied once more"
@@ -38,7 +38,7 @@ where
             let waiting = reuses.then(|| pool.http1.pop(&pool)).flatten();
             let found = match waiting {
                 Some(connection) => admitted(&pool, &target, connection),
-                // boxed, so that requests that find a connection need not carry what making one takes
+                // boxed, so that requests that find a connection do not reserve space for opening one
                 None => {
                     target.opens();
                     Box::pin(open(&pool, &target, reuses)).await
@@ -58,7 +58,7 @@ where
                 }
                 Err(error) => error,
             };
-            // closed under us before a byte was written
+            // closed before a byte was written
             let unsent = message.as_ref().is_some_and(|message| !message.is_begun());
             if !(reused && unsent && error.kind() == Kind::UpstreamClosed) {
                 return Err(Failed {
@@ -72,7 +72,7 @@ where
     }
 }
 
-/// The connection with leave to send a request on it; parked again if there is none.
+/// Returns the connection with a permit for the request; parks it again at the request limit.
 fn admitted(
     pool: &EndpointPool,
     target: &PoolTarget<'_>,
@@ -90,7 +90,7 @@ fn admitted(
     }
 }
 
-/// A new connection, or one that becomes free if there may be no more of them.
+/// Opens a connection, or waits for one to become free at the connection limit.
 async fn open(
     pool: &EndpointPool,
     target: &PoolTarget<'_>,
@@ -116,13 +116,13 @@ async fn open(
     }
 }
 
-/// What waiting came to.
+/// Result of waiting.
 enum Turned {
     Leave(ConnectionPermit),
     Connection(Box<Connection>),
 }
 
-/// Waits in line. One that must have a fresh connection waits until it may make one.
+/// Waits in the queue for a connection; a request that must not reuse one waits for a permit to open one.
 async fn wait(pool: &EndpointPool, target: &PoolTarget<'_>, reuses: bool) -> Result<Turned, Error> {
     pool.counts.add(Counter::OverflowConnections, 1);
     let _pending = target.wait(&pool.counts)?;
@@ -142,14 +142,14 @@ async fn wait(pool: &EndpointPool, target: &PoolTarget<'_>, reuses: bool) -> Res
         Turn::Connect(permit) => Ok(Turned::Leave(permit)),
         Turn::Reuse => {
             let connection = pool.http1.take_aside(waiting.place.ticket());
-            // put there before it was woken
+            // stored before the task was woken
             let connection = connection.ok_or_else(|| Error::new(Kind::UpstreamClosed))?;
             Ok(Turned::Connection(connection))
         }
     }
 }
 
-/// One that waits; what was put aside for it goes to another when it leaves.
+/// A waiting request; when it stops waiting, a connection assigned to it goes to another.
 struct Waiting<'a> {
     pool: &'a EndpointPool,
     place: QueueTicket,

@@ -1,8 +1,8 @@
-//! HTTP/2 connections: shared by many requests, each within the number of streams that its peer allows.
+//! HTTP/2 connections: shared by many requests, within the stream limit of the peer.
 //!
-//! A request that finds no room waits in line, and more connections are opened: one to begin with, and as many as the
-//! line needs once the peer has said how many streams it takes on each. The end of a stream hands its place to the
-//! first in line. Where there may be no more connections, needed ones get in the line of the cluster.
+//! A request without a free stream waits in a queue, and further connections are opened: one at first, and as many as
+//! the queue needs once the peer has announced its stream limit. A stream that ends makes room for the first request
+//! in the queue. At the connection limit, needed connections wait in the queue of the cluster.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -27,14 +27,14 @@ use crate::upstream::http1::Interim;
 use crate::upstream::{Connected, Counts, Ends, Reach, Sender, connect, http2};
 
 impl Connection {
-    /// Whether the peer takes another stream. Requests that have a stream, or are about to, count, and so do streams whose
+    /// Whether the peer accepts another stream. Counts requests that have a stream or are about to, and streams whose
     /// response is complete while the request is not.
     fn has_room(&self, streams_max: u32) -> bool {
         let active = self.active.get().max(self.sender.open());
         active < self.sender.limit().allowed().min(streams_max as usize)
     }
 
-    /// Whether it carries no request, and has not for so long.
+    /// Whether the connection has carried no request for this time.
     fn is_idle_for(&self, time: Duration, now: Instant) -> bool {
         self.active.get() == 0 && now.saturating_duration_since(self.used.get()) >= time
     }
@@ -45,8 +45,8 @@ impl StreamHold {
         &self.connection.ends
     }
 
-    /// Takes the connection and all older ones out of use: what closed one has most likely closed them. Their streams
-    /// go on.
+    /// Retires the connection and all older ones: the cause that closed one has most likely closed them, too. Their
+    /// streams continue.
     fn retire(&self) {
         let mut open = self.pool.http2.open.borrow_mut();
         open.retain(|connection| connection.serial > self.connection.serial);
@@ -55,7 +55,7 @@ impl StreamHold {
 
 impl Drop for StreamHold {
     fn drop(&mut self) {
-        // before its stream, for which a request may wait
+        // before its stream, since a request may wait for the permit
         self.permit = None;
         self.connection.active.set(self.connection.active.get() - 1);
         if self.connection.active.get() == 0 {
@@ -71,7 +71,7 @@ impl Drop for StreamHold {
 }
 
 impl Shared {
-    /// The newest connection with room for a stream; closed and idle connections are dropped on the way.
+    /// Returns the newest connection with room for a stream; drops closed and idle ones found before it.
     fn with_room(&self, terms: &Terms, counts: &Counts, now: Instant) -> Option<Rc<Connection>> {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| !connection.sender.is_closed());
@@ -92,7 +92,7 @@ impl Shared {
             .cloned()
     }
 
-    /// Takes a connection out of use; its streams go on.
+    /// Retires a connection; its streams continue.
     fn retire(&self, connection: &Rc<Connection>) {
         connection.mark.take();
         let mut open = self.open.borrow_mut();
@@ -100,11 +100,11 @@ impl Shared {
         self.retired.set(true);
     }
 
-    /// A connection carries no request any more: it is announced, or closed for a request on another worker.
+    /// Announces an idle connection, or closes it if a request on another worker waits for one.
     fn park(&self, pool: &EndpointPool, connection: &Rc<Connection>) {
         let is_open = |one: &Rc<Connection>| Rc::ptr_eq(one, connection);
         if !self.open.borrow().iter().any(is_open) {
-            return; // it is on its way out
+            return; // retired already
         }
         let (mark, crowded) = IdleMark::new(&pool.cluster);
         connection.mark.set(Some(mark));
@@ -113,10 +113,10 @@ impl Shared {
         }
     }
 
-    /// Closes a connection that carries no request, if that is wanted; whether it is.
+    /// Closes an idle connection if another worker needs its permit; returns whether it did.
     fn offer(&self, pool: &EndpointPool, connection: &Rc<Connection>) -> bool {
         if !connection.sender.has_permit() {
-            // it is over, and its place is another's already
+            // the connection has ended, and its permit is released
             self.retire(connection);
             return true;
         }
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// Lets go of connections without a request that are needed elsewhere.
+    /// Closes idle connections that other workers need.
     pub(super) fn answer(&self, pool: &EndpointPool) {
         let idle = |one: &&Rc<Connection>| one.active.get() == 0;
         let open = self.open.borrow();
@@ -149,12 +149,12 @@ impl Shared {
         !self.waiting.borrow().is_empty()
     }
 
-    /// Whether no stream will become free.
+    /// Whether no stream can become free.
     fn is_forsaken(&self) -> bool {
         self.opening.get() == 0 && self.open.borrow().is_empty()
     }
 
-    /// Ends the wait of all queued requests: with this failure, or to pick again.
+    /// Ends the wait of all queued requests: with this error, or to try again.
     fn dismiss(&self, failure: Option<&Error>) {
         let waiting = self.waiting.take();
         for waiter in waiting {
@@ -164,7 +164,7 @@ impl Shared {
         }
     }
 
-    /// Gets in line.
+    /// Queues a request for a stream; `None` if too many wait.
     fn wait(&self) -> Option<oneshot::Receiver<Result<StreamHold, Error>>> {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() >= WAITING_REQUESTS_MAX {
@@ -178,7 +178,7 @@ impl Shared {
         Some(turn)
     }
 
-    /// Whether more requests wait than the connections that are being made will carry.
+    /// Whether more requests wait than the connections being opened will carry.
     fn needs_more(&self, terms: &Terms) -> bool {
         let mut waiting = self.waiting.borrow_mut();
         let each = terms.streams_max.min(terms.requests_max) as usize;
@@ -212,7 +212,7 @@ impl Shared {
         self.open.borrow().is_empty()
     }
 
-    /// Drops what waited too long or was closed; all of it if the endpoint is gone.
+    /// Drops connections that were idle for too long or are closed; all of them if the endpoint is gone.
     pub(super) fn sweep(&self, pool: &EndpointPool, now: Instant, gone: bool) {
         let terms = pool.terms.get();
         let limited = pool.cluster.connections.max() < usize::MAX;
@@ -238,15 +238,15 @@ impl Shared {
     }
 }
 
-/// A request on its way.
+/// A request to send.
 pub(super) struct Message<'a, B> {
-    /// Taken once something was done with it.
+    /// Taken once a part of it was used.
     pub(super) request: &'a mut Option<Request<B>>,
-    /// The receiver of interim responses.
+    /// Receiver of interim responses.
     pub(super) interim: Option<&'a Arc<dyn Interim>>,
 }
 
-/// Sends a request on a connection with room, or on the next one that has some.
+/// Sends a request on a connection with room, or waits for one.
 pub(super) async fn send<B>(
     pool: Rc<EndpointPool>,
     target: PoolTarget<'_>,
@@ -264,7 +264,7 @@ where
         let picked = (stale < stale_max).then(|| pick(&pool)).flatten();
         let mut hold = match picked {
             Some(hold) => hold,
-            // boxed, so that requests that find a connection need not carry what making one takes
+            // boxed, so that requests that find a connection do not reserve space for opening one
             None => {
                 target.opens();
                 Box::pin(stream(&pool, &target))
@@ -282,7 +282,7 @@ where
             sent: false,
         })?;
         target.connects();
-        // awaited where it is made: a name would cost its size once more
+        // awaited in place: a variable would store the future once more
         let failed = match hold.connection.sender.send(request, interim).await {
             Ok(response) => return Ok(response.map(|body| Incoming::http2(body, hold))),
             Err(failed) => failed,
@@ -301,7 +301,7 @@ where
     }
 }
 
-/// A stream of a connection that has room.
+/// Takes a stream of a connection that has room.
 fn pick(pool: &Rc<EndpointPool>) -> Option<StreamHold> {
     let shared = &pool.http2;
     let terms = pool.terms.get();
@@ -334,7 +334,7 @@ fn pick(pool: &Rc<EndpointPool>) -> Option<StreamHold> {
     })
 }
 
-/// Gives free streams to queued requests, in their order.
+/// Assigns free streams to queued requests, in order.
 fn hand_out(pool: &Rc<EndpointPool>) {
     let shared = &pool.http2;
     while shared.has_waiters() {
@@ -344,7 +344,7 @@ fn hand_out(pool: &Rc<EndpointPool>) {
         loop {
             let next = shared.waiting.borrow_mut().pop_front();
             let Some(waiter) = next else {
-                return; // which ends the hold
+                return; // drops the hold
             };
             match waiter.send(Ok(hold)) {
                 Err(Ok(back)) => hold = back, // its request is gone
@@ -358,7 +358,7 @@ fn hand_out(pool: &Rc<EndpointPool>) {
     }
     let order = shared.order.borrow().clone().filter(|_| retired);
     match order {
-        // ours, and others are to take its place
+        // a connection of this pool, to be replaced
         Some(order) => {
             open_more(pool, &order);
         }
@@ -367,7 +367,7 @@ fn hand_out(pool: &Rc<EndpointPool>) {
     }
 }
 
-/// A stream: of a connection with room, or the next one that becomes free.
+/// Takes a stream of a connection with room, or of the next one that has some.
 async fn stream(pool: &Rc<EndpointPool>, target: &PoolTarget<'_>) -> Result<StreamHold, Error> {
     for _ in 0..STALE_CONNECTIONS_MAX {
         if let Some(hold) = pick(pool) {
@@ -379,7 +379,7 @@ async fn stream(pool: &Rc<EndpointPool>, target: &PoolTarget<'_>) -> Result<Stre
         if pool.terms.get().is_finite() {
             pool.http2.order.replace(Some(order.clone()));
         }
-        // one whose connection is being made does not count as waiting
+        // a request whose connection is being opened does not count as pending
         let _pending = match open_more(pool, &order) {
             true => None,
             false => target.wait(&pool.counts)?,
@@ -387,7 +387,7 @@ async fn stream(pool: &Rc<EndpointPool>, target: &PoolTarget<'_>) -> Result<Stre
         match turn.await {
             Ok(Ok(hold)) => return Ok(hold),
             Ok(Err(error)) => return Err(error),
-            // the last connection closed; ask again
+            // the last connection closed: try again
             Err(_) => (),
         }
     }
@@ -411,8 +411,8 @@ impl Order {
     }
 }
 
-/// Opens as many connections as the line needs, by what the peer allowed on the last one. Whether any of them is begun at
-/// once.
+/// Opens as many connections as the queue needs, by the stream limit of the last one. Returns whether the first of them
+/// has its permit at once.
 fn open_more(pool: &Rc<EndpointPool>, order: &Order) -> bool {
     let shared = &pool.http2;
     let terms = pool.terms.get();
@@ -427,7 +427,7 @@ fn open_more(pool: &Rc<EndpointPool>, order: &Order) -> bool {
     begun
 }
 
-/// Waits until one more connection may be made; `None` when it is no longer needed.
+/// Waits for a permit to open one more connection; `None` if it is no longer needed.
 async fn leave_to_open(pool: &EndpointPool) -> Option<ConnectionPermit> {
     let shared = &pool.http2;
     pool.counts.add(Counter::OverflowConnections, 1);
@@ -448,7 +448,7 @@ async fn leave_to_open(pool: &EndpointPool) -> Option<ConnectionPermit> {
     }
 }
 
-/// Opens one connection, gives its streams to queued requests, and follows the peer's stream limit until its end.
+/// Opens one connection, assigns its streams to queued requests, and follows the peer's stream limit until it ends.
 async fn open_one(pool: Rc<EndpointPool>, order: Order, permit: Option<ConnectionPermit>) {
     let shared = &pool.http2;
     let permit = match permit {
@@ -475,7 +475,7 @@ async fn open_one(pool: Rc<EndpointPool>, order: Order, permit: Option<Connectio
             if pool.terms.get().limited && connection.active.get() == 0 {
                 shared.park(&pool, &connection);
             }
-            // which would hold up its end
+            // dropped here, since it would delay the end of the connection
             drop(connection);
             limit.known(order.settings.timeout).await;
             Ok(limit)

@@ -1,4 +1,4 @@
-//! HTTP/1 connections that no request uses: a stack, the last used on top.
+//! Idle HTTP/1 connections: a stack with the last used one on top.
 
 use tokio::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::telemetry::{Counter, Gauge};
 use crate::upstream::http1::Connection;
 
 impl Stack {
-    /// Takes the last used connection. Those on the way that are closed, or waited too long, are dropped.
+    /// Takes the last used connection. Drops closed ones, and those idle for too long, found before it.
     pub(super) fn pop(&self, pool: &EndpointPool) -> Option<Box<Connection>> {
         let counts = &pool.counts;
         let idle_timeout = pool.terms.get().idle_timeout;
@@ -36,14 +36,14 @@ impl Stack {
         self.waiting.borrow().is_empty()
     }
 
-    /// The connection that was put aside for the request with this ticket.
+    /// Takes the connection that was assigned to the request with this ticket.
     pub(super) fn take_aside(&self, ticket: u64) -> Option<Box<Connection>> {
         let mut aside = self.aside.borrow_mut();
         let at = aside.iter().position(|(whose, _)| *whose == ticket)?;
         Some(aside.swap_remove(at).1)
     }
 
-    /// Puts a connection on top, for good.
+    /// Puts a connection on top of the stack.
     fn push(&self, pool: &EndpointPool, idle: Idle) {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() < IDLE_CONNECTIONS_MAX {
@@ -55,8 +55,8 @@ impl Stack {
         }
     }
 
-    /// Drops what waited too long or was closed; all of it if the endpoint is gone. Connections parked before their
-    /// cluster had a limit are announced.
+    /// Drops connections that were idle for too long or are closed; all of them if the endpoint is gone. Announces
+    /// connections that were parked before their cluster had a limit.
     pub(super) fn sweep(&self, pool: &EndpointPool, now: Instant, gone: bool) {
         let idle_timeout = pool.terms.get().idle_timeout;
         let limited = pool.cluster.connections.max() < usize::MAX;
@@ -75,7 +75,7 @@ impl Stack {
         });
     }
 
-    /// Lets go of connections that are needed elsewhere, oldest first.
+    /// Passes on connections that are needed elsewhere, oldest first.
     pub(super) fn answer(&self, pool: &EndpointPool) {
         loop {
             let first = self.waiting.borrow_mut().pop_front();
@@ -91,7 +91,7 @@ impl Stack {
         }
     }
 
-    /// Gives a connection to the first waiting request; returned if none waits.
+    /// Gives a connection to the first waiting request; returns it if none waits.
     fn offer(&self, pool: &EndpointPool, idle: Idle) -> Option<Idle> {
         let offer = {
             let mut line = self.line.borrow_mut();
@@ -120,7 +120,7 @@ impl EndpointPool {
         terms.end_of_use(connection.carried(), connection.made())
     }
 
-    /// Takes back a connection that can carry another request: for one that waits, or for later.
+    /// Takes back a connection that can carry another request: for a waiting one, or for later.
     pub(super) fn park(&self, mut connection: Box<Connection>) {
         if let Some(why) = self.end_of_use(&connection) {
             self.counts.add(why, 1);
@@ -137,7 +137,7 @@ impl EndpointPool {
             self.http1.push(self, idle(None));
             return;
         }
-        // announced first: requests queued from now on see it, and requests queued before are seen here
+        // announced first: requests queued from now on see it, and requests queued before are found here
         let (mark, crowded) = IdleMark::new(&self.cluster);
         let idle = idle(Some(mark));
         let kept = match crowded {

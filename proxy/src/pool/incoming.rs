@@ -1,4 +1,4 @@
-//! The body of a response, and its hold on the connection that it comes on.
+//! Response body, and its hold on its connection.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use super::endpoint_pool::{EndpointPool, StreamHold};
 use crate::error::Error;
 use crate::upstream::{Ends, http1, http2};
 
-/// The body of a response, from either kind of connection.
+/// Response body, from either kind of connection.
 ///
-/// Read to its end, it gives an HTTP/1 connection back to its pool; dropped before, it closes it. On an HTTP/2
-/// connection both end the stream only.
+/// Read to its end, it returns an HTTP/1 connection to its pool; dropped earlier, it closes the connection. On an
+/// HTTP/2 connection both only end the stream.
 pub struct Incoming {
     source: Source,
     ends: Rc<Ends>,
@@ -27,7 +27,7 @@ enum Source {
     },
     Http2 {
         body: http2::Incoming,
-        /// Given up at the body's end.
+        /// Dropped at the end of the body.
         hold: Option<StreamHold>,
     },
 }
@@ -50,12 +50,12 @@ impl Incoming {
         Self::settled(Source::Http2 { body, hold }, ends)
     }
 
-    /// What the connection connects.
+    /// Addresses and TLS state of the connection.
     pub fn ends(&self) -> &Rc<Ends> {
         &self.ends
     }
 
-    /// The raw connection after a 101; `None` on HTTP/2, which has none.
+    /// Returns the raw connection after a 101; `None` on HTTP/2, which has none.
     pub fn into_upgraded(self) -> Option<http1::Upgraded> {
         match self.source {
             Source::Http1 { body, .. } => body.into_upgraded(),
@@ -63,7 +63,7 @@ impl Incoming {
         }
     }
 
-    /// Lets go of the connection once nothing more comes on it for this body.
+    /// Releases the connection once the body has ended.
     fn settle(&mut self) {
         match &mut self.source {
             Source::Http1 { body, pool } => {

@@ -1,4 +1,4 @@
-//! Which pool a request uses: the endpoint's number and the protocol, with a hash that costs next to nothing.
+//! Key of a pool, with a cheap hash of its numbers.
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
@@ -8,17 +8,17 @@ use crate::upstream::{Announced, Protocol};
 /// Identity of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
-    /// Number of the endpoint, given out by the registry: no peer can choose it, so it needs no keyed hash.
+    /// Number of the endpoint, assigned by the registry: no peer can choose it, so that it needs no keyed hash.
     pub(super) endpoint: u64,
-    /// What its connections speak.
+    /// HTTP version of its connections.
     pub(super) protocol: Protocol,
-    /// What they begin with. A client may choose its port, yet reaches none but its own pools by it.
+    /// PROXY header of its connections. A client can choose its port, but only affects its own pools by that.
     pub(super) announced: Option<Announced>,
-    /// The address that they come from.
+    /// Source address of its connections.
     pub(super) source: Option<InboundSource>,
-    /// Number of their TLS, which changes with its settings and material; 0 for plain text.
+    /// Serial of the TLS configuration, which changes with settings and certificates; 0 for plain text.
     pub(super) tls: u64,
-    /// Number of the host that they ask for, where requests say which; else 0.
+    /// Serial of the host used as server name, if requests determine it; else 0.
     pub(super) host: u64,
 }
 
@@ -28,17 +28,18 @@ impl Hash for Key {
         if let Some(source) = self.source {
             source.hash(hasher);
         }
-        // what is plain needs no more, and most is
+        // plain text, the usual case, needs no further hashing
         if self.tls != 0 {
             (self.tls, self.host).hash(hasher);
         }
     }
 }
 
-/// Makes [`NumberHasher`]s.
+/// Builder of [`NumberHasher`]s.
 pub(super) type NumberHash = BuildHasherDefault<NumberHasher>;
 
-/// Multiplies by a large odd number, which spreads small and consecutive numbers over all bits (Fibonacci hashing).
+/// Hasher that multiplies by a large odd number, which spreads small and consecutive numbers over all bits (Fibonacci
+/// hashing).
 #[derive(Debug, Default)]
 pub(super) struct NumberHasher(u64);
 

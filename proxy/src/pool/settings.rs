@@ -1,4 +1,4 @@
-//! Limits and times of upstream connections.
+//! Limits and timeouts of upstream connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,40 +7,39 @@ use crate::http2::pulse::KeepAlive;
 use crate::tls::ClientTls;
 use crate::upstream::{Protocol, ProxyProtocol, TcpKeepalive};
 
-/// Most connections that wait for a request, per worker and endpoint; a further one is closed after its response.
+/// Maximum idle connections per worker and endpoint; a further one is closed after its response.
 pub const IDLE_CONNECTIONS_MAX: usize = 1_024;
 
-/// Most HTTP/2 connections, per worker and endpoint; once all of them carry as many streams as their peer allows,
-/// requests wait for one to end.
+/// Maximum HTTP/2 connections per worker and endpoint; once all of them are at the stream limit of their peer, requests
+/// wait for a stream to end.
 pub const HTTP2_CONNECTIONS_MAX: usize = 1_024;
 
-/// Most requests that wait for a connection, or for a stream of an HTTP/2 connection, per worker and endpoint; a
-/// further one overflows.
+/// Maximum requests that wait for a connection or an HTTP/2 stream, per worker and endpoint; a further one overflows.
 pub const WAITING_REQUESTS_MAX: usize = 1_024;
 
-/// Longest time that a connection of HTTP which told its endpoint of a client waits for the next request of that
-/// client; no other client may use it, and nothing says that the client has gone.
+/// Maximum idle time of an HTTP connection that announced its client to the endpoint. No other client may use it, and
+/// nothing shows that its client has left.
 pub const ANNOUNCED_IDLE_MAX: Duration = Duration::from_secs(10);
 
-/// How many connections and requests a cluster takes, over all workers; `u32::MAX` for any number.
+/// Limits of a cluster's connections and requests, over all workers; `u32::MAX` for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Connections, of all its endpoints together. An endpoint without any may have one in spite of it.
+    /// Connections to all endpoints together. An endpoint without a connection may exceed the limit by one.
     ///
     /// Source: DestinationRule `connectionPool.tcp.maxConnections`.
     pub connections: u32,
-    /// Requests that wait for a connection or a stream that is not being made for them.
+    /// Requests that wait for a connection or a stream; not those for which a connection is being opened.
     ///
     /// Source: DestinationRule `connectionPool.http.http1MaxPendingRequests`.
     pub pending: u32,
-    /// Requests that have a connection, of any version of HTTP.
+    /// Requests that have a connection, of any HTTP version.
     ///
     /// Source: DestinationRule `connectionPool.http.http2MaxRequests`.
     pub requests: u32,
 }
 
 impl Limits {
-    /// No limit at all.
+    /// No limits.
     pub const NONE: Self = Self {
         connections: u32::MAX,
         pending: u32::MAX,
@@ -54,22 +53,22 @@ impl Default for Limits {
     }
 }
 
-/// What connections speak, given what the port declares and what the client spoke.
+/// Choice of the HTTP version, given that of the port and that of the client.
 ///
 /// Source: DestinationRule `connectionPool.http.h2UpgradePolicy` and `useClientProtocol`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Speaks {
-    /// What the port declares.
+    /// Version that the port declares.
     #[default]
     Declared,
-    /// What the client speaks.
+    /// Version of the client's request.
     AsClient,
-    /// HTTP/2, but for requests that ask for another protocol, which only HTTP/1.1 can pass on.
+    /// HTTP/2, except for requests to switch protocols, which only HTTP/1.1 supports.
     Http2,
 }
 
 impl Speaks {
-    /// For people.
+    /// Returns the name for messages.
     pub const fn name(self, declared: Protocol) -> &'static str {
         match (self, declared) {
             (Self::Declared, declared) => declared.name(),
@@ -79,7 +78,8 @@ impl Speaks {
         }
     }
 
-    /// What a request goes out in: `client` is what it came in, `upgrading` whether it asks for another protocol.
+    /// Returns the version of a request: `client` is the version that it arrived in, `upgrading` whether it asks to
+    /// switch protocols.
     pub fn choose(self, declared: Protocol, client: Protocol, upgrading: bool) -> Protocol {
         match self {
             Self::Declared => declared,
@@ -91,65 +91,64 @@ impl Speaks {
     }
 }
 
-/// Limits and times of a cluster's upstream connections.
+/// Settings of a cluster's upstream connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// How long making a connection may take.
+    /// Time to open a connection.
     ///
     /// Unit: time, > 0. Default: 10 s. Source: DestinationRule `connectionPool.tcp.connectTimeout`.
     pub connect_timeout: Duration,
-    /// How long a connection without a request is kept.
+    /// Time that an idle connection is kept.
     ///
     /// Unit: time, > 0. Default: 1 h. Source: DestinationRule `connectionPool.http.idleTimeout`.
     pub idle_timeout: Duration,
-    /// How long a raw TCP connection may be idle.
+    /// Time that a raw TCP connection may be idle.
     ///
-    /// Unit: time, > 0; none for the proxy's own, 1 h. Source: DestinationRule `connectionPool.tcp.idleTimeout`.
+    /// Unit: time, > 0. Default: that of the proxy, 1 h. Source: DestinationRule `connectionPool.tcp.idleTimeout`.
     pub tcp_idle_timeout: Option<Duration>,
-    /// When the peer of an HTTP/2 connection that is silent is asked whether it is still there; never by default.
+    /// Timing of PINGs that detect a dead HTTP/2 peer; none by default.
     ///
     /// Source: DestinationRule `connectionPool.http.http2KeepAlive`.
     pub keep_alive: Option<KeepAlive>,
-    /// Probes of the kernel on silent connections; none by default.
+    /// TCP keepalive; off by default.
     ///
     /// Source: DestinationRule `connectionPool.tcp.tcpKeepalive`.
     pub tcp_keepalive: Option<TcpKeepalive>,
-    /// The PROXY header that connections begin with; none by default.
+    /// Version of the PROXY header to send on connections; none by default.
     ///
     /// Source: DestinationRule `proxyProtocol`.
     pub proxy_protocol: Option<ProxyProtocol>,
-    /// The address that connections to the workload beside the proxy come from; none for connections to others.
+    /// Source address of connections to the sidecar's own workload; `None` for other connections.
     pub source: Option<Source>,
-    /// How many connections and requests there may be.
+    /// Limits of connections and requests.
     pub limits: Limits,
-    /// How many requests a connection carries before it is closed; any number by default.
+    /// Requests per connection before it is closed; unlimited by default.
     ///
     /// Source: DestinationRule `connectionPool.http.maxRequestsPerConnection`.
     pub requests_per_connection_max: Option<u32>,
-    /// How long a connection is used, from when it was made; for ever by default. Requests that it carries by then end
-    /// first; raw TCP bytes do not.
+    /// Maximum age of a connection; unlimited by default. Requests in flight end first; raw TCP connections are cut
+    /// off.
     ///
     /// Source: DestinationRule `connectionPool.tcp.maxConnectionDuration`.
     pub connection_duration_max: Option<Duration>,
-    /// How many streams an HTTP/2 connection carries at a time, where its peer allows more; what the peer allows by
-    /// default.
+    /// Maximum concurrent streams of an HTTP/2 connection, below the peer's limit; the peer's limit by default.
     ///
     /// Source: DestinationRule `connectionPool.http.maxConcurrentStreams`.
     pub streams_max: Option<u32>,
-    /// What connections speak.
+    /// Choice of the HTTP version.
     pub speaks: Speaks,
-    /// The TLS settings for endpoints without their own; none by default.
+    /// TLS settings for endpoints without their own; none by default.
     ///
     /// Source: DestinationRule `tls`.
     pub tls: Option<Arc<ClientTls>>,
 }
 
-/// The address that connections to the workload beside the proxy come from, so that they are not captured again.
+/// Source address of connections to the sidecar's own workload, so that they are not captured again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// The client's own; only its requests use the connection.
+    /// Client's address; only its requests use the connection.
     Client,
-    /// One that capture rules leave alone.
+    /// Address that capture rules exempt.
     Proxy,
 }
 

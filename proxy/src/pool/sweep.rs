@@ -1,4 +1,4 @@
-//! Closes connections that are no longer of use.
+//! Closes connections that are no longer useful.
 
 use std::rc::Rc;
 
@@ -7,13 +7,13 @@ use tokio::time::Instant;
 use super::endpoint_pool::EndpointPool;
 
 impl EndpointPool {
-    /// Whether it is retired.
+    /// Whether the pool is retired: its endpoint or its TLS settings are gone.
     pub(super) fn is_gone(&self) -> bool {
         let tls = self.tls.as_ref();
         self.endpoint.strong_count() == 0 || tls.is_some_and(|tls| tls.strong_count() == 0)
     }
 
-    /// Closes what waited too long; returns whether the pool is still of use.
+    /// Closes connections that were idle for too long; returns whether the pool is still needed.
     pub(super) fn sweep(self: &Rc<Self>, now: Instant, gone: bool) -> bool {
         self.http1.sweep(self, now, gone);
         self.http2.sweep(self, now, gone);

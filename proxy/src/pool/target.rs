@@ -1,4 +1,4 @@
-//! What a request is sent to, and by which terms.
+//! Target of a request: endpoint, protocol and settings of its connection.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,41 +17,41 @@ use crate::upstream::{
     Announced, Client, ConnectSettings, Counts, Host, Protocol, Reach, TlsTarget,
 };
 
-/// What an attempt is sent to.
+/// Target of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolTarget<'a> {
-    /// Where to connect.
+    /// Addresses of the endpoint.
     pub reach: Reach<'a>,
-    /// What workers share about the cluster.
+    /// State of the cluster, shared by workers.
     pub cluster: &'a Arc<ClusterState>,
-    /// Identity of the endpoint.
+    /// State of the endpoint, which identifies it.
     pub state: &'a Arc<EndpointState>,
-    /// What to speak.
+    /// HTTP version.
     pub protocol: Protocol,
-    /// Limits and times.
+    /// Limits and timeouts.
     pub settings: &'a PoolSettings,
-    /// The TLS that it goes through; none for plain text.
+    /// TLS of the connection; `None` for plain text.
     pub tls: Option<TlsTarget<'a>>,
-    /// The addresses that a PROXY protocol header names.
+    /// Addresses for a PROXY header.
     pub client: &'a Client,
-    /// Told how far the request is from having a connection.
+    /// Cell that receives the progress of getting a connection.
     pub phase: Option<&'a Cell<Phase>>,
 }
 
-/// How far a request is from having a connection.
+/// Progress of getting a connection for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// It has had none yet.
+    /// No connection yet.
     #[default]
     Connecting,
-    /// It is on one.
+    /// On a connection.
     Connected,
-    /// Its connection was closed under it, and another is being made.
+    /// Its connection closed, and another one is being opened.
     Reconnecting,
 }
 
 impl<'a> PoolTarget<'a> {
-    /// The same for requests that ask for this host, where that is for requests to say.
+    /// Sets the host to use as TLS server name, if requests determine it.
     #[must_use]
     pub fn asking_for(mut self, host: Option<&'a Rc<Host>>) -> Self {
         if let Some(tls) = &mut self.tls {
@@ -62,7 +62,7 @@ impl<'a> PoolTarget<'a> {
 }
 
 impl PoolTarget<'_> {
-    /// The request waits for a connection.
+    /// Notes that the request waits for a connection.
     pub(super) fn opens(&self) {
         if let Some(phase) = self.phase
             && phase.get() == Phase::Connected
@@ -71,7 +71,7 @@ impl PoolTarget<'_> {
         }
     }
 
-    /// The request has a connection.
+    /// Notes that the request has a connection.
     pub(super) fn connects(&self) {
         if let Some(phase) = self.phase {
             phase.set(Phase::Connected);
@@ -92,7 +92,7 @@ impl PoolTarget<'_> {
         }
     }
 
-    /// How a connection to it is made.
+    /// Returns the settings of a new connection.
     pub fn connect_settings(&self) -> ConnectSettings {
         ConnectSettings {
             protocol: self.protocol,
@@ -105,14 +105,14 @@ impl PoolTarget<'_> {
         }
     }
 
-    /// What connections begin with, if with anything.
+    /// Returns the PROXY header of connections, if they have one.
     pub fn announced(&self) -> Option<Announced> {
         let version = self.settings.proxy_protocol?;
         let client = *self.client;
         Some(Announced { version, client })
     }
 
-    /// The address that connections come from, if it is not the kernel's choice.
+    /// Returns the source address of connections, unless the kernel chooses it.
     fn source(&self) -> Option<InboundSource> {
         Some(match self.settings.source? {
             Source::Client => InboundSource::Client(self.client.source.ip()),
@@ -131,7 +131,7 @@ impl PoolTarget<'_> {
         }
     }
 
-    /// Counts the request in as one that has a connection; none where there is no limit.
+    /// Takes a permit for a request that has a connection; `None` without a limit.
     pub(super) fn admit(&self, counts: &Counts) -> Result<Option<RequestPermit>, Error> {
         let max = self.settings.limits.requests;
         if max == u32::MAX {
@@ -144,7 +144,7 @@ impl PoolTarget<'_> {
         })
     }
 
-    /// Counts the request in as one that waits; none where there is no limit.
+    /// Takes a permit for a pending request; `None` without a limit.
     pub(super) fn wait(&self, counts: &Counts) -> Result<Option<PendingPermit>, Error> {
         let max = self.settings.limits.pending;
         if max == u32::MAX {
@@ -166,27 +166,26 @@ impl PoolTarget<'_> {
     }
 }
 
-/// Why an attempt got no response.
+/// Failure of an attempt without a response.
 #[derive(Debug)]
 pub struct Failed {
-    /// What went wrong.
+    /// Reason.
     pub error: Error,
-    /// Whether the request went out on a connection that had carried another before.
+    /// Whether the connection had carried another request before.
     pub reused: bool,
-    /// Whether any byte of the request may have gone out.
+    /// Whether any byte of the request may have been sent.
     pub sent: bool,
 }
 
-/// How many times one attempt may meet a connection that was closed under it before anything was written.
+/// Maximum connections per attempt that turn out to be closed before a byte was written.
 pub(super) const STALE_CONNECTIONS_MAX: usize = 8;
 
-/// Which connections an attempt may take.
+/// Connections that an attempt may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// One that waits, if there is one.
+    /// Idle ones as well.
     Any,
-    /// One that has carried no request before; an HTTP/2 connection that was opened after the one that failed counts as
-    /// such.
+    /// Only connections that have carried no request; on HTTP/2 also those opened after the one that failed.
     Fresh,
 }
 
@@ -204,24 +203,24 @@ pub(super) fn too_many_wait(counts: &Counts) -> Error {
     Error::new(Kind::Overflow)
 }
 
-/// How long connections of a pool are used, as of its last request.
+/// Lifetime and limits of a pool's connections, as of its last request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) idle_timeout: Duration,
     pub(super) duration_max: Option<Duration>,
     pub(super) requests_max: u32,
     pub(super) streams_max: u32,
-    /// Whether the cluster has a limit of connections.
+    /// Whether the cluster has a connection limit.
     pub(super) limited: bool,
 }
 
 impl Terms {
-    /// Whether connections go out of use by themselves.
+    /// Whether connections have a limited lifetime.
     pub(super) fn is_finite(&self) -> bool {
         self.limited || self.requests_max < u32::MAX || self.duration_max.is_some()
     }
 
-    /// Why a connection takes no further request, if it takes none.
+    /// Returns the reason that a connection accepts no further request, if there is one.
     pub(super) fn end_of_use(&self, carried: u32, made: Instant) -> Option<Counter> {
         if carried >= self.requests_max {
             Some(Counter::PoolRequestsMax)

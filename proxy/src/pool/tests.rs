@@ -24,7 +24,7 @@ const CLIENT: Client = Client {
 
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// A pool with an endpoint, and what it counts.
+/// A pool with an endpoint, and its counters.
 struct World {
     pools: Pools,
     telemetry: Arc<Telemetry>,
@@ -60,7 +60,7 @@ impl World {
         }
     }
 
-    /// An address of a name with these addresses.
+    /// Returns an endpoint whose DNS name has these addresses.
     fn of_name(addresses: &[SocketAddr]) -> Self {
         let alternates = Alternates::SameName(addresses.into());
         Self::new(Address::Ip(addresses[0]), alternates)
@@ -86,7 +86,7 @@ impl World {
         tokio::task::LocalSet::new().run_until(self.send()).await
     }
 
-    /// Must run within a local set.
+    /// Sends a request; must run within a local set.
     async fn send(&self) -> Result<Response<Incoming>, Failed> {
         self.send_by(Choice::Any).await
     }
@@ -137,7 +137,7 @@ fn origin() -> SocketAddr {
     address
 }
 
-/// An address that refuses connections: no other test binds to this loopback address.
+/// Returns an address that refuses connections: no other test binds to this loopback address.
 fn refuses(last: u8) -> SocketAddr {
     let listener = TcpListener::bind(SocketAddr::from(([127, 9, 9, last], 0))).expect("a port");
     listener.local_addr().expect("an address")
@@ -159,7 +159,7 @@ async fn refused_address_falls_back_to_another_of_the_name() {
 
 #[tokio::test]
 async fn unresponsive_address_is_overtaken_by_the_next() {
-    // Its queue of connections is full, so a further one hangs.
+    // Its accept queue is full, so a further connection hangs.
     let silent = socket2::Socket::new(
         socket2::Domain::IPV4,
         socket2::Type::STREAM,
@@ -176,7 +176,7 @@ async fn unresponsive_address_is_overtaken_by_the_next() {
         let wait = Duration::from_millis(50);
         match std::net::TcpStream::connect_timeout(&address, wait) {
             Ok(stream) if held.len() < 64 => held.push(stream),
-            Ok(_) => return, // a kernel that takes any number
+            Ok(_) => return, // a kernel without a limit
             Err(_) => break,
         }
     }
@@ -225,7 +225,7 @@ async fn abstract_unix_sockets_are_supported() {
     assert_eq!(sent.body().ends().local, None);
 }
 
-/// An HTTP/2 origin that allows one stream at a time and answers when it is told to.
+/// Starts an HTTP/2 origin that allows one stream at a time and answers when the test permits.
 async fn one_by_one(gate: Rc<tokio::sync::Semaphore>) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("a port");
@@ -275,7 +275,7 @@ async fn queue_for_streams_is_bounded() {
     assert_eq!(overflowed, 10);
 }
 
-/// Takes connections and says nothing.
+/// Starts an origin that accepts connections and never answers.
 fn silent() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -294,7 +294,7 @@ async fn cancelled_request_does_not_block_the_queue() {
         let mut first = Box::pin(world.send());
         let mut left = Box::pin(world.send());
         let last = world.send();
-        // All three are on their way, and then the one in the middle is not.
+        // All three wait, and then the middle one is dropped.
         for request in [&mut first, &mut left] {
             let once = std::future::poll_fn(|cx| {
                 assert!(request.as_mut().poll(cx).is_pending());
@@ -314,7 +314,7 @@ async fn cancelled_request_does_not_block_the_queue() {
 
 #[tokio::test]
 async fn retry_uses_a_newer_http2_connection() {
-    // The first connection dies with its second request; the second one answers.
+    // The first connection closes at its second request; the second one answers.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let run = async {
@@ -329,7 +329,7 @@ async fn retry_uses_a_newer_http2_connection() {
                 while let Some(Ok((_, mut respond))) = h2.accept().await {
                     number += 1;
                     if connection == 0 && number == 2 {
-                        break; // which closes it
+                        break; // closes it
                     }
                     drop(respond.send_response(Response::new(()), true));
                 }

@@ -1,7 +1,7 @@
-//! What verifiers of both sides share: chains by authority and revocation, facts of certificates, and signatures.
+//! Verification shared by both sides: certificate chains and revocation, parsed certificates, and signatures.
 //!
-//! As Istio has it, only the peer's own certificate is looked up in lists of revocations, and a list that is out of date,
-//! or none of its issuer, accepts no peer.
+//! As in Istio, revocation is checked only for the peer's own certificate; a revocation list that is out of date, or no
+//! list of its issuer, rejects the peer.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use super::material::facts::Facts;
 
 type Revoked = [CertificateRevocationListDer<'static>];
 
-/// Verifies chains of clients by these authorities.
+/// Returns a verifier of client certificate chains.
 ///
 /// # Errors
 ///
-/// Why they cannot be used, or what they have revoked.
+/// Reason that the authorities or the revocation lists are unusable.
 pub(super) fn client_verifier(
     roots: &Arc<RootCertStore>,
     revoked: &Revoked,
@@ -35,11 +35,11 @@ pub(super) fn client_verifier(
         .map_err(|error| error.to_string())
 }
 
-/// Verifies chains of servers by these authorities.
+/// Returns a verifier of server certificate chains.
 ///
 /// # Errors
 ///
-/// Why they cannot be used, or what they have revoked.
+/// Reason that the authorities or the revocation lists are unusable.
 pub(super) fn server_verifier(
     roots: &Arc<RootCertStore>,
     revoked: &Revoked,
@@ -53,22 +53,22 @@ pub(super) fn server_verifier(
         .map_err(|error| error.to_string())
 }
 
-/// A refusal of a certificate.
+/// Returns the rejection of a certificate as an error.
 pub(super) fn refused<T>(error: CertificateError) -> Result<T, Error> {
     Err(Error::InvalidCertificate(error))
 }
 
-/// What a peer's certificate says.
+/// Parses the certificate of a peer.
 pub(super) fn facts(certificate: &CertificateDer<'_>) -> Result<Facts, Error> {
     Facts::read(certificate).or_else(|_| refused(CertificateError::BadEncoding))
 }
 
-/// Verifies that a peer has the key of its certificate.
+/// Verifies that a peer owns the key of its certificate.
 #[derive(Clone, Debug)]
 pub(super) struct Signatures(Arc<CryptoProvider>);
 
 impl Signatures {
-    /// By the algorithms of a provider.
+    /// Returns a verifier with the algorithms of a provider.
     pub(super) fn of(provider: &Arc<CryptoProvider>) -> Self {
         Self(Arc::clone(provider))
     }

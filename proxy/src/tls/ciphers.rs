@@ -1,10 +1,10 @@
-//! OpenSSL's names to what rustls has: cipher suites up to TLS 1.2, and groups of the key exchange.
+//! OpenSSL's names of supported cipher suites and key exchange groups.
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite as suite, kx_group};
 
-/// The cipher suite of an OpenSSL name; `None` for one that is not spoken.
+/// Returns the cipher suite with an OpenSSL name; `None` if it is not supported.
 pub fn cipher_suite(name: &str) -> Option<SupportedCipherSuite> {
     Some(match name {
         "ECDHE-ECDSA-AES128-GCM-SHA256" => suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
@@ -17,7 +17,7 @@ pub fn cipher_suite(name: &str) -> Option<SupportedCipherSuite> {
     })
 }
 
-/// OpenSSL's name of a cipher suite that rustls names; its own for one that is not known.
+/// Returns OpenSSL's name of a cipher suite named by rustls; unknown names stay as they are.
 pub fn openssl_name(suite: &'static str) -> &'static str {
     match suite {
         "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
@@ -33,7 +33,7 @@ pub fn openssl_name(suite: &'static str) -> &'static str {
     }
 }
 
-/// The group of a name as OpenSSL or BoringSSL writes it; `None` for one that is not offered.
+/// Returns the group with a name of OpenSSL or BoringSSL; `None` if it is not supported.
 pub fn group(name: &str) -> Option<&'static dyn SupportedKxGroup> {
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     Some(if is(&["X25519"]) {

@@ -1,8 +1,9 @@
-//! Settings and material to what connections to endpoints handshake with.
+//! TLS client configurations for connections to endpoints, from settings and certificates.
 //!
-//! Invariant: the same settings and the same material are the same [`ClientTls`], see [`super::Store::client`], so that
-//! connections and sessions are used again across reloads; anything else has another number and sessions of its own, so
-//! that nothing outlives the material that let it in. One whose material never was good refuses every connection.
+//! Invariant: equal settings and material give the same [`ClientTls`], see [`super::Store::client`], so that
+//! connections and sessions are reused across reloads; any other one has a number and sessions of its own, so that no
+//! session outlives the material with which it was verified. One whose material was never valid refuses every
+//! connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,19 +22,19 @@ use super::{Authorities, AuthoritySource, Identity, IdentitySource};
 /// TLS settings towards endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientSettings {
-    /// The settings that it was made from.
+    /// TLS mode.
     pub mode: ClientMode,
-    /// The proxy's own certificate, if one is shown.
+    /// Certificate of the proxy; `None` to present none.
     pub identity: Option<IdentitySource>,
-    /// The authorities that must have signed the certificate of the server; `None` if nothing is verified.
+    /// Authorities that must have signed the server's certificate; `None` to verify nothing.
     pub authorities: Option<AuthoritySource>,
-    /// Of these names the certificate must carry one; empty for what `naming` says.
+    /// Accepted names, of which the certificate must carry one; if empty, `naming` decides.
     pub names: Vec<Arc<str>>,
-    /// Trust domains of which the certificate must have a SPIFFE id, where no name is known; empty for any certificate.
+    /// Trust domains, of which the certificate must have a SPIFFE id if `names` is empty; empty for any certificate.
     pub trust_domains: Vec<Arc<str>>,
-    /// The name that the server is asked for.
+    /// Server name (SNI) to request.
     pub naming: Naming,
-    /// Why it cannot be spoken at all, if so.
+    /// Reason that these settings cannot be used, if any.
     pub refused: Option<Arc<str>>,
 }
 
@@ -46,22 +47,22 @@ impl<'a> From<&'a ClientSettings> for AcceptedNames<'a> {
     }
 }
 
-/// The settings that it was made from.
+/// TLS mode of connections to endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClientMode {
-    /// The mesh's identities on both sides, without a rule that says so.
+    /// Mutual TLS of the mesh, without a rule that requests it.
     Automatic,
-    /// The mesh's identities on both sides.
+    /// Mutual TLS of the mesh.
     IstioMutual,
     /// Certificates on both sides.
     Mutual,
-    /// The server alone has a certificate.
+    /// Certificate on the server only.
     #[default]
     Simple,
 }
 
 impl ClientMode {
-    /// As it is written in rules.
+    /// Returns the name that rules use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Automatic => "ISTIO_MUTUAL (automatic)",
@@ -71,26 +72,26 @@ impl ClientMode {
         }
     }
 
-    /// Whether both sides are the mesh's.
+    /// Whether the mode is mutual TLS of the mesh.
     pub const fn is_mesh(self) -> bool {
         matches!(self, Self::Automatic | Self::IstioMutual)
     }
 }
 
-/// The name that a server is asked for.
+/// Server name (SNI) to request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Naming {
-    /// This one. It says nothing about the certificate.
+    /// Fixed name; not compared with the certificate.
     Fixed(Arc<str>),
-    /// That of the request; where no other names are known, the certificate must be for it.
+    /// Host of the request; without other accepted names, the certificate must be valid for it.
     #[default]
     Host,
 }
 
-/// The protocol inside TLS.
+/// Protocol inside TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
-    /// Bytes, of no request: there is no host to ask for.
+    /// Raw bytes: no request, and so no host to send as server name.
     Bytes,
     /// HTTP/1.1.
     Http1,
@@ -101,30 +102,30 @@ pub enum Inside {
 /// ALPN of HTTP/2.
 const H2: &[u8] = b"h2";
 
-/// ALPN within the mesh, as Istio's sidecars offer it: what is inside, the mesh, and what servers agree on.
+/// ALPN within the mesh, as Istio's sidecars offer it: the inner protocol, `istio`, and the name that servers select.
 ///
-/// `istio-peer-exchange` is not offered: who agrees on it sends the metadata of the workload before the bytes.
+/// `istio-peer-exchange` is not offered: a peer that selects it sends workload metadata before the bytes.
 const MESH_BYTES: [&[u8]; 1] = [b"istio"];
 const MESH_HTTP1: [&[u8]; 3] = [b"istio-http/1.1", b"istio", b"http/1.1"];
 const MESH_HTTP2: [&[u8]; 3] = [b"istio-h2", b"istio", H2];
 
-/// Names of servers, up to TLS 1.2 and from 1.3 on, of which sessions are kept to be resumed.
+/// Maximum server names, per TLS version (up to 1.2, and 1.3), with sessions kept for resumption.
 const SESSIONS_MAX: usize = 1_024;
 
-/// What connections handshake with.
+/// TLS client configuration of connections.
 pub struct ClientTls {
-    /// Unique, also over time.
+    /// Identifier, never reused.
     pub serial: u64,
-    /// What it follows from.
+    /// Settings of the configuration.
     pub settings: ClientSettings,
-    /// The proxy's own certificate, for pages.
+    /// Certificate of the proxy, for admin pages.
     pub identity: Option<Arc<Identity>>,
-    /// Who signs servers' certificates, for pages.
+    /// Authorities that sign server certificates, for admin pages.
     pub authorities: Option<Arc<Authorities>>,
     terms: Result<Terms, Arc<str>>,
 }
 
-/// The configuration for rustls.
+/// Configurations for rustls.
 struct Terms {
     fixed: Option<ServerName<'static>>,
     bytes: Arc<ClientConfig>,
@@ -149,7 +150,7 @@ impl fmt::Debug for ClientTls {
     }
 }
 
-/// For pages: names of places, no material.
+/// Text for admin pages: names of files and secrets, no key material.
 impl fmt::Display for ClientTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ClientSettings {
@@ -188,17 +189,17 @@ impl fmt::Display for ClientTls {
     }
 }
 
-/// What a [`ClientTls`] is made of apart from its settings.
+/// Certificates for a [`ClientTls`].
 #[derive(Default)]
 pub struct Material {
-    /// The proxy's own certificate.
+    /// Certificate of the proxy.
     pub identity: Option<Arc<Identity>>,
-    /// Who signs servers' certificates.
+    /// Authorities that sign server certificates.
     pub authorities: Option<Arc<Authorities>>,
 }
 
 impl ClientTls {
-    /// Makes it, without any session yet. What is wanted and missing makes it refuse every connection.
+    /// Returns a configuration without sessions. If required material is missing, it refuses every connection.
     pub fn new(serial: u64, settings: ClientSettings, material: Material) -> Self {
         let terms = Terms::new(&settings, &material).map_err(Arc::from);
         Self {
@@ -210,7 +211,7 @@ impl ClientTls {
         }
     }
 
-    /// Why it refuses every connection, if it does. Names no file.
+    /// Reason that every connection is refused, if so. Contains no file names.
     pub fn refusal(&self) -> Option<&Arc<str>> {
         self.terms.as_ref().err()
     }
@@ -220,7 +221,7 @@ impl ClientTls {
         self.settings.naming == Naming::Host
     }
 
-    /// Whether it was made of this, with these settings.
+    /// Whether the configuration was built from this material.
     pub(super) fn is_made_of(&self, material: &Material) -> bool {
         let same = |own: Option<usize>, other: Option<usize>| own == other;
         let at = |one: &Option<Arc<Identity>>| one.as_ref().map(|one| Arc::as_ptr(one) as usize);
@@ -229,11 +230,11 @@ impl ClientTls {
             && same(by(&self.authorities), by(&material.authorities))
     }
 
-    /// What to handshake with, given the host of the request if there is one.
+    /// Returns the configuration and the server name of a handshake; `host` is that of the request, if there is one.
     ///
     /// # Errors
     ///
-    /// Why there can be no handshake.
+    /// Reason that no handshake is possible.
     pub fn terms(
         &self,
         inside: Inside,
@@ -245,7 +246,7 @@ impl ClientTls {
             Inside::Http1 => &terms.http1,
             Inside::Http2 => &terms.http2,
         };
-        // an address is never sent as a name (RFC 6066, section 3)
+        // an IP address is never sent as server name (RFC 6066, section 3)
         let nobody = || ServerName::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let name = match (&terms.fixed, host) {
             (Some(fixed), _) => fixed.clone(),
@@ -258,17 +259,17 @@ impl ClientTls {
         Ok((Arc::clone(config), name))
     }
 
-    /// Whether a server that agreed on this protocol, or on none, speaks HTTP/2 inside.
+    /// Whether the selected ALPN protocol, if any, means HTTP/2 inside.
     pub fn agreed_on_http2(&self, protocol: Option<&[u8]>) -> bool {
         let Some(protocol) = protocol else {
             return false;
         };
-        // between sidecars the port says what is spoken
+        // between sidecars, the port declares the protocol
         protocol == H2 || (self.settings.mode.is_mesh() && MESH_HTTP2.contains(&protocol))
     }
 }
 
-/// The name of a server as TLS wants it; `None` for a text that is none.
+/// Parses a server name for TLS; `None` if the text is none.
 pub fn server_name(text: &str) -> Option<ServerName<'static>> {
     let text = text.strip_suffix('.').unwrap_or(text);
     if let Ok(ip) = text.parse::<IpAddr>() {
@@ -296,7 +297,7 @@ impl Terms {
             Naming::Host => None,
         };
         let provider = Arc::new(aws_lc_rs::default_provider());
-        // Sessions of connections whose server's name is verified must not be those of others.
+        // Verified connections must not resume sessions of connections whose server name was not verified.
         let sessions = || Resumption::in_memory_sessions(SESSIONS_MAX);
         let by_host = settings.naming == Naming::Host && settings.names.is_empty();
         let named = config(settings, material, &provider, by_host)?;
@@ -349,11 +350,11 @@ fn config(
     })
 }
 
-/// For servers that nothing is verified of, as the kubelet probes them.
+/// Returns a configuration that verifies nothing, as the kubelet's probes do.
 ///
 /// # Errors
 ///
-/// When the library has no common protocol version.
+/// If the library supports none of the protocol versions.
 pub fn unverified() -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = ServerVerifier::new(None, AcceptedNames::default(), false, &provider)?;
@@ -366,7 +367,7 @@ pub fn unverified() -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::new(builder.with_no_client_auth()))
 }
 
-/// Shows one certificate to everyone who asks.
+/// Presents one certificate to every server.
 struct Own(Arc<CertifiedKey>);
 
 impl fmt::Debug for Own {

@@ -1,4 +1,4 @@
-//! What a server asks of its clients.
+//! Requirements of a server for client certificates.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::digest::Sha256;
 /// Requirements for client certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Clients {
-    /// Whether a client without a certificate is refused.
+    /// Whether a client without a certificate is rejected.
     pub required: bool,
-    /// The authorities that must have signed their certificates.
+    /// Authorities that must have signed the certificates.
     pub authorities: Option<AuthoritySource>,
-    /// Of these names a certificate must carry one; empty for any.
+    /// Accepted names, of which a certificate must carry one; empty for any.
     pub names: Vec<Arc<str>>,
-    /// Of these trust domains a certificate must have a SPIFFE id; empty for any certificate.
+    /// Trust domains, of which a certificate must have a SPIFFE id; empty for any certificate.
     pub trust_domains: Vec<Arc<str>>,
-    /// SHA-256 of accepted keys.
+    /// SHA-256 hashes of accepted public keys.
     pub spki: Vec<Sha256>,
-    /// SHA-256 of accepted certificates, in addition to certificates with such a key.
+    /// SHA-256 hashes of accepted certificates, in addition to certificates with such a key.
     pub hashes: Vec<Sha256>,
-    /// Whether neither chain nor names are verified.
+    /// Whether chain and names are not verified.
     pub skip_verify: bool,
 }

@@ -1,14 +1,14 @@
-//! SHA-256, by the provider that does the rest of the cryptography.
+//! SHA-256, by the cryptography provider of TLS.
 
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 
-/// Length of a SHA-256.
+/// Length of a SHA-256 hash.
 pub const SHA256_BYTES: usize = 32;
 
-/// The SHA-256 of something.
+/// SHA-256 hash.
 pub type Sha256 = [u8; SHA256_BYTES];
 
-/// The SHA-256 of `bytes`.
+/// Returns the SHA-256 hash of `bytes`.
 pub fn sha256(bytes: &[u8]) -> Sha256 {
     let suite = TLS13_AES_128_GCM_SHA256.tls13();
     let hash = suite.map(|suite| suite.common.hash_provider.hash(bytes));
@@ -19,7 +19,7 @@ pub fn sha256(bytes: &[u8]) -> Sha256 {
     digest
 }
 
-/// Lower-case hexadecimal digits.
+/// Returns lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);

@@ -1,11 +1,11 @@
-//! TLS over a socket, the server's side or the client's.
+//! TLS over a socket, as server or client.
 //!
-//! Uses rustls without its buffers: what is read is decrypted in a buffer of the worker's, and what is written is
-//! encrypted into another, so that a connection that waits holds neither. Several pieces become one record where they fit,
-//! and all records of a call are written at once.
+//! Uses rustls without its buffers: input is decrypted in one buffer of the worker and output encrypted into another,
+//! so that a waiting connection holds neither. Small pieces share a record if they fit, and all records of a call are
+//! written at once.
 //!
-//! Invariant: what was taken to be written is with the kernel once a flush is done; a socket that ends without the
-//! peer's `close_notify` is an error, since the data may have been cut off.
+//! Invariant: after a flush, the kernel has all accepted bytes; a socket that ends without `close_notify` from the peer
+//! is an error, since the data may be truncated.
 
 mod buffer;
 
@@ -32,18 +32,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use buffer::{Buffer, Plain};
 pub use failure::{Failure, Reason};
 
-/// One of the two sides of a session, as rustls has them.
+/// Side of a rustls session: client or server.
 pub trait Side: Unpin {
-    /// What rustls knows of this side alone.
+    /// State of rustls that only this side has.
     type Data;
 
-    /// Works through records that came.
+    /// Processes received records.
     fn process<'c, 'i>(
         &'c mut self,
         incoming: &'i mut [u8],
     ) -> UnbufferedStatus<'c, 'i, Self::Data>;
 
-    /// What both sides have.
+    /// Returns the state that both sides have.
     fn common(&self) -> &CommonState;
 }
 
@@ -83,15 +83,15 @@ impl Side for UnbufferedServerConnection {
 pub struct Encrypted<S, C = UnbufferedServerConnection> {
     socket: S,
     session: C,
-    /// Read from the socket, not decrypted yet.
+    /// Bytes read from the socket and not decrypted.
     incoming: Buffer,
-    /// Decrypted, not read yet.
+    /// Bytes decrypted and not read.
     plain: Plain,
-    /// Encrypted, not with the kernel yet.
+    /// Bytes encrypted and not written to the socket.
     outgoing: Buffer,
-    /// Whether the peer said that it has no more to say.
+    /// Whether the peer sent `close_notify`.
     peer_closed: bool,
-    /// Whether we said so.
+    /// Whether `close_notify` was sent.
     closed: bool,
 }
 
@@ -101,7 +101,7 @@ impl<S, C> fmt::Debug for Encrypted<S, C> {
     }
 }
 
-/// What is to be done once the session lets us.
+/// Operation to perform once the session permits it.
 enum Intent<'a, 'b> {
     Close,
     Nothing,
@@ -109,25 +109,25 @@ enum Intent<'a, 'b> {
     Write(&'a [IoSlice<'b>], &'a mut usize),
 }
 
-/// Where a session stands after a step.
+/// State of a session after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// There may be more to do.
+    /// More steps may be possible.
     Again,
     /// The handshake waits for the peer.
     Blocked,
-    /// Both sides have ended.
+    /// Both sides have closed.
     Closed,
-    /// The handshake is over, and the received bytes are processed.
+    /// The handshake is complete, and the received bytes are processed.
     Traffic,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Encrypted<S> {
-    /// Shakes hands over a socket that a client connected. Not bounded in time.
+    /// Performs the handshake with a client. No timeout.
     ///
     /// # Errors
     ///
-    /// Why it failed; an alert was sent by then, as far as that is possible without waiting.
+    /// Reason of the failure; an alert was sent if that was possible without waiting.
     pub async fn accept(socket: S, config: Arc<ServerConfig>) -> Result<Self, Failure> {
         let session = UnbufferedServerConnection::new(config).map_err(Failure::tls)?;
         Self::shake_hands(socket, session).await
@@ -135,7 +135,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Encrypted<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Encrypted<S, UnbufferedClientConnection> {
-    /// Shakes hands with the server of this name over a socket. Not bounded in time.
+    /// Performs the handshake with the server of this name. No timeout.
     ///
     /// # Errors
     ///
@@ -165,22 +165,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         Ok(this)
     }
 
-    /// What was agreed on.
+    /// Returns the negotiated parameters.
     pub fn session(&self) -> &CommonState {
         self.session.common()
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn socket(&self) -> &S {
         &self.socket
     }
 
-    /// Reads available bytes without waiting, where `read` does so from the socket. What only concerns the session, such
-    /// as a ticket, is worked through and is nothing that is there.
+    /// Reads available bytes without waiting; `read` does so from the socket. Records that only concern the session,
+    /// such as tickets, are processed and count as no bytes.
     ///
     /// # Errors
     ///
-    /// Those of the socket and of the session; [`io::ErrorKind::WouldBlock`] when nothing is there.
+    /// Errors of the socket and of the session; [`io::ErrorKind::WouldBlock`] if no bytes are available.
     pub fn try_read(
         &mut self,
         space: &mut [u8],
@@ -208,7 +208,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         }
     }
 
-    /// Processes the received bytes until there is plain text to read, or no bytes are left.
+    /// Processes received bytes until plain text is available, or none are left.
     fn decrypt(&mut self, space: &mut ReadBuf<'_>) -> io::Result<()> {
         while !self.incoming.is_empty() && self.plain.is_empty() && space.remaining() > 0 {
             match self.step(Intent::Read(space)).map_err(broken)? {
@@ -224,7 +224,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
             match self.step(Intent::Nothing) {
                 Ok(Step::Again) => {}
                 Ok(Step::Traffic | Step::Closed) => {
-                    // Bytes that cannot be written at once, tickets at most, are written with the next data.
+                    // Bytes that the socket does not accept at once, at most tickets, are written with the next data.
                     return match self.poll_send(cx) {
                         Poll::Ready(Err(error)) => Poll::Ready(Err(Failure::io(error))),
                         _ => Poll::Ready(Ok(())),
@@ -246,7 +246,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         }
     }
 
-    /// Processes the received bytes, up to the next step that the caller has to take.
+    /// Processes received bytes up to the next step that the caller has to take.
     fn step(&mut self, intent: Intent<'_, '_>) -> Result<Step, rustls::Error> {
         let UnbufferedStatus { mut discard, state } =
             self.session.process(self.incoming.filled_mut());
@@ -290,7 +290,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
             }
             Ok(ConnectionState::BlockedHandshake) => Ok(Step::Blocked),
             Ok(ConnectionState::Closed) => Ok(Step::Closed),
-            // early data, which is not asked for
+            // early data, which is not enabled
             Ok(_) => Err(rustls::Error::HandshakeNotComplete),
             Err(error) => Err(error),
         };
@@ -298,7 +298,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         step
     }
 
-    /// Does what a session without traffic keys cannot: processes the received bytes first.
+    /// Performs an operation; processes the received bytes first, until the session has traffic keys.
     fn traffic(&mut self, mut intent: impl FnMut() -> Intent<'static, 'static>) -> io::Result<()> {
         loop {
             match self.step(intent()).map_err(broken)? {
@@ -321,7 +321,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         }
     }
 
-    /// Reads from the socket; 0 bytes means that it ended.
+    /// Reads from the socket; 0 bytes mean that it ended.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let space = self.incoming.space()?;
         let mut space = ReadBuf::new(space);
@@ -334,7 +334,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         polled.map_ok(|()| read)
     }
 
-    /// Writes what is encrypted, all of it.
+    /// Writes all encrypted bytes.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.outgoing.is_empty() {
             let socket = Pin::new(&mut self.socket);
@@ -348,9 +348,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         Poll::Ready(Ok(()))
     }
 
-    /// Tells the peer what it did wrong, if that goes at once.
+    /// Sends an alert for the peer's error, if the socket accepts it at once.
     fn tell(&mut self, cx: &mut Context<'_>) {
-        // No further than that: what is wrong would be found again.
+        // Stop at the first error: it would only repeat itself.
         while self.session.common().wants_write() && self.step(Intent::Nothing).is_ok() {}
         let _ = self.poll_send(cx);
     }
@@ -360,7 +360,7 @@ fn broken(error: rustls::Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-/// Does what is intended, now that it can be done.
+/// Performs the operation on a session with traffic keys.
 fn act<D>(
     mut traffic: WriteTraffic<'_, D>,
     intent: Intent<'_, '_>,
@@ -377,7 +377,7 @@ fn act<D>(
     }
 }
 
-/// The bytes written, or the bytes needed; keys that are worn out write nothing, and the next call fails.
+/// Returns the bytes written, or the buffer size needed; exhausted keys write nothing, and the next call fails.
 fn size(encrypted: Result<usize, EncryptError>) -> Result<usize, usize> {
     match encrypted {
         Ok(written) => Ok(written),
@@ -434,7 +434,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> AsyncWrite for Encrypted<S, C> 
         let taken = self.encrypt(pieces)?;
         match self.poll_send(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            // Bytes that the kernel did not take go before the next data.
+            // Bytes that the kernel did not accept go before the next data.
             _ => Poll::Ready(Ok(taken)),
         }
     }
@@ -451,7 +451,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> AsyncWrite for Encrypted<S, C> 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.closed {
             self.closed = true;
-            // Without it, the peer cannot tell the end from a cut; that it has ended as well is no reason to complain.
+            // Without it, the peer cannot tell the end from a truncation; an error because the peer has closed as well
+            // is ignored.
             let _ = self.traffic(|| Intent::Close);
         }
         ready!(self.poll_send(cx))?;

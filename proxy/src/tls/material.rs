@@ -1,4 +1,4 @@
-//! PEM to checked certificates, keys, authorities and revocations.
+//! Parses PEM into checked certificates, keys, authorities and revocation lists.
 
 pub(super) mod facts;
 
@@ -18,36 +18,36 @@ pub use facts::{Facts, Name, UnixSeconds, date};
 use super::chain;
 use super::problem::{Problem, ProblemKind};
 
-/// The most certificates that a file or secret may hold.
+/// Maximum certificates in a file or secret.
 const CERTIFICATES_MAX: usize = 1_000;
 
-/// PEM of a certificate and its key, with the names of their places.
+/// PEM of a certificate and its key, each with the name of its file or secret.
 #[derive(Clone, Copy)]
 pub struct IdentityPem<'a> {
-    /// The chain, and where it was read.
+    /// Name and content of the chain.
     pub chain: (&'a str, &'a [u8]),
-    /// The key, and where it was read.
+    /// Name and content of the key.
     pub key: (&'a str, &'a [u8]),
 }
 
-/// PEM of authorities and what they revoked, with the names of their places.
+/// PEM of authorities and revocation lists, each with the name of its file or secret.
 #[derive(Clone, Copy)]
 pub struct AuthoritiesPem<'a> {
-    /// The authorities, and where they were read.
+    /// Name and content of the authorities.
     pub authorities: (&'a str, &'a [u8]),
-    /// Revoked certificates, and where they were read.
+    /// Name and content of the revocation lists.
     pub revoked: Option<(&'a str, &'a [u8])>,
-    /// Whether certificates that cannot be used are passed over, and what each says is of no interest.
+    /// Whether unusable certificates are skipped and the others are not described.
     pub is_lenient: bool,
 }
 
-/// A certificate with its key.
+/// Certificate with its key.
 pub struct Identity {
-    /// For rustls.
+    /// Certificate and key for rustls.
     pub(super) certified: Arc<CertifiedKey>,
-    /// What the certificate says.
+    /// Parsed certificate.
     pub facts: Facts,
-    /// What is wrong with it whatever the time.
+    /// Problems that do not depend on the time.
     pub weaknesses: Vec<Problem>,
     place: Arc<str>,
 }
@@ -61,11 +61,11 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Reads and checks a certificate and its key, whatever the time.
+    /// Parses and checks a certificate and its key, except its validity period.
     ///
     /// # Errors
     ///
-    /// The first thing that makes them unusable.
+    /// First problem that makes them unusable.
     pub fn read(pem: IdentityPem<'_>) -> Result<Self, Problem> {
         let (place, bytes) = pem.chain;
         let chain = certificates(place, bytes, ProblemKind::Certificate)?;
@@ -97,7 +97,7 @@ impl Identity {
         })
     }
 
-    /// What is wrong with the certificate at this time, if anything.
+    /// Returns the problem with the validity period at this time, if any.
     pub fn untimely(&self, now: UnixSeconds) -> Option<Problem> {
         untimely("certificate", &self.place, &self.facts, now)
     }
@@ -105,12 +105,12 @@ impl Identity {
 
 const UNSUPPORTED_KEY: &str = "the key is not one that can be used: RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, or Ed25519";
 
-/// Authorities of the other side's certificates, and what they have revoked.
+/// Authorities for the peer's certificates, with revocation lists.
 #[derive(Debug)]
 pub struct Authorities {
     pub(super) roots: Arc<RootCertStore>,
     pub(super) revoked: Vec<CertificateRevocationListDer<'static>>,
-    /// What their certificates say.
+    /// Parsed certificates.
     pub facts: Vec<Facts>,
     renewals: Vec<UnixSeconds>,
     place: Arc<str>,
@@ -118,11 +118,11 @@ pub struct Authorities {
 }
 
 impl Authorities {
-    /// Reads and checks authorities and what they have revoked, whatever the time.
+    /// Parses and checks authorities and revocation lists, except validity periods.
     ///
     /// # Errors
     ///
-    /// The first thing that makes them unusable.
+    /// First problem that makes them unusable.
     pub fn read(pem: AuthoritiesPem<'_>) -> Result<Self, Problem> {
         let (place, bytes) = pem.authorities;
         let broken = |text: String| Problem::new(ProblemKind::Authorities, place, text);
@@ -155,7 +155,7 @@ impl Authorities {
             place: place.into(),
             revoked_place: pem.revoked.map(|(place, _)| place.into()),
         };
-        // What can be read may still be nothing to verify with, such as a list of version 1.
+        // Readable material may still be useless for verification, such as a list of version 1.
         let provider = Arc::new(aws_lc_rs::default_provider());
         match chain::client_verifier(&read.roots, &read.revoked, &provider) {
             Ok(_) => Ok(read),
@@ -170,13 +170,13 @@ impl Authorities {
         }
     }
 
-    /// What is wrong at this time: authorities of which none is valid, or revocations that should have been renewed.
+    /// Returns problems at this time: no authority within its validity period, or overdue revocation lists.
     pub fn untimely(&self, now: UnixSeconds) -> Vec<Problem> {
         let mut problems = Vec::new();
         let each = self.facts.iter();
         let each = each.map(|facts| untimely("authority", &self.place, facts, now));
         if let Some(all) = each.collect::<Option<Vec<Problem>>>() {
-            // of those of the operating system nothing is known, and nothing said
+            // authorities of the operating system are not parsed, and never reported
             problems.extend(all.into_iter().next());
         }
         if let (Some(place), Some(renewal)) = (&self.revoked_place, self.renewals.iter().min())
@@ -227,7 +227,7 @@ fn certificates(
 
 fn key(place: &str, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, Problem> {
     let wrong = |text: &str| Problem::new(ProblemKind::Key, place, text);
-    // No error of the parser is passed on, so that nothing of a key can be.
+    // No error of the parser is passed on: it could contain a part of the key.
     let mut keys = PrivateKeyDer::pem_slice_iter(bytes);
     match (keys.next(), keys.next()) {
         (Some(Ok(key)), None) => Ok(key),
@@ -248,7 +248,7 @@ fn contains(bytes: &[u8], mark: &[u8]) -> bool {
 
 type Revocations = (Vec<CertificateRevocationListDer<'static>>, Vec<UnixSeconds>);
 
-/// Lists of revoked certificates, and when they should be renewed.
+/// Parses revocation lists; also returns the times by which they should be renewed.
 fn revocations(place: &str, bytes: &[u8]) -> Result<Revocations, Problem> {
     let broken = |text: String| Problem::new(ProblemKind::Revoked, place, text);
     let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(bytes).collect();

@@ -1,4 +1,4 @@
-//! What is known of the other side of a TLS connection, once the handshake is over.
+//! Peer of a TLS connection, after the handshake.
 
 use std::sync::OnceLock;
 
@@ -11,21 +11,21 @@ use super::Facts;
 use super::ciphers::openssl_name;
 use super::digest::{hex, sha256};
 
-/// The other side of a TLS connection.
+/// Peer of a TLS connection.
 #[derive(Clone, Debug, Default)]
 pub struct Peer {
-    /// The negotiated version.
+    /// Negotiated version.
     pub version: Option<&'static str>,
-    /// The cipher suite, by OpenSSL's name where it has one.
+    /// Cipher suite, by OpenSSL's name if it has one.
     pub cipher: Option<&'static str>,
-    /// Its own certificate, if it showed one.
+    /// Certificate of the peer, if it presented one.
     pub certificate: Option<PeerCertificate>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
 }
 
 impl Peer {
-    /// What a connection says after its handshake.
+    /// Returns the peer of a session after its handshake.
     pub fn of(session: &CommonState) -> Self {
         let certificates = session.peer_certificates().unwrap_or_default();
         let suite = session.negotiated_cipher_suite();
@@ -38,14 +38,14 @@ impl Peer {
     }
 }
 
-/// The certificate of the peer, parsed on first use.
+/// Certificate of the peer, parsed on first use.
 #[derive(Clone, Debug)]
 pub struct PeerCertificate {
     der: CertificateDer<'static>,
     facts: OnceLock<Option<Facts>>,
 }
 
-/// They are what their bytes are.
+/// Compares the encoded bytes.
 impl PartialEq for PeerCertificate {
     fn eq(&self, other: &Self) -> bool {
         self.der == other.der
@@ -62,24 +62,24 @@ impl PeerCertificate {
         }
     }
 
-    /// What it says; `None` for an unreadable one, which only a verifier without checks accepts.
+    /// Returns the parsed certificate; `None` if it is unreadable, which only a verifier without checks accepts.
     pub fn facts(&self) -> Option<&Facts> {
         let facts = self.facts.get_or_init(|| Facts::read(&self.der).ok());
         facts.as_ref()
     }
 
-    /// Its SHA-256: lower-case hexadecimal digits.
+    /// Returns the SHA-256 hash of the certificate in lower-case hexadecimal digits.
     pub fn hash(&self) -> String {
         hex(&sha256(&self.der))
     }
 
-    /// The whole of it, percent-encoded.
+    /// Returns the certificate as percent-encoded PEM.
     pub fn encoded_pem(&self) -> String {
         percent_encode(&pem(&self.der))
     }
 }
 
-/// Percent-encodes what a header would take for structure: what PEM has of line ends, spaces, `+`, `/` and `=`.
+/// Percent-encodes bytes with a meaning in headers; of PEM: line ends, spaces, `+`, `/` and `=`.
 pub fn percent_encode(pem: &str) -> String {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = String::with_capacity(pem.len() + pem.len() / 8);
@@ -95,7 +95,7 @@ pub fn percent_encode(pem: &str) -> String {
     out
 }
 
-/// Columns of PEM (RFC 7468, section 2).
+/// Characters per line of PEM (RFC 7468, section 2).
 const COLUMNS: usize = 64;
 
 fn pem(certificate: &CertificateDer<'_>) -> String {
@@ -113,7 +113,7 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
     pem
 }
 
-/// The name that Envoy and Go use.
+/// Returns the version's name in Envoy and Go.
 fn version(version: ProtocolVersion) -> &'static str {
     match version {
         ProtocolVersion::TLSv1_2 => "TLSv1.2",

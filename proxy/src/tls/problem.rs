@@ -1,23 +1,23 @@
-//! What is wrong with a certificate, a key or their place, as data.
+//! Problems with certificates, keys and their files or secrets, as data.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A finding about material.
+/// A problem with a certificate, a key or revocation lists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Problem {
-    /// What kind of mistake it is.
+    /// Kind of the problem.
     pub kind: ProblemKind,
-    /// The file, or the secret with its key, that is wrong.
+    /// File, or secret and key in it, with the problem.
     pub place: Arc<str>,
-    /// What is wrong: lower case, no full stop. Never holds a key.
+    /// Message: lower case, no full stop. Never contains a key.
     pub text: String,
-    /// How to fix it, where that is more than what is wrong says.
+    /// Fix, if the message does not imply it.
     pub fix: Option<String>,
 }
 
 impl Problem {
-    /// A finding.
+    /// Returns a problem without a fix.
     pub fn new(kind: ProblemKind, place: impl Into<Arc<str>>, text: impl Into<String>) -> Self {
         Self {
             kind,
@@ -27,7 +27,7 @@ impl Problem {
         }
     }
 
-    /// The finding with how to fix it, if that is known.
+    /// Adds the fix, if known.
     pub fn with_fix(mut self, fix: Option<String>) -> Self {
         self.fix = fix;
         self
@@ -35,7 +35,7 @@ impl Problem {
 }
 
 impl Problem {
-    /// What is wrong, and how to fix it.
+    /// Returns the message with the fix.
     pub fn with_its_fix(&self) -> String {
         match &self.fix {
             Some(fix) => format!("{self}; {fix}"),
@@ -50,39 +50,39 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Kinds of findings, each with what it means for a server.
+/// Kinds of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProblemKind {
-    /// There are no authorities to verify clients with.
+    /// No authorities to verify peers with.
     Authorities,
-    /// No certificate can be read.
+    /// Unreadable certificate.
     Certificate,
-    /// The certificate is no longer valid.
+    /// Certificate after its validity period.
     Expired,
-    /// The secret is not one that may be used.
+    /// Secret that must not be used.
     Foreign,
-    /// No key can be read, or it is of a kind that is not supported.
+    /// Unreadable or unsupported key.
     Key,
-    /// The key is not that of the certificate.
+    /// Key of another certificate.
     Mismatch,
-    /// The file or secret is not there.
+    /// Missing file or secret.
     Missing,
-    /// The certificate is not valid yet.
+    /// Certificate before its validity period.
     NotYetValid,
-    /// The certificate is that of another workload.
+    /// Certificate of another workload.
     OtherWorkload,
-    /// The list of revoked certificates cannot be read.
+    /// Unreadable revocation list.
     Revoked,
-    /// The list of revoked certificates should have been renewed.
+    /// Overdue revocation list.
     RevokedStale,
-    /// The file cannot be read.
+    /// Unreadable file.
     Unreadable,
-    /// What clients no longer trust.
+    /// Certificate that clients no longer trust.
     Weak,
 }
 
 impl ProblemKind {
-    /// Whether material with this finding is used when there is nothing better.
+    /// Whether material with this problem is used if there is nothing better.
     pub fn is_usable(self) -> bool {
         matches!(
             self,

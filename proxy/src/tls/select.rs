@@ -1,4 +1,4 @@
-//! Which of several certificates a client gets: by what it can verify.
+//! Selects a certificate that the client can verify.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use rustls::{CipherSuite, SignatureAlgorithm};
 
 use super::Identity;
 
-/// Certificates of one server, cheaper ones first.
+/// Certificates of one server, the cheaper ones first.
 pub struct Choice {
     certified: Vec<Arc<CertifiedKey>>,
     speaks_tls13: bool,
 }
 
 impl Choice {
-    /// Chooses among these. `speaks_tls13` tells whether the server does.
+    /// Returns a selection among these; `speaks_tls13` if the server supports TLS 1.3.
     pub fn new(identities: &[Arc<Identity>], speaks_tls13: bool) -> Self {
         let certified = identities.iter().map(|one| Arc::clone(&one.certified));
         let mut certified: Vec<_> = certified.collect();
-        // A signature with ECDSA costs a tenth of one with RSA.
+        // An ECDSA signature costs a tenth of an RSA signature.
         certified.sort_by_key(|one| one.key.algorithm() == SignatureAlgorithm::RSA);
         Self {
             certified,
@@ -47,13 +47,13 @@ impl ResolvesServerCert for Choice {
             signs && self.has_suite(hello.cipher_suites(), one.key.algorithm())
         };
         let found = self.certified.iter().find(fits);
-        // Without any that fits, the alert is rustls's to choose.
+        // Without a suitable one, rustls chooses the alert.
         found.or(self.certified.first()).map(Arc::clone)
     }
 }
 
 impl Choice {
-    /// Whether a client with these suites can be served with a key of this kind. Suites of TLS 1.3 go with any key.
+    /// Whether a client with these suites supports a key of this kind. Suites of TLS 1.3 support any key.
     fn has_suite(&self, suites: &[CipherSuite], key: SignatureAlgorithm) -> bool {
         suites.iter().any(|suite| match suite {
             CipherSuite::TLS13_AES_128_GCM_SHA256

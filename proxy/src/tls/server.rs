@@ -1,8 +1,8 @@
-//! Settings and material to what one server handshakes with.
+//! TLS server configurations, from settings and certificates.
 //!
-//! Invariant: the same settings and the same material are the same [`ServerTls`], see [`super::Store::server`], so that
-//! sessions can be resumed across reloads; anything else has ticket keys of its own, so that a session never outlives
-//! the authorities that let it in.
+//! Invariant: equal settings and material give the same [`ServerTls`], see [`super::Store::server`], so that sessions
+//! can be resumed across reloads; any other one has ticket keys of its own, so that no session outlives the authorities
+//! with which it was verified.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use super::select::Choice;
 use super::verify::Verifier;
 use super::{Authorities, Clients, Identity, IdentitySource, ciphers};
 
-/// How a server terminates TLS.
+/// Settings of TLS termination.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerSettings {
-    /// Its certificates; a client gets one that it can verify.
+    /// Certificates; a client gets one that it can verify.
     pub identities: Vec<IdentitySource>,
-    /// Requirements for client certificates; `None` if none are requested.
+    /// Requirements for client certificates; `None` to request none.
     pub clients: Option<Box<Clients>>,
-    /// The oldest version.
+    /// Oldest version.
     pub version_min: Version,
-    /// The newest version.
+    /// Newest version.
     pub version_max: Version,
-    /// OpenSSL's names of the cipher suites up to TLS 1.2; empty for all that are spoken.
+    /// Cipher suites up to TLS 1.2, by OpenSSL's names; empty for all supported ones.
     pub cipher_suites: Vec<Arc<str>>,
-    /// Names of groups of the key exchange; empty for the library's.
+    /// Key exchange groups, by name; empty for the library's defaults.
     pub groups: Vec<Arc<str>>,
-    /// The protocol inside TLS.
+    /// Application protocols to offer.
     pub alpn: Alpn,
 }
 
@@ -46,27 +46,27 @@ pub enum Version {
     Tls13,
 }
 
-/// The application protocols that a server offers.
+/// Application protocols that a server offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Alpn {
     /// HTTP/2 and HTTP/1.1.
     #[default]
     Http,
-    /// Nothing; what a client offers is ignored.
+    /// None; the client's offer is ignored.
     None,
 }
 
-/// Protocols that are spoken inside TLS, the preferred one first.
+/// Application protocols, the preferred one first.
 const HTTP: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// What one server handshakes with.
+/// TLS configuration of one server.
 pub struct ServerTls {
     config: Arc<ServerConfig>,
-    /// For clients with which no protocol is shared.
+    /// Configuration for clients without a common application protocol.
     without_alpn: Arc<ServerConfig>,
-    /// Its certificates, for pages.
+    /// Certificates, for admin pages.
     pub identities: Vec<Arc<Identity>>,
-    /// The authorities of its clients, for pages.
+    /// Authorities of client certificates, for admin pages.
     pub authorities: Option<Arc<Authorities>>,
 }
 
@@ -77,11 +77,11 @@ impl fmt::Debug for ServerTls {
 }
 
 impl ServerTls {
-    /// Makes it, with new ticket keys. `identities` are the usable ones, at least one.
+    /// Returns a configuration with new ticket keys. `identities` are the usable certificates, at least one.
     ///
     /// # Errors
     ///
-    /// Why settings and material do not go together.
+    /// Reason that settings and certificates do not fit together.
     pub fn new(
         settings: &ServerSettings,
         identities: Vec<Arc<Identity>>,
@@ -100,10 +100,10 @@ impl ServerTls {
         let mut config = builder
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::new(Choice::new(&identities, speaks_tls13)));
-        // Tickets are with the client, and good on every worker.
+        // Clients keep the tickets, which are valid on every worker.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| error.to_string())?;
-        // One of the client's choice is what makes the lists of both differ: with a list of our own ours counts.
+        // The client's order decides; with configured cipher suites, their order does.
         config.ignore_client_order = !settings.cipher_suites.is_empty();
         let without_alpn = Arc::new(config.clone());
         if settings.alpn == Alpn::Http {
@@ -117,9 +117,9 @@ impl ServerTls {
         })
     }
 
-    /// What to handshake with, given the protocols that the client offers by ALPN.
+    /// Returns the configuration for a client that offers these protocols by ALPN.
     ///
-    /// rustls would end a handshake without a protocol in common; a client of HTTP gets HTTP/1.1 instead.
+    /// rustls would abort a handshake without a common protocol; HTTP clients are served HTTP/1.1 instead.
     pub fn config<'a>(&self, offered: impl IntoIterator<Item = &'a [u8]>) -> &Arc<ServerConfig> {
         let mut shared = offered.into_iter();
         let shared = shared.any(|name| self.config.alpn_protocols.iter().any(|own| **own == *name));
@@ -142,7 +142,7 @@ fn versions(settings: &ServerSettings) -> Vec<&'static SupportedProtocolVersion>
     versions
 }
 
-/// The library's provider, cut to what the settings name.
+/// Returns the library's provider, restricted to the suites and groups of the settings.
 fn provider(settings: &ServerSettings) -> CryptoProvider {
     let mut provider = aws_lc_rs::default_provider();
     let named: Vec<SupportedCipherSuite> = settings
@@ -168,7 +168,7 @@ fn provider(settings: &ServerSettings) -> CryptoProvider {
 }
 
 impl ServerSettings {
-    /// Names of groups that are not offered.
+    /// Returns the configured groups that are not supported.
     pub fn unknown_groups(&self) -> impl Iterator<Item = &Arc<str>> {
         let known = |name: &&Arc<str>| ciphers::group(name).is_none();
         self.groups.iter().filter(known)

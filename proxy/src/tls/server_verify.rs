@@ -1,6 +1,6 @@
-//! Verifies certificates of servers: by authority and revocation, and by name where a name counts.
+//! Verifies server certificates: by authority and revocation, and by name if names are required.
 //!
-//! Invariant: without authorities nothing is verified but that the server has the key of the certificate that it shows.
+//! Invariant: without authorities, only the server's ownership of the certificate's key is verified.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use super::chain::{self, Signatures, refused};
 use super::{Authorities, Facts, Name, spiffe};
 
-/// Requirements for the names in the certificate of a server.
+/// Requirements for the names in a server certificate.
 #[derive(Clone, Copy, Default)]
 pub(super) struct AcceptedNames<'a> {
-    /// Names of which it must carry one.
+    /// Names, of which it must carry one.
     pub names: &'a [Arc<str>],
-    /// Without names: trust domains of which it must have a SPIFFE id.
+    /// Trust domains, of which it must have a SPIFFE id if `names` is empty.
     pub trust_domains: &'a [Arc<str>],
 }
 
-/// Verifies certificates of servers as a rule wants it.
+/// Verifies server certificates by the settings of a rule.
 pub(super) struct ServerVerifier {
-    /// Verifies the chain; `None` if it is not to be.
+    /// Verifier of the chain; `None` to skip verification.
     chain: Option<Arc<WebPkiServerVerifier>>,
     signatures: Signatures,
-    /// Of these the certificate must carry one.
+    /// Accepted names, of which the certificate must carry one; empty for any.
     names: Vec<Arc<str>>,
-    /// Trust domains, of one of which it must have a SPIFFE id if there are no such names; empty for any certificate.
+    /// Trust domains, of which the certificate must have a SPIFFE id if `names` is empty; empty for any certificate.
     trust_domains: Vec<Arc<str>>,
-    /// Whether the certificate must be for the name that was asked for.
+    /// Whether the certificate must be valid for the requested server name.
     by_host: bool,
 }
 
@@ -46,11 +46,12 @@ impl fmt::Debug for ServerVerifier {
 }
 
 impl ServerVerifier {
-    /// A verifier by these authorities, or of nothing; `by_host` says whether the name counts that was asked for.
+    /// Returns a verifier with these authorities, or one that verifies no chain; `by_host` if the certificate must be
+    /// valid for the requested name.
     ///
     /// # Errors
     ///
-    /// Why the authorities cannot be used, or what they have revoked.
+    /// Reason that the authorities or the revocation lists are unusable.
     pub(super) fn new(
         authorities: Option<&Authorities>,
         accepted: AcceptedNames<'_>,
@@ -92,10 +93,10 @@ impl ServerVerifier {
     }
 }
 
-/// Most names of a certificate that an error lists when none of them matches.
+/// Maximum names of a certificate in the error message.
 const NAMES_TOLD_MAX: usize = 5;
 
-/// A certificate that carries none of the names wanted.
+/// Error: a certificate carries none of the required names.
 #[derive(Debug)]
 pub struct WrongNames {
     carries: Vec<Name>,
@@ -146,7 +147,7 @@ impl ServerCertVerifier for ServerVerifier {
             return Ok(ServerCertVerified::assertion());
         };
         match chain.verify_server_cert(certificate, others, name, ocsp, now) {
-            // rustls looks at the name last, when everything else was found good
+            // rustls checks the name last, after everything else
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.by_host => {}

@@ -1,23 +1,23 @@
-//! Where certificates come from: files or secrets, by name. The identity of material across reloads.
+//! Sources of certificates: files or secrets, by name. A source identifies certificates across reloads.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a certificate and its key come from.
+/// Source of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IdentitySource {
     /// Two PEM files.
     Files {
-        /// The chain, the certificate first.
+        /// Certificate chain, the certificate first.
         chain: Arc<str>,
-        /// The key.
+        /// Private key.
         key: Arc<str>,
     },
-    /// A secret.
+    /// A Kubernetes Secret.
     Secret {
-        /// Its namespace.
+        /// Namespace of the Secret.
         namespace: Arc<str>,
-        /// Its name.
+        /// Name of the Secret.
         name: Arc<str>,
     },
 }
@@ -31,26 +31,26 @@ impl fmt::Display for IdentitySource {
     }
 }
 
-/// Where the authorities of the other side's certificates come from, with the list of revoked certificates.
+/// Source of authorities for the peer's certificates, with revocation lists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AuthoritySource {
     /// PEM files.
     Files {
-        /// The authorities.
+        /// Authorities.
         authorities: Arc<str>,
-        /// What they have revoked.
+        /// Revocation lists.
         revoked: Option<Arc<str>>,
     },
-    /// A secret, or one beside it with `-cacert` after its name.
+    /// A Kubernetes Secret, or the one with this name and the suffix `-cacert`.
     Secret {
-        /// Its namespace.
+        /// Namespace of the Secret.
         namespace: Arc<str>,
-        /// Its name.
+        /// Name of the Secret.
         name: Arc<str>,
     },
-    /// The authorities that the operating system trusts.
+    /// Authorities that the operating system trusts.
     System {
-        /// What they have revoked.
+        /// Revocation lists.
         revoked: Option<Arc<str>>,
     },
 }

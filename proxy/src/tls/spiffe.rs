@@ -8,19 +8,19 @@ use super::{Facts, Name};
 
 const SCHEME: &str = "spiffe://";
 
-/// The parts of a SPIFFE id, as the mesh writes it.
+/// Parts of a SPIFFE id in the form of the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpiffeId<'a> {
-    /// The trust domain.
+    /// Trust domain.
     pub trust_domain: &'a str,
-    /// The namespace of the workload.
+    /// Namespace of the workload.
     pub namespace: &'a str,
-    /// The service account that it runs as.
+    /// Service account of the workload.
     pub service_account: &'a str,
 }
 
 impl<'a> SpiffeId<'a> {
-    /// Reads an id; `None` for a text that is none of the mesh.
+    /// Parses an id; `None` if the text has another form.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (trust_domain, path) = text.strip_prefix(SCHEME)?.split_once('/')?;
         let (namespace, service_account) = path.strip_prefix("ns/")?.split_once("/sa/")?;
@@ -49,7 +49,7 @@ impl fmt::Display for SpiffeId<'_> {
     }
 }
 
-/// The trust domain of a SPIFFE id, whatever its path.
+/// Returns the trust domain of a SPIFFE id, whatever its path.
 pub fn trust_domain(uri: &str) -> Option<&str> {
     let rest = uri.strip_prefix(SCHEME)?;
     let end = rest.find('/').unwrap_or(rest.len());
@@ -60,7 +60,7 @@ pub fn trust_domain(uri: &str) -> Option<&str> {
 pub fn is_of_trust_domain(facts: &Facts, trust_domains: &[Arc<str>]) -> bool {
     let mut domains = facts.names.iter().filter_map(Name::uri).filter_map(|uri| {
         let domain = trust_domain(uri)?;
-        // an id of the trust domain itself is no workload's
+        // an id without a path names the trust domain, not a workload
         uri[SCHEME.len() + domain.len()..]
             .starts_with('/')
             .then_some(domain)
@@ -68,14 +68,14 @@ pub fn is_of_trust_domain(facts: &Facts, trust_domains: &[Arc<str>]) -> bool {
     domains.any(|domain| trust_domains.iter().any(|known| **known == *domain))
 }
 
-/// The id of another trust domain for the same workload.
+/// Returns the id with its trust domain replaced.
 pub fn in_trust_domain(uri: &str, domain: &str) -> Option<String> {
     let own = trust_domain(uri)?;
     let path = &uri[SCHEME.len() + own.len()..];
     Some(format!("{SCHEME}{domain}{path}"))
 }
 
-/// Names, where a SPIFFE id of one of these trust domains stands for the same id of all of them.
+/// Returns the names, with each SPIFFE id of one of these trust domains replaced by its equivalents in all of them.
 pub fn equal_names(names: &[Arc<str>], trust_domains: &[&str]) -> Vec<Arc<str>> {
     let mut equal: Vec<Arc<str>> = Vec::with_capacity(names.len());
     for name in names {
@@ -94,23 +94,23 @@ pub fn equal_names(names: &[Arc<str>], trust_domains: &[&str]) -> Vec<Arc<str>> 
     equal
 }
 
-/// What the certificate of a workload must name.
+/// Workload that a certificate must identify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// The trust domain, and its other names.
+    /// Trust domain and its aliases.
     pub trust_domains: Vec<Arc<str>>,
-    /// Its namespace.
+    /// Namespace.
     pub namespace: Arc<str>,
-    /// The service account that it runs as; none for any.
+    /// Service account; `None` for any.
     pub service_account: Option<Arc<str>>,
 }
 
 impl Workload {
-    /// Whether a certificate, which was read from `place`, is for this workload.
+    /// Checks that a certificate, read from `place`, identifies this workload.
     ///
     /// # Errors
     ///
-    /// What it is for, and what it should be for.
+    /// Problem with the names that were found and expected.
     pub fn check(&self, facts: &Facts, place: &str) -> Result<(), Problem> {
         let mut ids = facts.names.iter().filter_map(Name::uri);
         if ids.any(|uri| SpiffeId::parse(uri).is_some_and(|id| self.is(&id))) {

@@ -1,7 +1,7 @@
-//! The material in use, by where it comes from: outlives snapshots.
+//! Certificates, keys and authorities in effect, by source; outlives snapshots.
 //!
-//! Invariant: what is broken or out of its time never takes the place of something good. Time is passed in with the
-//! bytes, by [`Store::update`]; everything else only looks up.
+//! Invariant: invalid material, or material outside its validity period, never replaces valid material.
+//! [`Store::update`] receives the time with the bytes; all other functions only look up.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,32 +15,32 @@ use super::{
     ServerSettings, ServerTls,
 };
 
-/// Bytes with the name of their place.
+/// Content with the name of its file or secret.
 pub type Named = (Arc<str>, Vec<u8>);
 
-/// What was read of a certificate and its key.
+/// Content of a certificate and its key.
 #[derive(Default)]
 pub struct IdentityBytes {
-    /// The chain.
+    /// Certificate chain.
     pub chain: Named,
-    /// The key.
+    /// Private key.
     pub key: Named,
-    /// The workload that the certificate must be for; none for any.
+    /// Workload that the certificate must identify; `None` for any.
     pub workload: Option<Workload>,
 }
 
-/// What was read of authorities.
+/// Content of authorities.
 #[derive(Default)]
 pub struct AuthorityBytes {
-    /// The authorities.
+    /// Authorities.
     pub authorities: Named,
-    /// What they have revoked.
+    /// Revocation lists.
     pub revoked: Option<Named>,
-    /// Whether certificates that cannot be used are passed over: an operating system trusts many, of all ages.
+    /// Whether unusable certificates are skipped: an operating system trusts many, old ones included.
     pub is_lenient: bool,
 }
 
-/// Everything that is wanted, as it was just read.
+/// Content of all sources in use, as just read.
 #[derive(Default)]
 pub struct Read {
     /// Certificates with keys.
@@ -49,7 +49,7 @@ pub struct Read {
     pub authorities: BTreeMap<AuthoritySource, Result<AuthorityBytes, Problem>>,
 }
 
-/// The material in use.
+/// Material in effect.
 #[derive(Debug, Default)]
 pub struct Store {
     inner: Mutex<Inner>,
@@ -61,23 +61,23 @@ struct Inner {
     authorities: BTreeMap<AuthoritySource, StoredMaterial<Authorities>>,
     servers: BTreeMap<ServerSettings, Weak<ServerTls>>,
     clients: BTreeMap<ClientSettings, Weak<ClientTls>>,
-    /// Given to the last of the clients.
+    /// Serial of the newest client configuration.
     serial: u64,
-    /// How often something changed that clients and servers are made of.
+    /// Number of changes to the material of clients and servers.
     revision: u64,
 }
 
 /// Material of one source.
 #[derive(Debug)]
 struct StoredMaterial<T> {
-    /// Of the bytes read last.
+    /// Hash of the content read last.
     digest: Option<Sha256>,
-    /// What these bytes are; broken bytes are nothing.
+    /// Material parsed from that content; `None` if it is invalid.
     newest: Option<Arc<T>>,
-    /// What was in effect when the newest came, for as long as that is not good.
+    /// Material in effect before the newest was read, as long as the newest is not valid.
     before: Option<Arc<T>>,
     in_force: Option<Arc<T>>,
-    /// What is wrong with the newest.
+    /// Problems with the newest.
     problems: Vec<Problem>,
 }
 
@@ -93,27 +93,27 @@ impl<T> Default for StoredMaterial<T> {
     }
 }
 
-/// What can be said of one source.
+/// Status of one source.
 #[derive(Clone, Debug)]
 pub struct Status<S, T> {
-    /// The source.
+    /// Source.
     pub source: S,
-    /// What is in effect, if anything is.
+    /// Material in effect, if any.
     pub in_force: Option<Arc<T>>,
-    /// Whether what is in effect is older than what was read last.
+    /// Whether the material in effect is older than the content read last.
     pub is_kept: bool,
-    /// What is wrong with what was read last.
+    /// Problems with the content read last.
     pub problems: Vec<Problem>,
 }
 
 impl<S, T> Status<S, T> {
-    /// Whether what was read last is not in effect.
+    /// Whether the content read last is not in effect.
     pub fn is_refused(&self) -> bool {
         self.is_kept || self.in_force.is_none()
     }
 }
 
-/// Material that time tells on.
+/// Material whose problems depend on the time.
 trait Timely {
     fn problems_at(&self, now: UnixSeconds) -> Vec<Problem>;
 }
@@ -132,7 +132,7 @@ impl Timely for Authorities {
 }
 
 impl<T: Timely> StoredMaterial<T> {
-    /// Takes in what was read; returns whether what is in effect is another.
+    /// Processes newly read content; returns whether the material in effect changed.
     fn take(
         &mut self,
         digest: Option<Sha256>,
@@ -160,7 +160,7 @@ impl<T: Timely> StoredMaterial<T> {
         !same
     }
 
-    /// The newest, unless it is out of its time and what was before is not.
+    /// Returns the newest material, unless it is outside its validity period and the previous one is not.
     fn choose(&mut self, now: UnixSeconds) -> Option<Arc<T>> {
         let Some(newest) = &self.newest else {
             return self.before.clone();
@@ -197,8 +197,8 @@ impl Store {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in all that is wanted, as it was just read; forgets everything else. Returns whether anything that is in
-    /// force has changed.
+    /// Processes the content of all sources in use, and forgets all others. Returns whether any material in effect
+    /// changed.
     pub fn update(&self, read: Read, now: UnixSeconds) -> bool {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -231,14 +231,14 @@ impl Store {
         changed
     }
 
-    /// Grows whenever [`Store::client`] or [`Store::identity`] may say something else than before.
+    /// Counter that grows whenever results of [`Store::client`] or [`Store::identity`] may change.
     pub fn revision(&self) -> u64 {
         self.lock().revision
     }
 
-    /// What a server with these settings handshakes with; the same as before if nothing that it is made of has changed.
+    /// Returns the TLS configuration of a server with these settings; the same one while its material is unchanged.
     ///
-    /// `None` when there is no certificate that can be used, or no authorities although they are asked for.
+    /// `None` without a usable certificate, or without authorities that the settings require.
     pub fn server(&self, settings: &ServerSettings) -> Option<Arc<ServerTls>> {
         let mut inner = self.lock();
         let sources = settings.identities.iter();
@@ -269,8 +269,8 @@ impl Store {
         Some(made)
     }
 
-    /// What connections with these settings handshake with; the same as before if nothing that it is made of has
-    /// changed. What is wanted and not there makes it refuse them.
+    /// Returns the TLS configuration of connections with these settings; the same one while its material is unchanged.
+    /// It refuses connections if required material is missing.
     pub fn client(&self, settings: &ClientSettings) -> Arc<ClientTls> {
         let mut inner = self.lock();
         let identity = settings.identity.as_ref();
@@ -292,14 +292,14 @@ impl Store {
         made
     }
 
-    /// What can be said of one certificate, if it was asked for.
+    /// Returns the status of one certificate, if it is in use.
     pub fn identity(&self, source: &IdentitySource) -> Option<Status<IdentitySource, Identity>> {
         let inner = self.lock();
         let slot = inner.identities.get(source)?;
         Some(slot.status(source.clone()))
     }
 
-    /// What can be said of the certificates.
+    /// Returns the status of all certificates.
     pub fn identities(&self) -> Vec<Status<IdentitySource, Identity>> {
         let inner = self.lock();
         let each = inner.identities.iter();
@@ -307,7 +307,7 @@ impl Store {
             .collect()
     }
 
-    /// What can be said of the authorities.
+    /// Returns the status of all authorities.
     pub fn authorities(&self) -> Vec<Status<AuthoritySource, Authorities>> {
         let inner = self.lock();
         let each = inner.authorities.iter();
@@ -337,7 +337,7 @@ impl ServerTls {
 }
 
 impl IdentityBytes {
-    /// The certificate and its key, if they can be used and are for the workload.
+    /// Parses and checks the certificate, its key and its workload.
     fn read(&self) -> Result<Identity, Problem> {
         let read = Identity::read(self.pem())?;
         match &self.workload {

@@ -1,7 +1,7 @@
 //! Verifies client certificates: by authority and revocation, by name, by pins.
 //!
-//! Invariant: with `skip` neither the chain nor the names are looked at, but pins are; that a client has the key of the
-//! certificate that it shows is always verified.
+//! Invariant: `skip_verify` skips the chain and the names but not the pins; the client's ownership of the certificate's
+//! key is always verified.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use super::digest::{Sha256, sha256};
 use super::spiffe;
 use super::{Authorities, Clients};
 
-/// Verifies client certificates as a server's settings want it.
+/// Verifies client certificates by the settings of a server.
 pub struct Verifier {
-    /// Verifies the chain; `None` if it is not to be.
+    /// Verifier of the chain; `None` to skip verification.
     chain: Option<Arc<dyn ClientCertVerifier>>,
     signatures: Signatures,
     required: bool,
@@ -40,11 +40,11 @@ impl fmt::Debug for Verifier {
 }
 
 impl Verifier {
-    /// A verifier by these settings.
+    /// Returns a verifier with these settings.
     ///
     /// # Errors
     ///
-    /// When there are no authorities although the chain is to be verified, or revocations cannot be read.
+    /// If the chain is to be verified and authorities are missing, or revocation lists are unreadable.
     pub fn new(
         clients: &Clients,
         authorities: Option<&Authorities>,
@@ -68,7 +68,7 @@ impl Verifier {
         })
     }
 
-    /// Whether the certificate has one of the names or pins that are asked for.
+    /// Checks that the certificate has one of the required names, and one of the pins.
     fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
         if self.chain.is_some()
             && !self.names.is_empty()

@@ -1,4 +1,4 @@
-//! Which addresses a connection to an endpoint may be made to, and in which order they are tried.
+//! Addresses that a connection to an endpoint may use, and the order in which they are tried.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,43 +7,43 @@ use smallvec::SmallVec;
 
 use crate::registry::{Address, Resolution};
 
-/// Most addresses that are tried for one connection.
+/// Maximum addresses tried for one connection.
 pub const ADDRESSES_MAX: usize = 8;
 
-/// Other addresses of an endpoint's host, for when its own takes no connection.
+/// Other addresses of an endpoint's host, used if its own address refuses the connection.
 #[derive(Clone, Debug, Default)]
 pub enum Alternates {
-    /// There are none.
+    /// No other addresses.
     #[default]
     None,
-    /// The addresses of the name that the endpoint is one address of.
+    /// Addresses of the DNS name from which the endpoint's own address comes.
     ///
-    /// Source: ServiceEntry `resolution: DNS`. The endpoint's own address goes first.
+    /// Source: ServiceEntry `resolution: DNS`. The endpoint's own address is tried first.
     SameName(Arc<[SocketAddr]>),
-    /// The addresses that a name has at the time of connecting; the endpoint is the name itself.
+    /// Addresses that a DNS name has at the time of connecting; the endpoint is the name itself.
     ///
     /// Source: ServiceEntry `resolution: DNS_ROUND_ROBIN`.
     Name {
-        /// What the name resolved to.
+        /// Result of resolving the name.
         resolution: Arc<Resolution>,
         /// Port of the endpoint.
         port: u16,
     },
 }
 
-/// An endpoint as connecting sees it.
+/// Addresses at which an endpoint can be reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach<'a> {
-    /// Its own address.
+    /// Endpoint's own address.
     pub address: &'a Address,
-    /// What else may be tried.
+    /// Other addresses of its host.
     pub alternates: &'a Alternates,
 }
 
 impl Reach<'_> {
-    /// The IP addresses to try, in order; none for a Unix socket, at most [`ADDRESSES_MAX`].
+    /// Returns the IP addresses in the order to try them; none for a Unix socket, at most [`ADDRESSES_MAX`].
     ///
-    /// The two families take turns, so that one that does not work costs one attempt only (RFC 8305, section 4).
+    /// IPv4 and IPv6 alternate, so that a family that does not work costs one attempt only (RFC 8305, section 4).
     pub fn candidates(&self) -> SmallVec<[SocketAddr; 4]> {
         let own = self.address.socket();
         let others: SmallVec<[SocketAddr; 4]> = match self.alternates {
@@ -62,7 +62,7 @@ impl Reach<'_> {
     }
 }
 
-/// The first address, then the families in turns, each in its own order.
+/// Returns the first address, then alternates between the families; each keeps its order.
 fn interleave(addresses: impl Iterator<Item = SocketAddr>) -> SmallVec<[SocketAddr; 4]> {
     let all: SmallVec<[SocketAddr; 4]> = addresses.collect();
     let Some(first) = all.first().map(SocketAddr::is_ipv6) else {

@@ -1,4 +1,4 @@
-//! Memory for heads of messages, used again and again by one worker.
+//! Buffers for message heads, reused by one worker.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -6,17 +6,17 @@ use std::rc::Rc;
 
 use http::HeaderMap;
 
-/// Most buffers that wait to be used again.
+/// Maximum free buffers.
 const BUFFERS_MAX: usize = 256;
 
-/// Largest buffer that is kept, in bytes.
+/// Largest free buffer, in bytes.
 const BUFFER_BYTES_MAX: usize = 4096;
 
-/// Most maps of fields that wait to be used again, and most fields of one that is kept.
+/// Maximum free header maps, and maximum capacity of one.
 const MAPS_MAX: usize = 256;
 const MAP_FIELDS_MAX: usize = 48;
 
-/// Buffers of one worker that wait to be used again.
+/// Free buffers and header maps of one worker.
 #[derive(Debug, Default)]
 pub struct Buffers {
     bytes: RefCell<Vec<Vec<u8>>>,
@@ -24,7 +24,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// An empty buffer, which comes back when it is dropped.
+    /// Returns an empty buffer; dropping it returns it to the free buffers.
     pub fn take(self: &Rc<Self>) -> Buffer {
         Buffer {
             bytes: self.bytes.borrow_mut().pop().unwrap_or_default(),
@@ -32,7 +32,7 @@ impl Buffers {
         }
     }
 
-    /// Keeps the memory of a map, and forgets the fields in it.
+    /// Clears a header map and keeps it for reuse.
     pub fn keep_map(&self, mut map: HeaderMap) {
         map.clear();
         let mut maps = self.maps.borrow_mut();
@@ -41,13 +41,13 @@ impl Buffers {
         }
     }
 
-    /// An empty map.
+    /// Returns an empty header map.
     pub fn take_map(&self) -> HeaderMap {
         self.maps.borrow_mut().pop().unwrap_or_default()
     }
 }
 
-/// A buffer on loan.
+/// A buffer in use.
 #[derive(Debug)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -55,7 +55,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Where it came from.
+    /// Buffers that this buffer returns to.
     pub fn home(&self) -> &Buffers {
         &self.home
     }

@@ -1,5 +1,5 @@
-//! One new connection to an endpoint, within its timeout: to its own address, or to another of the same host when that
-//! one takes none (RFC 8305, "Happy Eyeballs").
+//! Opens one connection to an endpoint within its timeout: to its own address, or to another address of its host if
+//! that refuses (RFC 8305, "Happy Eyeballs").
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -31,37 +31,37 @@ use crate::runtime::interception::InboundSource;
 use crate::telemetry::Counter;
 use crate::tls::Inside;
 
-/// Time after which the next address is tried while the one before has not answered; one that is refused is followed at
-/// once. RFC 8305, section 5, recommends it.
+/// Time without an answer after which the next address is tried as well; after a failure it is tried at once. RFC 8305,
+/// section 5, recommends this value.
 pub const NEXT_ADDRESS_DELAY: Duration = Duration::from_millis(250);
 
-/// How a connection is to be made.
+/// Settings of a new connection.
 #[derive(Clone, Debug)]
 pub struct ConnectSettings {
-    /// What it speaks.
+    /// HTTP version of the connection.
     pub protocol: Protocol,
-    /// How long it may take until the connection can carry a request, over all addresses.
+    /// Time until the connection can carry a request, over all addresses.
     pub timeout: Duration,
-    /// What it begins with.
+    /// PROXY header to send first.
     pub announced: Option<Announced>,
-    /// The address that a connection to the workload beside the proxy comes from; the kernel's choice where there is none.
+    /// Source address of a connection to the sidecar's own workload; by default the kernel chooses.
     pub source: Option<InboundSource>,
-    /// When the peer of an HTTP/2 connection is asked whether it is still there; never by default.
+    /// Timing of PINGs that detect a dead HTTP/2 peer; none by default.
     pub keep_alive: Option<KeepAlive>,
-    /// Probes of the kernel on silent connections; none by default.
+    /// TCP keepalive; off by default.
     pub tcp_keepalive: Option<TcpKeepalive>,
     /// TLS settings; `None` for plain text.
     pub tls: Option<Secured>,
 }
 
-/// How the kernel finds out whether a silent peer is still there. What is not said is the system's own choice.
+/// TCP keepalive, by which the kernel detects a dead peer. Unset values are the system's defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TcpKeepalive {
     /// Silence before the first probe.
     pub time: Option<Duration>,
     /// Time between probes.
     pub interval: Option<Duration>,
-    /// Probes without an answer after which the connection is broken.
+    /// Unanswered probes after which the connection is broken.
     pub probes: Option<u32>,
 }
 
@@ -83,18 +83,18 @@ impl TcpKeepalive {
     }
 }
 
-/// The two ends of an upstream connection.
+/// Addresses and TLS state of an upstream connection.
 #[derive(Clone, Debug)]
 pub struct Ends {
-    /// Our address; none on a Unix socket.
+    /// Local address; `None` on a Unix socket.
     pub local: Option<SocketAddr>,
-    /// The address that took the connection, which need not be the endpoint's own.
+    /// Address that accepted the connection, not always the endpoint's own.
     pub remote: Address,
-    /// What was agreed on in its TLS; none in plain text.
+    /// Negotiated TLS; `None` in plain text.
     pub tls: Option<Agreed>,
 }
 
-/// What `connecting` comes to, if it does in time.
+/// Awaits `connecting` within the timeout, whose expiry is an error and counted.
 pub(super) async fn within<T>(
     timeout: Duration,
     connecting: impl Future<Output = Result<T, Error>>,
@@ -110,23 +110,22 @@ pub(super) async fn within<T>(
     }
 }
 
-/// A connection that speaks nothing yet.
+/// A connection on which no protocol has begun.
 #[derive(Debug)]
 pub struct Dialed {
-    /// The socket.
+    /// Socket of the connection.
     pub stream: Stream,
-    /// What it connects.
+    /// Addresses and TLS state.
     pub ends: Rc<Ends>,
-    /// Counts it as open.
+    /// Counts the connection as open.
     pub counted: Counted,
 }
 
-/// Connects, for raw TCP bytes; what they are inside of is `settings`' matter, its protocol is not; through a
-/// tunnel if there is one.
+/// Connects for raw TCP, through the tunnel if there is one. `settings` decide on TLS; their protocol is ignored.
 ///
 /// # Errors
 ///
-/// [`Kind::ConnectFailed`] when no address of the endpoint takes a connection, [`Kind::ConnectTimeout`] when none does
+/// [`Kind::ConnectFailed`] if no address of the endpoint accepts a connection, [`Kind::ConnectTimeout`] if none does
 /// within the timeout.
 pub async fn dial(
     reach: Reach<'_>,
@@ -151,7 +150,7 @@ pub async fn dial(
     })
 }
 
-/// A connected socket on which all has been said that comes before what it carries.
+/// Connects a socket, and sends the PROXY header and performs the TLS handshake where settings ask for them.
 pub(super) async fn begin(
     reach: Reach<'_>,
     settings: &ConnectSettings,
@@ -191,7 +190,7 @@ fn handshake(shaken: &Result<(Stream, Agreed), Error>) -> Counter {
     }
 }
 
-/// A connected socket.
+/// Connects a socket.
 async fn socket(
     reach: Reach<'_>,
     settings: &ConnectSettings,
@@ -223,7 +222,7 @@ async fn socket(
     Ok((stream, ends))
 }
 
-/// The path as the kernel wants it: a name in the abstract namespace begins with a zero byte.
+/// Returns the path in the kernel's form: an abstract name begins with a zero byte instead of `@`.
 fn socket_path(path: &Path) -> Cow<'_, Path> {
     match path.as_os_str().as_bytes() {
         [b'@', name @ ..] => {
@@ -240,10 +239,10 @@ fn connect_failed(error: impl Into<BoxError>, counts: &Counts) -> Error {
     error
 }
 
-/// A connection to the first of these addresses that takes one.
+/// Connects to the first of these addresses that accepts.
 ///
-/// They are begun in order: the next when the one before has failed or has had [`NEXT_ADDRESS_DELAY`]. The first to
-/// connect wins and ends the others.
+/// Attempts begin in order: the next one when the previous one has failed or has taken [`NEXT_ADDRESS_DELAY`]. The
+/// first to connect wins and cancels the others.
 async fn first_to_connect(
     addresses: &[SocketAddr],
     source: Option<InboundSource>,
@@ -273,11 +272,11 @@ async fn first_to_connect(
     }
 }
 
-/// Attempts to connect that are in progress; at most as many as there are addresses.
+/// Connection attempts in progress; at most one per address.
 #[derive(Default)]
 struct Race(Vec<Pin<Box<dyn Future<Output = Finish>>>>);
 
-/// How one attempt ended.
+/// Result of one attempt.
 type Finish = io::Result<(TcpStream, SocketAddr)>;
 
 impl Race {
@@ -295,7 +294,7 @@ impl Race {
         self.0.is_empty()
     }
 
-    /// The attempt that ends next; there must be one.
+    /// Waits for the next attempt to finish; there must be one.
     async fn next(&mut self) -> Finish {
         poll_fn(|cx| self.poll(cx)).await
     }

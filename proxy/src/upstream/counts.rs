@@ -1,4 +1,4 @@
-//! What upstream connections report to the metrics.
+//! Metrics of upstream connections.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Kind};
 use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
 
-/// One worker's way to the counters.
+/// Counters of one worker.
 #[derive(Debug)]
 pub struct Counts {
     telemetry: Arc<Telemetry>,
@@ -14,7 +14,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The counters of a worker.
+    /// Returns the counters of a worker.
     pub fn new(telemetry: Arc<Telemetry>, worker: WorkerId) -> Rc<Self> {
         Rc::new(Self { telemetry, worker })
     }
@@ -36,7 +36,7 @@ impl Counts {
         self.telemetry.counters.lower(self.worker, gauge);
     }
 
-    /// Notes why a connection could not be made.
+    /// Counts a failed connection by its reason.
     pub fn connect_failed(&self, error: &Error) {
         let refused = std::error::Error::source(error)
             .and_then(|source| source.downcast_ref::<std::io::Error>())
@@ -56,7 +56,7 @@ impl Counts {
 pub struct Counted(Rc<Counts>);
 
 impl Counted {
-    /// Counts a connection that was just made.
+    /// Counts a connection that was just opened.
     pub fn opened(counts: &Rc<Counts>) -> Self {
         counts.add(Counter::UpstreamOpened, 1);
         counts.raise(Gauge::UpstreamActive);

@@ -1,4 +1,4 @@
-//! What the end of an HTTP/2 stream means for its request.
+//! Meaning that the end of an HTTP/2 stream has for its request.
 
 use rustls::AlertDescription;
 
@@ -6,26 +6,26 @@ use super::tls::refused_late;
 use crate::error::{Error, Kind};
 use crate::http2::Reason;
 
-/// Why a stream is over before its response was complete.
+/// Reason that a stream ended before its response was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The connection ended.
     Closed,
-    /// The request's body broke off.
+    /// The request's body failed.
     Downstream,
-    /// The server does not take us, which it said by an alert of TLS before anything else.
+    /// A TLS alert of the server, before any other byte, refused the connection.
     Late(AlertDescription),
-    /// The peer did not look at it: it refused the stream, or left and named it as one of those above the last that it
-    /// processed (RFC 9113, sections 6.8 and 8.7).
+    /// The peer did not process the request: it refused the stream, or its GOAWAY names an earlier stream as the last
+    /// one that it processed (RFC 9113, sections 6.8 and 8.7).
     Refused,
-    /// The peer reset it.
+    /// The peer reset the stream.
     Reset(Reason),
-    /// The peer broke the protocol, on the stream or on its connection.
+    /// The peer violated the protocol, on the stream or on its connection.
     Violation(Reason),
 }
 
 impl Fault {
-    /// What the peer meant by a reset.
+    /// Returns the fault for a reset by the peer.
     pub fn of_reset(reason: Reason) -> Self {
         match reason {
             Reason::REFUSED_STREAM => Fault::Refused,
@@ -33,7 +33,7 @@ impl Fault {
         }
     }
 
-    /// For a request that got no response.
+    /// Returns the error of a request without a response.
     pub fn before_response(self) -> Error {
         match self {
             Fault::Closed => Error::new(Kind::UpstreamClosed),
@@ -47,7 +47,7 @@ impl Fault {
         }
     }
 
-    /// For a response that broke off after its head.
+    /// Returns the error of a response that broke off after its head.
     pub fn after_response(self) -> Error {
         match self {
             Fault::Late(_) => Fault::Closed.before_response(),

@@ -1,15 +1,15 @@
-//! The standard health service of gRPC: its question, and what its answer says.
+//! Standard gRPC health service: encodes the request and interprets the response.
 
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// The method of the service.
+/// Path of the service's method.
 pub const METHOD: &str = "/grpc.health.v1.Health/Check";
 
-/// Most bytes of an answer that are looked at; a health status takes seven.
+/// Maximum bytes of a response that are read; a health status takes seven.
 pub const ANSWER_BYTES_MAX: usize = 1_024;
 
-/// Whether a service is SERVING, and what it said, by the headers and trailers of its answer and the body.
+/// Whether a service is SERVING, with its status as text; `headers` include the trailers of the response.
 pub fn verdict(headers: &HeaderMap, answer: &[u8]) -> (bool, String) {
     const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
     match headers.get(GRPC_STATUS).map(HeaderValue::as_bytes) {
@@ -30,7 +30,7 @@ pub fn verdict(headers: &HeaderMap, answer: &[u8]) -> (bool, String) {
     }
 }
 
-/// `HealthCheckRequest{service = 1}` in gRPC's framing: five bytes, then the message.
+/// Encodes `HealthCheckRequest{service = 1}` in gRPC framing: five bytes, then the message.
 pub fn question(service: &str) -> Bytes {
     let mut message = Vec::new();
     if !service.is_empty() {
@@ -52,8 +52,8 @@ fn varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// The status of a `HealthCheckResponse{status = 1}` in gRPC's framing; 0 when it is left out, as protobuf does. Other
-/// fields are passed over.
+/// Decodes the status of a `HealthCheckResponse{status = 1}` in gRPC framing; 0 if it is absent, as in protobuf. Skips
+/// other fields.
 fn status(framed: &[u8]) -> Option<u64> {
     let (head, mut rest) = framed.split_at_checked(5)?;
     let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);

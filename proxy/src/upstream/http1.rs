@@ -1,8 +1,8 @@
 //! HTTP/1.1 to an endpoint: one request at a time on a connection, driven by the request itself.
 //!
 //! A connection has no task of its own: the exchange that uses it writes the request and reads the response in place,
-//! so that nothing is handed between tasks. Only a request body that is still on its way when the response begins goes
-//! on in a task. Invariant: a connection that is given back has sent the whole request and read exactly the whole
+//! so that nothing passes between tasks. Only a request body that is incomplete when the response begins continues in a
+//! task. Invariant: a connection that returns to the pool has sent the whole request and read exactly the whole
 //! response.
 
 mod connection;

@@ -1,13 +1,13 @@
-//! HTTP/2 to an endpoint: many requests at a time on a connection, each driven by itself.
+//! HTTP/2 to an endpoint: concurrent requests on a connection, each driven by itself.
 //!
-//! A request talks to the machine (`crate::http2::client`) in place: it opens its stream, hands over its body, and
+//! A request uses the protocol engine (`crate::http2::client`) in place: it opens its stream, hands over its body, and
 //! takes the received response. One task per connection, the driver, moves the bytes: it reads, wakes the requests
-//! whose streams got data, and writes what all requests that ran since had to say in one go. So a request costs no
-//! task, no channel and no lock; only a body that is still on its way when the response begins goes on in a task.
+//! whose streams received data, and writes the output of all requests that ran since at once. So a request costs no
+//! task, no channel and no lock; only a body that is incomplete when the response begins continues in a task.
 //!
-//! Back pressure: a body is taken further only when all of it so far went out; received data of a response counts
-//! against the windows until it is taken. The driver always reads, also while the peer takes nothing, so that two
-//! proxies never wait for each other.
+//! Back pressure: a body is polled again only when its earlier bytes were sent; received data of a response counts
+//! against the windows until it is taken. The driver always reads, also while the peer does not, so that two proxies
+//! never wait for each other.
 
 mod call;
 mod driver;
@@ -39,15 +39,15 @@ use crate::http2::settings::Settings;
 use crate::http2::worker_buffers::WorkerBuffers;
 use crate::registry::{Closing, ConnectionPermit};
 
-/// Receive window of one stream and of a connection: large enough to fill a fast link, small enough to bound what a
-/// slow reader makes us hold.
+/// Receive windows of one stream and of a connection: large enough to fill a fast link, small enough to bound the
+/// memory that a slow reader costs.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
-/// Streams that we reset for the peer's errors before the connection goes with them.
+/// Maximum streams reset for the peer's errors before the connection is closed.
 const ERROR_RESETS_MAX: usize = 1024;
 
-/// The sending half of a connection, which ends with the last request once this is dropped.
+/// Sending half of a connection. Once it is dropped, the connection ends with its last request.
 #[derive(Debug)]
 pub struct Sender {
     link: Rc<Link>,
@@ -55,7 +55,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Begins to speak on a socket; a task of the worker's own thread drives the connection.
+    /// Starts HTTP/2 on a socket; a task on the worker's own thread drives the connection.
     pub fn new(
         stream: Stream,
         counted: Counted,
@@ -90,29 +90,29 @@ impl Sender {
         Self { link, limit }
     }
 
-    /// How many streams the peer allows at a time.
+    /// Concurrent streams that the peer allows.
     pub fn limit(&self) -> &Rc<StreamLimit> {
         &self.limit
     }
 
-    /// Whether it takes no more requests.
+    /// Whether the connection accepts no more requests.
     pub fn is_closed(&self) -> bool {
         self.limit.is_ended()
     }
 
-    /// Holds on to a permit until the socket is closed.
+    /// Holds a permit until the socket closes.
     pub fn hold(&self, permit: ConnectionPermit) {
         let state = &mut *self.link.0.borrow_mut();
-        // the connection may be over already
+        // the connection may have ended already
         state.permit = state.stream.is_some().then_some(permit);
     }
 
-    /// Whether its permit is with it, which goes with its socket.
+    /// Whether the connection still holds its permit, and so its socket.
     pub fn has_permit(&self) -> bool {
         self.link.0.borrow().permit.is_some()
     }
 
-    /// The connection, which has its permit, is about to be closed for this reason.
+    /// Announces to the permit, which the connection must hold, that the connection is about to close, and why.
     pub fn promise(&self, closing: Closing) {
         let permit = &mut self.link.0.borrow_mut().permit;
         debug_assert!(permit.is_some(), "a promise needs a permit");
@@ -121,12 +121,12 @@ impl Sender {
         }
     }
 
-    /// Streams that are open.
+    /// Number of open streams.
     pub fn open(&self) -> usize {
         self.link.0.borrow().engine.open()
     }
 
-    /// Gives back memory that a connection without requests does not need.
+    /// Releases memory that a connection without requests does not need.
     pub fn rest(&self) {
         let state = &mut *self.link.0.borrow_mut();
         if state.engine.open() == 0 {
@@ -140,12 +140,12 @@ impl Sender {
         }
     }
 
-    /// Sends a request and waits for the head of its response. The body of the request goes on in a task if the response
-    /// comes first.
+    /// Sends a request and waits for the head of its response. If the response comes first, the request body continues
+    /// in a task.
     ///
     /// # Errors
     ///
-    /// [`Failed`] with the reason; the request is still there if nothing was done with it.
+    /// [`Failed`] with the reason; an untouched request stays in place.
     pub fn send<'a, B>(
         &'a self,
         request: &'a mut Option<Request<B>>,

@@ -1,6 +1,6 @@
-//! What connections to an endpoint speak.
+//! HTTP version of the connections to an endpoint.
 
-/// What the connections to an endpoint speak.
+/// HTTP version of the connections to an endpoint.
 ///
 /// Source: the port's `appProtocol`, its name or its protocol field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -13,7 +13,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// For people.
+    /// Returns the name for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Http1 => "HTTP/1.1",

@@ -1,4 +1,4 @@
-//! Writes the PROXY protocol's header, for endpoints that want to know the client.
+//! Encodes the PROXY protocol header, for endpoints that need the client's address.
 //!
 //! Format: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>.
 
@@ -11,33 +11,34 @@ use bytes::Bytes;
 /// Source: DestinationRule `trafficPolicy.proxyProtocol.version`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProxyProtocol {
-    /// A line of text.
+    /// Text, one line.
     #[default]
     V1,
     /// Binary.
     V2,
 }
 
-/// The two ends of a client's connection.
+/// Addresses of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Client {
-    /// Its address.
+    /// Client's address.
     pub source: SocketAddr,
-    /// The address that it dialled.
+    /// Address that the client dialed.
     pub destination: SocketAddr,
 }
 
-/// What a connection begins with: all of it decides whether another request may use the connection.
+/// PROXY header at the start of a connection. Part of the pool key: only requests with an equal header share the
+/// connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Announced {
-    /// How it is written.
+    /// Version of the header.
     pub version: ProxyProtocol,
-    /// The client's address.
+    /// Addresses in the header.
     pub client: Client,
 }
 
 impl Announced {
-    /// The header.
+    /// Encodes the header.
     pub fn header(&self) -> Bytes {
         let canonical = |at: SocketAddr| SocketAddr::new(at.ip().to_canonical(), at.port());
         let source = canonical(self.client.source);

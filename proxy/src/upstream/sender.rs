@@ -1,4 +1,4 @@
-//! A connection that speaks HTTP/1.1 or HTTP/2, made by `connect`.
+//! HTTP/1.1 and HTTP/2 connections, opened by `connect`.
 
 use std::rc::Rc;
 
@@ -11,28 +11,29 @@ use super::protocol::Protocol;
 use crate::error::Error;
 use crate::http2::worker_buffers::WorkerBuffers;
 
-/// A connection that was just made.
+/// A connection that was just opened.
 pub struct Connected {
-    /// Its sending half.
+    /// Sending half.
     pub sender: Sender,
-    /// What it connects.
+    /// Addresses and TLS state.
     pub ends: Rc<Ends>,
 }
 
-/// The sending half of an upstream connection.
+/// Sending half of an upstream connection.
 pub enum Sender {
     /// One request at a time.
     Http1(Box<Connection>),
-    /// Many requests at a time.
+    /// Concurrent requests.
     Http2(http2::Sender),
 }
 
-/// Connects and starts the connection's driver.
+/// Connects and starts the driver of the connection.
 ///
 /// # Errors
 ///
-/// [`Kind::ConnectFailed`](crate::error::Kind::ConnectFailed) when no address of the endpoint takes a connection, [`Kind::ConnectTimeout`](crate::error::Kind::ConnectTimeout) when none does
-/// within the timeout. Nothing of a request has been sent in either case.
+/// [`Kind::ConnectFailed`](crate::error::Kind::ConnectFailed) if no address of the endpoint accepts a connection,
+/// [`Kind::ConnectTimeout`](crate::error::Kind::ConnectTimeout) if none does within the timeout. No byte of a request
+/// was sent in either case.
 pub async fn connect(
     reach: Reach<'_>,
     settings: ConnectSettings,

@@ -1,4 +1,4 @@
-//! The socket of an upstream connection: TCP or Unix, with TLS inside or not.
+//! Socket of an upstream connection: TCP or Unix, with or without TLS.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -18,16 +18,16 @@ use crate::tls::encrypted::Encrypted;
 pub enum Stream {
     /// TCP.
     Tcp(TcpStream),
-    /// TLS over one of the others.
+    /// TLS over another variant.
     Tls(Box<Encrypted<Stream, UnbufferedClientConnection>>),
-    /// One of the others through a tunnel.
+    /// Another variant through a tunnel.
     Tunnelled(Box<Tunnelled<Stream>>),
     /// A Unix stream socket.
     Unix(UnixStream),
 }
 
 impl Stream {
-    /// Our address; none on a Unix socket.
+    /// Returns the local address; `None` on a Unix socket.
     pub fn local_address(&self) -> Option<SocketAddr> {
         match self {
             Stream::Tcp(stream) => stream.local_addr().ok(),
@@ -37,8 +37,7 @@ impl Stream {
         }
     }
 
-    /// Whether the peer closed the connection or sent something while nothing was asked of it. A ticket of TLS is nothing
-    /// of the sort.
+    /// Whether the peer closed the idle connection or sent unrequested bytes; a TLS session ticket does not count.
     ///
     /// Costs no system call unless the poller has seen an event.
     pub fn is_stale(&mut self) -> bool {
@@ -50,7 +49,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// Those of the socket; [`io::ErrorKind::WouldBlock`] when nothing is there.
+    /// Errors of the socket; [`io::ErrorKind::WouldBlock`] if no bytes are available.
     pub fn try_read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tls(stream) => stream.try_read(space, Stream::try_read_plain),
@@ -58,17 +57,17 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::try_read`], from the socket itself.
+    /// Like [`Stream::try_read`], from the socket itself.
     fn try_read_plain(&self, space: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.try_read(space),
-            // only what is inside can say
+            // only the inner stream could tell
             Stream::Tls(_) | Stream::Tunnelled(_) => Err(io::ErrorKind::Unsupported.into()),
             Stream::Unix(stream) => stream.try_read(space),
         }
     }
 
-    /// Writes pieces in order; few and small ones together.
+    /// Writes pieces in order; few small ones together.
     pub fn poll_gather(
         &mut self,
         cx: &mut Context<'_>,
@@ -76,7 +75,7 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         match self {
             Stream::Tcp(stream) => gather::poll_write(Pin::new(stream), cx, pieces),
-            // puts small pieces together by itself
+            // combines small pieces by itself
             Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
             Stream::Tunnelled(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
             Stream::Unix(stream) => gather::poll_write(Pin::new(stream), cx, pieces),
@@ -134,7 +133,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tunnelled(stream) => Pin::new(stream).poll_flush(cx),
-            // sockets keep nothing back
+            // sockets buffer nothing
             Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(())),
         }
     }

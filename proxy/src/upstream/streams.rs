@@ -1,4 +1,4 @@
-//! How many streams the peer of an HTTP/2 connection allows.
+//! Limit of concurrent streams on an HTTP/2 connection.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Streams on a new connection until the peer's SETTINGS say how many it allows (RFC 9113, section 6.5.3 lets us send
-/// at once; more than this could only be refused).
+/// Streams on a new connection before the peer's SETTINGS arrive. RFC 9113, section 6.5.3, permits sending at once; the
+/// peer could refuse more than one.
 pub const STREAMS_BEFORE_SETTINGS: usize = 1;
 
-/// The number of streams that one connection takes at a time.
+/// Maximum concurrent streams of one connection.
 #[derive(Debug, Default)]
 pub struct StreamLimit {
     max: Cell<Option<usize>>,
@@ -23,46 +23,46 @@ impl StreamLimit {
         Rc::default()
     }
 
-    /// How many streams may be open now.
+    /// Returns the number of concurrent streams allowed now.
     #[inline]
     pub fn allowed(&self) -> usize {
         self.max.get().unwrap_or(STREAMS_BEFORE_SETTINGS)
     }
 
-    /// Whether the peer has said how many it allows.
+    /// Whether the peer's limit is known.
     pub fn is_known(&self) -> bool {
         self.max.get().is_some()
     }
 
-    /// Whether the connection takes no more streams.
+    /// Whether the connection accepts no more streams.
     pub fn is_ended(&self) -> bool {
         self.ended.get()
     }
 
-    /// Waits until the peer allows another number than before, or the connection ends; one waits at a time.
+    /// Waits until the limit changes or the connection ends; one task waits at a time.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Waits for the peer's settings, or the end of the connection, but no longer than this.
+    /// Waits for the peer's limit or the end of the connection, at most this long.
     pub async fn known(&self, wait_max: Duration) {
         let known = async {
             while !self.is_known() && !self.is_ended() {
                 self.changed().await;
             }
         };
-        // late settings are taken when they come
+        // later settings still apply when they arrive
         drop(tokio::time::timeout(wait_max, known).await);
     }
 
-    /// The peer allows so many.
+    /// Sets the limit that the peer announced.
     pub(super) fn update(&self, max: Option<usize>) {
         if max.is_some() && self.max.replace(max) != max {
             self.changed.notify_one();
         }
     }
 
-    /// The connection takes no more streams.
+    /// Notes that the connection accepts no more streams.
     pub(super) fn end(&self) {
         if !self.ended.replace(true) {
             self.changed.notify_one();

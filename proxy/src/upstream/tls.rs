@@ -1,4 +1,4 @@
-//! TLS towards an endpoint: the settings, the server name, and the reason of a failure, in words.
+//! TLS to an endpoint: settings, server name, and failure reasons as text.
 
 use std::cell::Cell;
 use std::io;
@@ -16,19 +16,19 @@ use crate::tls::encrypted::{Encrypted, Failure, Reason};
 use crate::tls::peer::{Peer, PeerCertificate};
 use crate::tls::{ClientTls, Identity, Inside, WrongNames};
 
-/// A host of requests that connections ask their server for.
+/// Request host used as the TLS server name of connections.
 #[derive(Debug)]
 pub struct Host {
-    /// No other of the worker has it.
+    /// Identifier, unique in the worker.
     pub serial: u64,
-    /// As it is asked for; `None` for a text that names no server.
+    /// Server name to send; `None` if the host is no valid name.
     pub name: Option<ServerName<'static>>,
-    /// When it was last used, in the worker's own count.
+    /// Last use, by a counter of the worker.
     pub used: Cell<u64>,
 }
 
 impl Host {
-    /// That of an authority, for connections that nothing else is sent on.
+    /// Returns the host of an authority, for connections that no other request uses.
     pub fn of(authority: &str) -> Rc<Self> {
         Rc::new(Self {
             serial: 0,
@@ -38,21 +38,21 @@ impl Host {
     }
 }
 
-/// The TLS that a request goes through.
+/// TLS for a request.
 #[derive(Clone, Copy, Debug)]
 pub struct TlsTarget<'a> {
-    /// With what.
+    /// TLS settings.
     pub client: &'a Arc<ClientTls>,
-    /// Its host, if the TLS settings depend on it.
+    /// Host of the request, if the TLS settings depend on it.
     pub host: Option<&'a Rc<Host>>,
 }
 
-/// The TLS that a connection is made with.
+/// TLS for a connection.
 #[derive(Clone, Debug)]
 pub struct Secured {
-    /// With what.
+    /// TLS settings.
     pub client: Arc<ClientTls>,
-    /// The host of its requests, if the TLS settings depend on it.
+    /// Host of its requests, if the TLS settings depend on it.
     pub host: Option<Rc<Host>>,
 }
 
@@ -65,23 +65,23 @@ impl From<TlsTarget<'_>> for Secured {
     }
 }
 
-/// What was agreed on with an endpoint.
+/// Result of the handshake with an endpoint.
 #[derive(Clone, Debug)]
 pub struct Agreed {
-    /// The negotiated version.
+    /// Negotiated version.
     pub version: Option<&'static str>,
-    /// The cipher suite, by OpenSSL's name.
+    /// Cipher suite, by OpenSSL's name.
     pub cipher: Option<&'static str>,
-    /// The endpoint's certificate.
+    /// Certificate of the endpoint.
     pub certificate: Option<PeerCertificate>,
-    /// Our own certificate, if there is one.
+    /// Certificate of the proxy, if it has one.
     pub own: Option<Arc<Identity>>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
 }
 
 impl Secured {
-    /// Fails at once if the TLS settings cannot be used, before any connection is opened.
+    /// Fails if the TLS settings are unusable, before a connection is opened.
     ///
     /// # Errors
     ///
@@ -93,11 +93,11 @@ impl Secured {
         }
     }
 
-    /// Shakes hands over a connected socket.
+    /// Performs the handshake over a connected socket.
     ///
     /// # Errors
     ///
-    /// [`Kind::ConnectFailed`] with the reason; nothing of a request has been sent.
+    /// [`Kind::ConnectFailed`] with the reason; no byte of a request was sent.
     pub async fn shake_hands(
         &self,
         stream: Stream,
@@ -134,8 +134,8 @@ impl From<Protocol> for Inside {
     }
 }
 
-/// The alert by which a server says, after the handshake was over for us, that it was not for it: in TLS 1.3 a client
-/// learns of what is wrong with its certificate only when it reads. Nothing that was sent has been looked at.
+/// Returns the alert by which a server refuses the client after the client's handshake: in TLS 1.3 a client learns that
+/// its certificate is rejected only when it reads. The server has processed no request.
 pub fn late_refusal(error: &io::Error) -> Option<AlertDescription> {
     use AlertDescription as A;
     match error.get_ref()?.downcast_ref()? {
@@ -155,7 +155,7 @@ pub fn late_refusal(error: &io::Error) -> Option<AlertDescription> {
     }
 }
 
-/// What a late refusal means for a request.
+/// Returns the request error of a late refusal.
 pub fn refused_late(alert: AlertDescription) -> Error {
     refused(&in_words(&TlsError::AlertReceived(alert)))
 }
@@ -164,7 +164,7 @@ fn refused(reason: &str) -> Error {
     Error::new(Kind::ConnectFailed).with_transport(format!("TLS_error: {reason}"))
 }
 
-/// Why a handshake failed, in a few words for troubleshooting.
+/// Returns the reason of a failed handshake as text.
 fn why(failure: &Failure) -> String {
     match failure.error() {
         Some(error) => in_words(error),
@@ -175,7 +175,7 @@ fn why(failure: &Failure) -> String {
     }
 }
 
-/// What an error of TLS says.
+/// Returns a TLS error as text.
 pub fn in_words(error: &TlsError) -> String {
     use CertificateError as C;
     let words = match error {
@@ -214,12 +214,12 @@ pub fn in_words(error: &TlsError) -> String {
     words.to_owned()
 }
 
-/// A name out of rustls's form, `DnsName("a.example")`.
+/// Extracts the name from rustls's form, `DnsName("a.example")`.
 fn inner(name: &str) -> &str {
     name.split('"').nth(1).unwrap_or(name)
 }
 
-/// The host of an authority, without its port and the brackets of an address.
+/// Returns the host of an authority, without its port and the brackets of an IPv6 address.
 pub fn bare(authority: &str) -> &str {
     if let Some(inner) = authority.strip_prefix('[') {
         return inner.split(']').next().unwrap_or(inner);

@@ -1,7 +1,7 @@
-//! A tunnel through another proxy: opened by an HTTP/1.1 request, and bytes from then on.
+//! Tunnel through another proxy: opened by an HTTP/1.1 request, raw bytes afterwards.
 //!
-//! After a CONNECT the bytes go as they are (RFC 9110, section 9.3.6). With POST they are the body of the request, in
-//! chunks, and of the response.
+//! After a CONNECT the bytes are unframed (RFC 9110, section 9.3.6). With POST they are the chunked bodies of the
+//! request and of the response.
 
 use std::io::{self};
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use super::stream::Stream;
 use super::tunnelled::{Coding, Tunnelled};
 use crate::error::{Error, Kind};
 
-/// Most interim responses before the final one.
+/// Maximum interim responses before the final one.
 const INTERIM_MAX: usize = 32;
 
-/// Where a tunnel leads, and how it is opened.
+/// Destination and method of a tunnel.
 ///
 /// Source: DestinationRule `tunnel`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tunnel {
-    /// How it is opened.
+    /// HTTP method that opens the tunnel.
     pub method: TunnelMethod,
-    /// Host and port of its far end.
+    /// Host and port of the destination.
     pub authority: Arc<str>,
 }
 
-/// How a tunnel is opened.
+/// HTTP method that opens a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TunnelMethod {
-    /// By CONNECT.
+    /// CONNECT.
     #[default]
     Connect,
-    /// By POST, with bodies of no known length.
+    /// POST, with bodies of unknown length.
     Post,
 }
 
 impl TunnelMethod {
-    /// The method's name.
+    /// Returns the name of the method.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connect => "CONNECT",
@@ -50,11 +50,11 @@ impl TunnelMethod {
 }
 
 impl Tunnel {
-    /// Opens it over a connection to the proxy.
+    /// Opens the tunnel over a connection to the proxy.
     ///
     /// # Errors
     ///
-    /// [`Kind::ConnectFailed`] when the proxy does not answer with a 2xx; nothing was carried then.
+    /// [`Kind::ConnectFailed`] if the proxy does not reply with a 2xx; no byte went through the tunnel then.
     pub async fn open(&self, mut stream: Stream) -> Result<Stream, Error> {
         let failed = |error: io::Error| Error::new(Kind::ConnectFailed).with_source(error);
         let request = self.request();

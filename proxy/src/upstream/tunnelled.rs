@@ -1,4 +1,4 @@
-//! The bytes of a tunnel: as they are, or as the bodies of a request and its response.
+//! Bytes of a tunnel: raw, or framed as the bodies of a request and its response.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,37 +10,37 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use super::http1::decoder::{Decoder, Step};
 use crate::error::Error;
 
-/// Most bytes of a chunk of ours.
+/// Maximum bytes of a chunk that the proxy writes.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes that are read at once of what is in chunks.
+/// Bytes per read of a chunked body.
 const READ_BYTES: usize = 16 * 1024;
 
-/// How bytes go through a tunnel.
+/// Framing of the bytes of a tunnel.
 #[derive(Debug)]
 pub(super) enum Coding {
-    /// As bodies of messages; the response's is still to be decoded.
+    /// Bodies of messages, with the decoder of the response body.
     Bodies(Decoder),
-    /// As they are.
+    /// Raw bytes.
     None,
 }
 
-/// A connection whose bytes are not read and written as they are.
+/// A connection through a tunnel.
 #[derive(Debug)]
 pub struct Tunnelled<S> {
     stream: S,
     coding: Coding,
-    /// Read, and not decoded.
+    /// Bytes that were read and not decoded.
     input: BytesMut,
-    /// Decoded, and not taken.
+    /// Bytes that were decoded and not taken.
     plain: Bytes,
-    /// Encoded, and not with the kernel.
+    /// Bytes that were encoded and not written.
     output: BytesMut,
     finished: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Tunnelled<S> {
-    /// A tunnel over this stream; `input` was read from it already.
+    /// Returns a tunnel over this stream; `input` was read from it already.
     pub(super) fn new(stream: S, input: BytesMut, coding: Coding) -> Self {
         Self {
             stream,
@@ -52,7 +52,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Tunnelled<S> {
         }
     }
 
-    /// What the bytes go through.
+    /// Returns the stream below the tunnel.
     pub fn inner(&self) -> &S {
         &self.stream
     }
@@ -68,7 +68,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Tunnelled<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Decodes; ready with nothing at the end of the body.
+    /// Decodes the next bytes; ready with none at the end of the body.
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         loop {
             let Coding::Bodies(decoder) = &mut self.coding else {
@@ -104,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Tunnelled<S> {
         space: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        // what waits to be written must not wait for what is read
+        // pending output must not wait for input
         if let Poll::Ready(Err(error)) = this.poll_drain(cx) {
             return Poll::Ready(Err(error));
         }
@@ -140,7 +140,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Tunnelled<S> {
         }
         match this.poll_drain(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            // bytes that the kernel did not take go before the next data
+            // bytes that the kernel did not accept go before the next data
             _ => Poll::Ready(Ok(taken.len())),
         }
     }
@@ -167,7 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Tunnelled<S> {
             self.finished = true;
             self.output.extend_from_slice(b"0\r\n\r\n");
         }
-        // the response goes on: ending the connection would end it too
+        // the response continues: closing the connection would end it too
         self.poll_flush(cx)
     }
 }

@@ -134,12 +134,12 @@ async fn drain_reaches_the_connections_of_its_listener() {
     assert!(one.draining().is_some());
 }
 
-/// Lets a policy forbid plain text, or nothing.
+/// Enforces a policy that forbids plain text, or one that forbids nothing.
 fn enforce(connection_table: &ConnectionTable, is_strict: bool) {
     connection_table.enforce(|governed| is_strict && !governed.in_tls);
 }
 
-/// A connection of the first listener that waits, under the policy of the second one.
+/// Adds a waiting connection of the first listener, under the policy of the second one.
 fn governed(connection_table: &Rc<ConnectionTable>, woken: &Arc<Woken>) -> ConnectionHandle {
     let member = connection_table.join(listener(1));
     let local = SocketAddr::from(([127, 0, 0, 1], 2));
@@ -212,7 +212,7 @@ async fn policy_that_is_taken_back_leaves_the_drain_of_the_listener() {
 
 #[test]
 fn timer_of_a_connection_stays_small() {
-    // with the two counts of its `Rc`
+    // including the two counts of its `Rc`
     let size = 2 * size_of::<usize>() + size_of::<ConnectionTimer>();
     assert!(size <= 64, "{size} bytes");
 }
@@ -221,11 +221,11 @@ fn timer_of_a_connection_stays_small() {
 #[derive(Clone, Debug)]
 enum Event {
     Join,
-    /// The connection at this place closes.
+    /// Closes the connection at this index.
     Leave(usize),
-    /// The connection at this place sets a deadline so many ticks ahead.
+    /// Sets the deadline of the connection at this index, in ticks from now.
     Deadline(usize, u64),
-    /// So many ticks go by until the next sweep: more than one after a stall.
+    /// Advances the clock by this many ticks before the next sweep: more than one after a stall.
     Pass(u64),
     Drain,
 }
@@ -250,7 +250,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A connection, how often it was woken, and its deadline as a list would hold it.
+/// A connection, its wake-ups, and its deadline as a plain list would hold it.
 struct Watched {
     member: ConnectionHandle,
     woken: Arc<Woken>,
@@ -282,7 +282,7 @@ async fn compare_with_a_list(events: Vec<Event>) {
                 watched.iter().for_each(|one| _ = one.woken.take());
                 let before = table.swept.get();
                 table.sweep();
-                // nothing is looked at twice in a tick
+                // at most one wake-up per tick
                 let now = table.now();
                 for one in watched.iter().filter(|_| now > before) {
                     assert_eq!(

@@ -1,11 +1,11 @@
 //! Bytes to HTTP/1 requests, one message at a time.
 //!
-//! A proxy in front of us may read ambiguous bytes in another way than we do, and then sees other requests. What could be
-//! read in two ways is refused (RFC 9112, sections 2.2, 5.2, 6.1 and 11.2): a bare CR or LF, a folded line, a length that
-//! is repeated or stands next to a transfer coding, a coding other than `chunked`.
+//! A proxy in front of this one may parse ambiguous bytes differently and then sees other requests. Ambiguous bytes are
+//! rejected (RFC 9112, sections 2.2, 5.2, 6.1 and 11.2): a bare CR or LF, a folded line, a repeated length or one next
+//! to a transfer coding, a coding other than `chunked`.
 //!
-//! Pure and incremental. Invariant: the result does not depend on how the bytes are cut, and each byte is searched for
-//! the end of a line once.
+//! Pure and incremental. Invariant: the result does not depend on how the bytes are split, and each byte is searched
+//! for a line end once.
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ use crate::codec::refusal::Refusal;
 use crate::codec::settings::http1::Settings;
 use crate::fields::{self, Field};
 
-/// Limits of a request's head.
+/// Limits of a request's head and trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a request head, of a chunk's size line, and of a trailer section.
+    /// Bytes of a request head, of the line of a chunk's size, and of a trailer section.
     pub head_bytes_max: usize,
-    /// Header fields of a request, and of its trailers.
+    /// Header fields of a request, and fields of its trailers.
     pub headers_max: usize,
 }
 
@@ -35,52 +35,52 @@ impl Limits {
     }
 }
 
-/// Most bytes of chunk extensions in one body. They are of no use, and could be most of what is sent.
+/// Maximum bytes of chunk extensions in one body: they are useless, and could be most of the bytes.
 pub const EXTENSION_BYTES_MAX: usize = 16 * 1024;
 
-/// The next piece of a body.
+/// Next piece of a body.
 #[derive(Debug)]
 pub enum Piece {
-    /// Bytes; never none.
+    /// Bytes; never empty.
     Data(BytesMut),
-    /// The end, with the trailers if there are any.
+    /// End of the body, with its trailers if any.
     End(Option<HeaderMap>),
-    /// Nothing, until there are more bytes.
+    /// More bytes are needed.
     More,
 }
 
-/// Where in the messages of a connection the bytes taken so far end.
+/// Position of the decoder in the messages of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Head,
     Length(u64),
     Chunk(u64),
-    /// After the bytes of a chunk: its CRLF.
+    /// CRLF after the bytes of a chunk.
     ChunkEnd,
     ChunkSize,
     Trailers,
 }
 
-/// Takes the requests of one connection off the bytes that came in.
+/// Parses the requests of one connection from its input.
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
     state: State,
-    /// So many bytes at the front of the input hold no end of a line that was not seen.
+    /// Bytes at the front of the input that were searched for a line end: none but ends already found.
     searched: usize,
     lines: Lines,
-    /// Bytes of empty lines before the head, which are dropped (RFC 9112, section 2.2).
+    /// Bytes of empty lines before the head, which are skipped (RFC 9112, section 2.2).
     skipped: usize,
     /// Bytes of chunk extensions, or of trailers, so far.
     extra: usize,
     trailers: HeaderMap,
 }
 
-/// Why a line cannot be read.
+/// Reason that a line is rejected.
 enum BadLine {
-    /// It has a CR or LF of its own.
+    /// Bare CR or LF in the line.
     Broken,
-    /// It ends past the limit.
+    /// Line end past the limit.
     Long,
 }
 
@@ -96,7 +96,7 @@ impl BadLine {
 const CRLF: usize = 2;
 
 impl Decoder {
-    /// Before the first request of a connection.
+    /// Returns a decoder for a new connection.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -109,7 +109,7 @@ impl Decoder {
         }
     }
 
-    /// The same on a connection on which so many bytes of empty lines were dropped before its next request.
+    /// Returns a decoder for a connection that was parked after this many bytes of empty lines.
     pub fn after(skipped: usize, limits: Limits) -> Self {
         Self {
             skipped,
@@ -117,21 +117,21 @@ impl Decoder {
         }
     }
 
-    /// Bytes of empty lines that were dropped before the next request.
+    /// Bytes of empty lines that were skipped before the next request.
     pub fn skipped(&self) -> usize {
         self.skipped
     }
 
-    /// Whether a body is to come, or the rest of one.
+    /// Whether a body, or the rest of one, follows.
     pub fn is_in_body(&self) -> bool {
         self.state != State::Head
     }
 
-    /// Takes a head off the front of `input`; `None` while it is not complete. `memory` is for its fields.
+    /// Takes a head off the front of `input`; `None` while it is incomplete. `memory` is reused for its fields.
     ///
     /// # Errors
     ///
-    /// The refusal of what is no request, is ambiguous, or goes past a limit. Nothing can be read after it.
+    /// The refusal of a head that is malformed, ambiguous, or exceeds a limit. The connection cannot be read after it.
     pub fn head(
         &mut self,
         input: &mut BytesMut,
@@ -156,7 +156,7 @@ impl Decoder {
             };
             let next = end + CRLF;
             if end == 0 {
-                // dropped at once: a client that says no more is idle
+                // skipped at once: a client that sends nothing else is idle
                 input.advance(next);
                 self.searched = 0;
                 self.skipped += next;
@@ -183,7 +183,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Chunk`] when it is not what was announced. Nothing can be read after it.
+    /// [`Refusal::Chunk`] if the framing is not as announced. The connection cannot be read after it.
     pub fn body(&mut self, input: &mut BytesMut) -> Result<Piece, Refusal> {
         loop {
             match self.state {
@@ -227,9 +227,10 @@ impl Decoder {
         }
     }
 
-    /// Where the content of the first line ends that was not seen yet, if it is complete; nothing may be past `max`.
+    /// Returns the end of the next line's content; `None` while the line is incomplete. Lines must end within `max`
+    /// bytes of the input.
     fn line(&mut self, input: &[u8], max: usize) -> Result<Option<usize>, BadLine> {
-        // one byte more, to know of a line that is too long before its end came
+        // one byte more, to detect a line that is too long before its end arrives
         let window = &input[..input.len().min(max + 1)];
         let Some(found) = memchr::memchr2(b'\r', b'\n', &window[self.searched..]) else {
             self.searched = window.len();
@@ -255,7 +256,7 @@ impl Decoder {
         }
     }
 
-    /// Looks at a line between the bytes of a body; returns whether it ends the body.
+    /// Processes a line between the bytes of a body; returns whether it ends the body.
     fn body_line(&mut self, line: &[u8]) -> Result<bool, Refusal> {
         match self.state {
             State::ChunkEnd if line.is_empty() => self.state = State::ChunkSize,
@@ -289,13 +290,13 @@ impl Decoder {
     }
 }
 
-/// Takes at most `left` bytes, and returns how many are left then.
+/// Takes at most `left` bytes, and returns how many of `left` remain.
 fn split(input: &mut BytesMut, left: u64) -> (BytesMut, u64) {
     let taken = usize::try_from(left).map_or(input.len(), |left| left.min(input.len()));
     (input.split_to(taken), left - taken as u64)
 }
 
-/// A chunk's size in 1 to 16 hexadecimal digits, and how many bytes of extensions follow.
+/// Parses a chunk size of 1 to 16 hexadecimal digits; also returns the length of its extensions.
 fn chunk_size(line: &[u8]) -> Option<(u64, usize)> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit());
     let (digits, rest) = line.split_at(digits.count());

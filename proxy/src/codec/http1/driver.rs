@@ -1,8 +1,7 @@
 //! Serves one HTTP/1 connection: its requests in order, one at a time.
 //!
-//! A request is read, answered by a future that is polled in place, and its response is written, all in one task. Reading,
-//! answering and writing overlap where a request has a body; the next request is not looked at before the response is
-//! sent.
+//! One task reads a request, polls the future that answers it, and writes the response. Reading, answering and writing
+//! overlap if a request has a body; the next request is not read before the response is sent.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -33,23 +32,23 @@ use crate::exchange::downstream::body::{CutOff, HandedOver, Lane};
 use crate::exchange::downstream::connection::Unreached;
 use crate::exchange::{Connection, DownstreamBody};
 
-/// How serving a connection came to an end.
+/// End of serving a connection, other than by parking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Nothing is left to say; the peer may still be sending.
+    /// All is sent, and the peer may still be sending.
     Linger,
-    /// The socket is of no more use.
+    /// Close the socket.
     Close,
-    /// The same, and the peer must not take what it got for whole.
+    /// Reset the socket, so that the peer does not take a partial response for a complete one.
     Reset,
-    /// What the peer sends is none that is served.
+    /// The peer sent a request that is rejected.
     Refused(Refusal),
-    /// A response said so, and all of it was sent: the socket is handed over.
+    /// The upgrade response is sent: the socket goes to the exchange.
     Switched,
 }
 
-/// The end of a connection of which not all of the response was sent. A client that takes the end of the connection for that
-/// of the response must see that it is none.
+/// Returns the end of a connection whose response is incomplete. A client that takes the end of the connection for the
+/// end of the response must see a reset instead.
 fn early_end(encoding: &Encoding) -> End {
     match encoding {
         Encoding::UntilClose => End::Reset,
@@ -57,35 +56,35 @@ fn early_end(encoding: &Encoding) -> End {
     }
 }
 
-/// A step of serving: go on, or end.
+/// Result of a step: continue, or end.
 type Step = Result<(), End>;
 
-/// What is being done.
+/// Current phase of serving.
 enum Phase<B> {
-    /// A head is read.
+    /// Reading a head.
     Head,
-    /// The answer is being made, for a request of this kind.
+    /// Waiting for the response to a request with these properties.
     Answering(Asked),
-    /// The response is being sent.
+    /// Sending the response.
     Sending(Reply<B>),
-    /// The response was sent, and the rest of its request is read.
+    /// Reading the rest of a request whose response was sent.
     Rest(Then),
-    /// All is said, and the socket is being shut down.
+    /// Shutting down the socket.
     Shutdown,
 }
 
-/// What follows a request and its response.
+/// Continuation after a request and its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
-    /// The next request.
+    /// Read the next request.
     Next,
-    /// The end of the connection.
+    /// End the connection.
     Shutdown,
-    /// Another protocol.
+    /// Switch to another protocol.
     Switch,
 }
 
-/// One connection, from its first request to its end or until it is parked.
+/// One connection, from its first request until it ends or parks.
 pub(super) struct Driver<'a, A: Handler> {
     server: &'a Rc<Server<A>>,
     connection: &'a Rc<Connection>,
@@ -93,11 +92,11 @@ pub(super) struct Driver<'a, A: Handler> {
     inbox: Inbox,
     outbox: Outbox,
     phase: Phase<A::Body>,
-    /// Memory for the answers, which are some kilobytes large.
+    /// Slot for the future of the answer, which is several kilobytes large.
     answer: Pin<Box<Option<A::Future>>>,
-    /// Whether the answer has not been waited for yet.
+    /// Whether the answer has not been pending yet.
     is_new: bool,
-    /// The way to the exchange for the connection, if the request asks for another protocol.
+    /// Sender that hands the connection to the exchange, if the request asks for another protocol.
     switch: Option<oneshot::Sender<HandedOver>>,
     /// Requests so far.
     heads: u32,
@@ -108,9 +107,9 @@ pub(super) struct Driver<'a, A: Handler> {
 /// State of a connection that outlives parking.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Past {
-    /// Whether it had requests.
+    /// Whether the connection has served requests.
     pub(super) is_reused: bool,
-    /// Bytes of empty lines since its last request.
+    /// Bytes of empty lines since the last request.
     pub(super) skipped: u32,
 }
 
@@ -137,7 +136,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// State to keep while the connection is parked.
+    /// Returns the state to keep while the connection is parked.
     pub(super) fn past(&self) -> Past {
         Past {
             is_reused: true,
@@ -145,7 +144,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// The socket, with what was read from it ahead.
+    /// Returns the socket, with the unread input put back.
     pub(super) fn into_socket(self) -> Socket {
         let mut socket = self.socket;
         let rest = self.inbox.into_rest();
@@ -155,7 +154,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         socket
     }
 
-    /// Hands the connection over to the exchange, with its handle where a security policy may end it.
+    /// Hands the connection to the exchange, with its handle if a security policy may end it.
     pub(super) fn hand_over(mut self, member: ConnectionHandle) {
         let policy_drain = self.server.timeouts.policy_drain;
         if let Some(switch) = self.switch.take() {
@@ -166,12 +165,12 @@ impl<'a, A: Handler> Driver<'a, A> {
                     true => CutOff::by(member.forbidden(policy_drain)),
                 },
             };
-            // the receiver may be gone, and the connection then closes
+            // the receiver may be dropped, and the connection then closes
             let _ = switch.send(handed_over);
         }
     }
 
-    /// What the connection is doing, for its timeouts.
+    /// Returns the activity of the connection, for its timeouts.
     pub(super) fn activity(&self, member: &ConnectionHandle) -> ConnectionActivity {
         let answering = matches!(self.phase, Phase::Answering(_) | Phase::Sending(_));
         let closing = matches!(self.phase, Phase::Shutdown);
@@ -188,7 +187,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// Serves as long as anything moves.
+    /// Serves while there is progress.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             let step = match self.phase {
@@ -216,7 +215,7 @@ impl<'a, A: Handler> Driver<'a, A> {
                 Ok(())
             }
             Err(Some(refusal)) => Err(End::Refused(refusal)),
-            // nothing is lost, not even half a head
+            // no request is lost, at most an incomplete head
             Err(None) => {
                 self.phase = Phase::Shutdown;
                 Ok(())
@@ -224,11 +223,11 @@ impl<'a, A: Handler> Driver<'a, A> {
         })
     }
 
-    /// Begins to answer a request, or refuses it.
+    /// Begins to answer a request, or rejects it.
     fn begin(&mut self, head: Head, cx: &Context<'_>) {
         let interim = &self.connection.interim;
         if interim.any() {
-            // too late for the response before
+            // too late for the previous response
             interim.write(Vec::clear);
         }
         self.heads = self.heads.wrapping_add(1);
@@ -251,7 +250,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// What the exchange gets as the body of a request.
+    /// Returns the request body for the exchange, and opens it for reading unless it is empty.
     fn body(&mut self, head: &Head, cx: &Context<'_>) -> DownstreamBody {
         let left = match head.body {
             BodyKind::Empty if !head.upgrade => return DownstreamBody::Empty,
@@ -272,7 +271,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         body
     }
 
-    /// Answers a request that is refused by its head.
+    /// Replies to a request that is rejected by its head.
     fn refuse(&mut self, asked: Asked, request: &Request<DownstreamBody>, refusal: Refusal) {
         let text = match self.server.is_http_proxy(self.connection) {
             true => refusal.advice(request),
@@ -281,7 +280,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let status = self.server.refuse(self.connection, request, refusal);
         let response = Server::<A>::own_head(self.connection, status, text);
         let asked = Asked {
-            // says that it closes to HTTP/1.0, too
+            // `connection: close` goes to HTTP/1.0 as well
             newer: true,
             persistent: false,
             ..asked
@@ -294,7 +293,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         self.phase = Phase::Sending(reply);
     }
 
-    /// Polls the answer, and reads what it needs.
+    /// Polls the answer, and reads the request body that it needs.
     fn poll_answer(&mut self, asked: Asked, cx: &mut Context<'_>) -> Poll<Step> {
         loop {
             self.read_body(cx)?;
@@ -323,8 +322,8 @@ impl<'a, A: Handler> Driver<'a, A> {
             }
             match self.inbox.lane() {
                 Some(lane) if lane.take_released().0 > 0 => {}
-                // Requests that came in together go out in the next turn together, and most have nothing to wait for
-                // before it: until then the peer need not be watched.
+                // Requests that arrived together go out together in the next turn, and most complete without another
+                // wait: until then the peer need not be watched.
                 _ if std::mem::take(&mut self.is_new) => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
@@ -334,8 +333,8 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// What goes to the client before the response, which may be there already. Else interim responses wait in their own
-    /// bounds while the client takes nothing.
+    /// Queues bytes that precede the response: a wanted `100 Continue`, and interim responses. Before the final
+    /// response (`is_final`) all of them; else they wait, within their own limits, while the client reads nothing.
     fn say_before_final(&mut self, is_final: bool) {
         if let Some(lane) = self.inbox.lane() {
             lane.watch(false);
@@ -358,12 +357,12 @@ impl<'a, A: Handler> Driver<'a, A> {
         read.map_err(|_| End::Close)
     }
 
-    /// Ends when the peer is gone. Behind bytes that are not read, its end is looked for now and then, and is no reason not
-    /// to send the response that is there.
+    /// Ends when the peer has closed. Behind unread bytes its end is only checked now and then, and does not stop a
+    /// response that is being sent.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         let is_sending = matches!(self.phase, Phase::Sending(_));
         if is_sending && self.inbox.is_cut_off() && self.outbox.is_flushed() {
-            // an upstream that waits for the rest of the body would never go on
+            // an upstream that waits for the rest of the body would wait for ever
             return Poll::Ready(Err(End::Close));
         }
         if self.inbox.is_blocked() {
@@ -386,9 +385,9 @@ impl<'a, A: Handler> Driver<'a, A> {
     fn respond(&mut self, mut asked: Asked, response: Response<A::Body>) {
         let (parts, body) = response.into_parts();
         let is_reading = self.inbox.lane().is_some();
-        // the peer learns that what it is still sending is not read to its end
+        // tells the peer that the rest of its request is not read
         let is_cut_short = self.connection.answered_here.take() && is_reading;
-        // what a client may have sent for the other side of the tunnel is no request
+        // bytes that the client may have sent for a tunnel that was refused are no request
         let is_no_tunnel =
             asked.method == Asking::Connect && !encoder::is_switch(asked.method, parts.status);
         if self.connection.draining.get() || is_cut_short || is_no_tunnel || self.inbox.is_last() {
@@ -421,7 +420,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// Sends a response, and goes on reading its request.
+    /// Sends the response, and continues to read the request.
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         self.read_body(cx)?;
         let Phase::Sending(reply) = &mut self.phase else {
@@ -434,7 +433,7 @@ impl<'a, A: Handler> Driver<'a, A> {
                     (false, true) => Then::Next,
                     (false, false) => Then::Shutdown,
                 };
-                // its end is all that says where such a response ends
+                // the end of the connection delimits this response
                 let ends = reply.encoding == Encoding::UntilClose;
                 if ends && self.inbox.lane().is_some() {
                     let transport = Pin::new(self.socket.transport_mut());
@@ -450,7 +449,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// What follows a response that was sent, or a request that was read after it.
+    /// Moves to the next phase after a response, or after the rest of its request was read.
     fn finish(&mut self, then: Then) -> Step {
         if let Some(refusal) = self.inbox.broken() {
             return Err(End::Refused(refusal));
@@ -469,12 +468,12 @@ impl<'a, A: Handler> Driver<'a, A> {
         Ok(())
     }
 
-    /// Reads the rest of a request that has its response, as long as it is wanted.
+    /// Reads the rest of a request whose response was sent, as long as the exchange reads it.
     fn poll_rest(&mut self, then: Then, cx: &mut Context<'_>) -> Poll<Step> {
         self.read_body(cx)?;
         match self.inbox.lane() {
             None => Poll::Ready(self.finish(then)),
-            // its rest is not wanted
+            // the exchange dropped the body
             Some(lane) if lane.is_abandoned() => Poll::Ready(Err(End::Linger)),
             Some(_) => Poll::Pending,
         }

@@ -15,21 +15,21 @@ use crate::fields;
 use crate::upstream::http1::decoder::is_too_late;
 use crate::upstream::http1::head::line;
 
-/// What a response depends on in its request.
+/// Properties of a request that decide the encoding of its response.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// The method, as far as it matters.
+    /// Kind of method.
     pub method: Asking,
-    /// HTTP/1.1, not 1.0.
+    /// Whether the request is HTTP/1.1, not 1.0.
     pub newer: bool,
-    /// The client keeps the connection open.
+    /// Whether the client keeps the connection open.
     pub persistent: bool,
-    /// The client takes trailers.
+    /// Whether the client accepts trailers (`TE: trailers`).
     pub takes_trailers: bool,
 }
 
 impl Asked {
-    /// By a request of which nothing can be said, so that no other one is read.
+    /// Properties assumed for an unreadable request; the connection closes after its response.
     pub const LAST: Self = Self {
         method: Asking::Other,
         newer: true,
@@ -38,14 +38,14 @@ impl Asked {
     };
 }
 
-/// Methods whose responses are delimited in their own way.
+/// Methods that change the framing of their responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asking {
     /// HEAD: the response has no body, whatever its fields say.
     Head,
-    /// CONNECT: a 2xx begins a tunnel.
+    /// CONNECT: a 2xx response begins a tunnel.
     Connect,
-    /// Any other.
+    /// Any other method.
     Other,
 }
 
@@ -59,33 +59,33 @@ impl From<&Method> for Asking {
     }
 }
 
-/// How the rest of a response is delimited.
+/// Framing of the rest of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// In chunks; trailers are those of these names.
+    /// Chunks; trailers with these names are sent.
     Chunked(Vec<HeaderName>),
-    /// So many bytes are to come.
+    /// Remaining bytes.
     Length(u64),
-    /// By the end of the connection.
+    /// Body ends with the connection.
     UntilClose,
 }
 
 /// A response whose head has been written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// How its body is delimited.
+    /// Framing of the body.
     pub encoding: Encoding,
-    /// Whether the connection can carry another request after it.
+    /// Whether the connection can carry another request.
     pub persistent: bool,
 }
 
-/// Whether a response begins another protocol on its connection.
+/// Whether a response switches its connection to another protocol.
 pub fn is_switch(asking: Asking, status: StatusCode) -> bool {
     status == StatusCode::SWITCHING_PROTOCOLS || (asking == Asking::Connect && status.is_success())
 }
 
-/// Writes the head of a response. `size` is what is known of the length of its body; `date` writes that of one that
-/// has none.
+/// Writes the head of a response. `size` is the known length of its body; `date` appends a date if the response has
+/// none.
 pub fn head(
     out: &mut Vec<u8>,
     parts: &Parts,
@@ -97,7 +97,7 @@ pub fn head(
     let status = parts.status;
     let switch = is_switch(asked.method, status);
     let is_head = asked.method == Asking::Head;
-    // these have no length to any method (RFC 9110, section 8.6)
+    // responses without a length to any method (RFC 9110, section 8.6)
     let lengthless = switch || status.is_informational() || status == StatusCode::NO_CONTENT;
     let bodiless = lengthless || is_head || status == StatusCode::NOT_MODIFIED;
     let mut fields = Fields {
@@ -110,7 +110,7 @@ pub fn head(
     }
     let encoding = match (bodiless, size.exact().or(fields.length)) {
         (true, exact) => {
-            // what a GET would get
+            // the length that a GET would get
             if let (true, false, Some(length @ 1..)) =
                 (is_head && !lengthless, fields.wrote_length, exact)
             {
@@ -171,13 +171,13 @@ fn status_line(out: &mut Vec<u8>, parts: &Parts, newer: bool) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// What fields of a response say, as they are written.
+/// Facts about the fields of a response, collected while they are written.
 #[derive(Debug, Default)]
 struct Fields {
-    /// Whether the length is that of a body which is not sent, so that it stays as it is.
+    /// Whether a given length is kept because it is that of a body which is not sent.
     keeps_length: bool,
     bodiless: bool,
-    /// The length that the response claims, where its body does not know it.
+    /// Length that the response declares, if its body does not know its own.
     length: Option<u64>,
     wrote_length: bool,
     closes: bool,
@@ -196,7 +196,7 @@ impl Fields {
     ) {
         match *name {
             CONTENT_LENGTH => return self.write_length(out, value, exact),
-            // ours to say
+            // written by the framing instead
             TRANSFER_ENCODING => return,
             TRAILER => {
                 self.has_trailer = true;
@@ -212,7 +212,8 @@ impl Fields {
         line(out, name, value);
     }
 
-    /// A length must be true, or the next response would be read as a part of this one (RFC 9112, section 11.2).
+    /// Writes a length only if it is true: after a wrong one, the client would read the next response as a part of this
+    /// one (RFC 9112, section 11.2).
     fn write_length(&mut self, out: &mut Vec<u8>, value: &HeaderValue, exact: Option<u64>) {
         if self.keeps_length {
             self.wrote_length = true;
@@ -236,7 +237,7 @@ fn length_line(out: &mut Vec<u8>, length: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the `Trailer` of a response in chunks, and returns the names in it, if the client takes trailers.
+/// Writes the `Trailer` fields of a chunked response, and returns the names in them if the client accepts trailers.
 fn trailer_names(out: &mut Vec<u8>, headers: &HeaderMap, takes_trailers: bool) -> Vec<HeaderName> {
     let mut names = Vec::new();
     for value in headers.get_all(TRAILER) {
@@ -249,19 +250,19 @@ fn trailer_names(out: &mut Vec<u8>, headers: &HeaderMap, takes_trailers: bool) -
     names
 }
 
-/// Writes what goes before the bytes of a chunk; [`CHUNK_END`] goes behind them.
+/// Writes the line of a chunk's size; [`CHUNK_END`] follows the chunk's bytes.
 pub fn chunk(out: &mut Vec<u8>, length: usize) {
-    // writing to memory does not fail
+    // writing to memory cannot fail
     let _ = write!(out, "{length:x}\r\n");
 }
 
-/// What goes behind the bytes of a chunk.
+/// Bytes after a chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
-/// What goes behind the bytes of the last chunk of a body without trailers.
+/// Bytes after the last chunk of a body without trailers.
 pub const LAST_CHUNK_END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// Writes the end of a body in chunks, with those trailers that were announced.
+/// Writes the end of a chunked body, with the trailers that were announced.
 pub fn end(out: &mut Vec<u8>, announced: &[HeaderName], trailers: &HeaderMap) {
     out.extend_from_slice(b"0\r\n");
     for (name, value) in trailers {
@@ -272,7 +273,7 @@ pub fn end(out: &mut Vec<u8>, announced: &[HeaderName], trailers: &HeaderMap) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Further fields that a client needs before the body (RFC 9110, section 6.5.1).
+/// Further fields that a client needs before the body, and that no trailer may carry (RFC 9110, section 6.5.1).
 const DESCRIPTIONS: [HeaderName; 7] = [
     AUTHORIZATION,
     CACHE_CONTROL,

@@ -1,4 +1,4 @@
-//! The lines of a request's head, and what they say together.
+//! Lines of a request head, and the framing and connection options that follow from them.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 use crate::codec::refusal::Refusal;
 use crate::fields::{self, Field};
 
-/// The head of a request, and what it says of its message.
+/// Head of a request, with its framing and connection options.
 #[derive(Debug)]
 pub struct Head {
     /// Method, target, version and header fields.
     pub request: Request<()>,
-    /// What follows the head.
+    /// Framing of the body.
     pub body: BodyKind,
     /// Whether the connection can carry another request (RFC 9112, section 9.3).
     pub persistent: bool,
@@ -25,39 +25,39 @@ pub struct Head {
     pub takes_trailers: bool,
 }
 
-/// How the body of a request is delimited.
+/// Framing of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyKind {
-    /// In chunks.
+    /// Chunks.
     Chunked,
-    /// There is none.
+    /// No body.
     Empty,
-    /// By its length, in bytes, which is not 0.
+    /// Length in bytes; never 0.
     Length(u64),
 }
 
-/// The lines of a head, as far as they came.
+/// Lines of a head received so far.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// Where the line begins that is not complete yet.
+    /// Start of the line that is not complete yet.
     start: usize,
     method: Progress,
-    /// The request line, once it is there.
+    /// Request line, once it is complete.
     request: Option<RequestLine>,
-    /// Names, and where the values lie.
+    /// Names, and positions of the values.
     fields: Vec<(HeaderName, Range<usize>)>,
     said: Said,
 }
 
-/// How much of the method came.
+/// Progress of reading the method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Progress {
-    /// Nothing, or only empty lines.
+    /// No byte, or only empty lines.
     #[default]
     Ahead,
-    /// A part.
+    /// Incomplete method.
     Begun,
-    /// All of it.
+    /// Complete method.
     Ended,
 }
 
@@ -65,16 +65,16 @@ enum Progress {
 #[derive(Debug)]
 struct RequestLine {
     method: Method,
-    /// Where it lies.
+    /// Position of the target.
     target: Range<usize>,
     version: Version,
 }
 
-/// What fields say of the message and of the connection.
+/// Framing and connection options of the fields.
 #[derive(Debug, Default)]
 struct Said {
     chunked: bool,
-    /// A transfer coding that is not served, or `chunked` once more.
+    /// Unsupported transfer coding, or a second `chunked`.
     unknown_coding: bool,
     length: Option<u64>,
     close: bool,
@@ -85,8 +85,8 @@ struct Said {
 }
 
 impl Lines {
-    /// Whether a head may still become a request with these bytes, of which none was looked at before. Other protocols are
-    /// refused before a line of theirs ends, if any does.
+    /// Whether these new bytes can still begin a request. Detects other protocols before the end of their first line,
+    /// if it has one.
     pub(super) fn may_begin(&mut self, bytes: &[u8]) -> bool {
         for byte in bytes {
             self.method = match (self.method, byte) {
@@ -100,7 +100,7 @@ impl Lines {
         true
     }
 
-    /// Adds the line whose content ends at `end`; returns whether it is the empty line at the end of the head.
+    /// Adds the line whose content ends at `end`; returns whether it is the empty line that ends the head.
     pub(super) fn add(
         &mut self,
         input: &[u8],
@@ -128,7 +128,7 @@ impl Lines {
         Ok(false)
     }
 
-    /// Makes the head of all lines, and is ready for another one.
+    /// Builds the head from all lines, and resets for the next one.
     pub(super) fn finish(&mut self, bytes: Bytes, memory: &mut HeaderMap) -> Result<Head, Refusal> {
         let said = std::mem::take(&mut self.said);
         let RequestLine {
@@ -145,7 +145,7 @@ impl Lines {
             Some(length) => BodyKind::Length(length),
         };
         let is_connect = method == Method::CONNECT;
-        // HTTP/1.0 has no codings, and what follows a CONNECT is the tunnel's (RFC 9110, section 9.3.6)
+        // HTTP/1.0 has no codings, and bytes after a CONNECT belong to the tunnel (RFC 9110, section 9.3.6)
         let has_unknown_coding = said.unknown_coding || is_connect && said.chunked;
         let has_length = matches!(body, BodyKind::Length(_));
         if said.chunked && !newer && !has_unknown_coding || is_connect && has_length {
@@ -177,7 +177,7 @@ impl Lines {
     }
 }
 
-/// The URI of a target; what no URI has, but clients send, is escaped.
+/// Parses the URI of a target; bytes that no URI may contain, but clients send, are escaped.
 fn uri(bytes: &Bytes, target: Range<usize>) -> Result<Uri, Refusal> {
     let parsed = Uri::from_maybe_shared(bytes.slice(target.clone()));
     let escaped = || fields::escaped_target(&bytes[target]);
@@ -223,17 +223,17 @@ impl Said {
     }
 }
 
-/// Most digits of a length, with leading zeros.
+/// Maximum digits of a length, leading zeros included.
 const LENGTH_DIGITS_MAX: usize = 48;
 
-/// Largest length of a body. An endpoint that holds lengths as signed numbers reads a larger one in another way.
+/// Largest length of a body. An endpoint that holds lengths as signed numbers reads a larger one differently.
 const LENGTH_MAX: u64 = i64::MAX.unsigned_abs();
 
 impl RequestLine {
-    /// The line that begins at `start` (RFC 9112, section 3).
+    /// Parses the request line that begins at `start` (RFC 9112, section 3).
     fn read(line: &[u8], start: usize) -> Result<Self, Refusal> {
         let space = memchr::memchr(b' ', line).ok_or(Refusal::Header)?;
-        // a fragment is for a client alone (RFC 9112, section 3.2); the parser of URIs would drop it unsaid
+        // a fragment is for the client alone (RFC 9112, section 3.2); the URI parser would drop it silently
         if memchr::memchr(b'#', &line[space..]).is_some() {
             return Err(Refusal::Target);
         }

@@ -1,4 +1,4 @@
-//! What a client sends: the bytes that were read, and the body of the request that is being read.
+//! Input of a connection: unread bytes, and the body of the request that is being received.
 
 use std::future::Future as _;
 use std::ops::Deref;
@@ -19,25 +19,25 @@ use crate::codec::watchdog::StreamPosition;
 use crate::exchange::downstream::body::Lane;
 use crate::http2::Reason;
 
-/// Bytes that are read at once, of heads and of bodies.
+/// Bytes per read, for heads and for bodies.
 const HEAD_READ_BYTES: usize = 4 * 1024;
 const BODY_READ_BYTES: usize = 16 * 1024;
 
-/// Bytes of later requests past which no more is read before a response is sent.
+/// Maximum bytes of later requests that are read before a response is sent.
 const PIPELINED_BYTES_MAX: usize = 16 * 1024;
 
-/// What a client sends. It holds one head, or one piece of a body beside what its lane holds.
+/// Input of a connection. Holds one head, or one piece of a body beyond the bytes in its lane.
 pub(super) struct Inbox {
-    /// Read, and not yet taken.
+    /// Bytes that were read and not decoded.
     input: BytesMut,
     decoder: Decoder,
-    /// Memory for the fields of a request: those of the response before.
+    /// Map for the fields of the next request: that of the previous response.
     memory: HeaderMap,
-    /// The body of the request, until its end was read.
+    /// Body of the request, until its end is read.
     lane: Option<OpenLane>,
-    /// Why the body of the request broke.
+    /// Reason that the body of the request is malformed.
     broken: Option<Refusal>,
-    /// Whether the peer ended its direction within a body, or after one that broke.
+    /// Whether the peer closed its direction within a body, or after a malformed one.
     ended: bool,
     moved: u32,
     starved: bool,
@@ -57,47 +57,47 @@ impl Inbox {
         }
     }
 
-    /// Bytes of empty lines that were dropped before the next request.
+    /// Bytes of empty lines that were skipped before the next request.
     pub(super) fn skipped(&self) -> usize {
         self.decoder.skipped()
     }
 
-    /// What was read and not taken.
+    /// Returns the bytes that were read and not decoded.
     pub(super) fn into_rest(self) -> BytesMut {
         self.input
     }
 
-    /// Whether something was read that was not taken.
+    /// Whether bytes were read and not decoded.
     pub(super) fn has_rest(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// The body of the request, until its end was read.
+    /// Body of the request, until its end is read.
     pub(super) fn lane(&self) -> Option<&Lane> {
         self.lane.as_deref()
     }
 
-    /// Why the body of the request broke, if it did.
+    /// Reason that the body of the request is malformed, if it is.
     pub(super) fn broken(&self) -> Option<Refusal> {
         self.broken
     }
 
-    /// Whether the peer ended its direction within a body, or after one that broke.
+    /// Whether the peer closed its direction within a body, or after a malformed one.
     pub(super) fn is_cut_off(&self) -> bool {
         self.ended
     }
 
-    /// The peer was seen to have ended its direction, behind bytes that are not read: after a body that broke, it gave up.
+    /// Notes that the peer closed its direction behind unread bytes; after a malformed body that counts as cut off.
     pub(super) fn end_unread(&mut self) {
         self.ended |= self.broken.is_some();
     }
 
-    /// Whether no other request can be read after this one.
+    /// Whether the connection cannot carry another request.
     pub(super) fn is_last(&self) -> bool {
         self.ended || self.broken.is_some()
     }
 
-    /// Whether nothing more is read for now, so that the end of the peer's direction is not seen.
+    /// Whether reading is paused, so that the end of the peer's direction is not seen.
     pub(super) fn is_blocked(&self) -> bool {
         let is_full = match self.lane() {
             Some(lane) => lane.is_full(),
@@ -106,7 +106,7 @@ impl Inbox {
         is_full || self.is_last()
     }
 
-    /// Where the bytes read so far end, between requests if nothing is being answered.
+    /// Returns the position in the requests: between them while a complete request is being answered.
     pub(super) fn place(&self, answering: bool) -> StreamPosition {
         match self.lane {
             Some(_) => StreamPosition::Body,
@@ -117,28 +117,28 @@ impl Inbox {
         }
     }
 
-    /// Whether bytes are missing that the peer is to send.
+    /// Whether the request lacks bytes that the peer has to send.
     pub(super) fn is_starved(&self) -> bool {
         self.is_last() || (self.starved && !self.lane().is_some_and(Lane::is_expecting))
     }
 
-    /// Changes whenever bytes of a body are read.
+    /// Counter of reads of body bytes.
     pub(super) fn moved(&self) -> u32 {
         self.moved
     }
 
-    /// Keeps the memory of header fields for those of the next request.
+    /// Keeps a header map for the fields of the next request.
     pub(super) fn keep(&mut self, mut memory: HeaderMap) {
         memory.clear();
         self.memory = memory;
     }
 
-    /// From here on, a body is read into this lane.
+    /// Reads the body of the request into this lane from now on.
     pub(super) fn open(&mut self, lane: Rc<Lane>) {
         self.lane = Some(OpenLane(lane));
     }
 
-    /// Reads a head; `Err(None)` when the peer ended its direction, even within one.
+    /// Reads a head; `Err(None)` if the peer closed its direction, even within a head.
     pub(super) fn poll_head(
         &mut self,
         socket: &mut Socket,
@@ -158,7 +158,7 @@ impl Inbox {
         }
     }
 
-    /// Reads what there is of the request's body, as long as it is taken.
+    /// Reads available bytes of the request body, up to the limit of its lane.
     pub(super) fn read_body(
         &mut self,
         socket: &mut Socket,
@@ -186,7 +186,7 @@ impl Inbox {
                 }
                 Ok(Piece::More) => match self.poll_fill(BODY_READ_BYTES, socket, cx) {
                     Poll::Ready(Ok(())) => self.moved = self.moved.wrapping_add(1),
-                    // the peer may still read what there is of a response to half a request
+                    // the peer may still read a response to its incomplete request
                     Poll::Ready(Err(Gone::Ended)) => {
                         self.ended = true;
                         self.lane = None;
@@ -195,7 +195,7 @@ impl Inbox {
                     Poll::Pending => return Ok(()),
                 },
                 Err(refusal) => {
-                    // the exchange replies to it
+                    // the exchange replies
                     lane.fail(Reason::PROTOCOL_ERROR);
                     self.broken = Some(refusal);
                     self.lane = None;
@@ -205,11 +205,11 @@ impl Inbox {
         Ok(())
     }
 
-    /// While a request that was read waits for something else: ready when the peer is gone, and its answer of no use. What
-    /// comes meanwhile is of later requests, and waits.
+    /// Watches the peer while a complete request waits for its response; ready when the peer has closed. Bytes of later
+    /// requests are buffered.
     ///
-    /// A peer that ended its direction counts as gone even if all its requests were complete: a half-closed connection looks
-    /// the same as a closed one, and an upstream that does not answer would be kept busy for a client that left.
+    /// A peer that closed its direction counts as gone even if all its requests were complete: a half-closed connection
+    /// looks like a closed one, and a slow upstream would be kept busy for a client that left.
     pub(super) fn poll_gone(&mut self, socket: &mut Socket, cx: &mut Context<'_>) -> Poll<Gone> {
         while self.lane.is_none() && !self.is_blocked() {
             if let Err(gone) = ready!(self.poll_fill(HEAD_READ_BYTES, socket, cx)) {
@@ -240,7 +240,7 @@ impl Inbox {
     }
 }
 
-/// The body of a request whose end was not read. Who reads it learns when the connection is gone before that.
+/// Body of a request whose end was not read. Dropping it tells the reader that the connection is gone.
 struct OpenLane(Rc<Lane>);
 
 impl Deref for OpenLane {

@@ -12,33 +12,33 @@ use crate::codec::transport::Transport;
 /// Largest buffer for heads that is kept, in bytes.
 const HEAD_BYTES_KEPT: usize = 16 * 1024;
 
-/// Largest piece of a body that is copied behind the head, in bytes. Copying that much costs less than another call to the
-/// kernel, which may wake the client for it.
+/// Largest piece of a body that is copied behind the head, in bytes. Copying it costs less than another system call,
+/// which may wake the client for it.
 const COPIED_BYTES_MAX: usize = 8 * 1024;
 
-/// Bytes of heads and small pieces past which no more is added before they are written.
+/// Queued bytes of heads and small pieces above which nothing is added before they are written.
 const TOGETHER_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes that wait to be written: heads and small pieces of a body, then a larger piece, then what goes behind it.
+/// Bytes that wait to be written: heads and small pieces of a body, then one larger piece, then its `tail`.
 ///
 /// Bounded by one head, the interim responses before it, [`TOGETHER_BYTES_MAX`], and one piece of a body.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     pub(super) head: Vec<u8>,
-    /// How much of `head` was written.
+    /// Bytes of `head` that were written.
     written: usize,
     data: Bytes,
     tail: &'static [u8],
-    /// Whether something was written that may not be with the kernel yet.
+    /// Whether bytes were written that may not have been flushed.
     unflushed: bool,
-    /// Whether the socket took nothing more before all was written.
+    /// Whether the last write was incomplete because the socket was full.
     blocked: bool,
-    /// Changes whenever bytes are written.
+    /// Counter of writes that moved bytes.
     moved: u32,
 }
 
 impl Outbox {
-    /// Adds a piece of a body, with what goes behind it, if there is room.
+    /// Adds a piece of a body, followed by `tail`; call only if [`Outbox::has_room`].
     pub(super) fn push(&mut self, data: Bytes, tail: &'static [u8]) {
         debug_assert!(!self.has_body(), "one large piece at a time");
         if data.len() <= COPIED_BYTES_MAX {
@@ -64,7 +64,7 @@ impl Outbox {
         !self.data.is_empty() || !self.tail.is_empty()
     }
 
-    /// Changes whenever bytes are written.
+    /// Counter of writes that moved bytes.
     pub(super) fn moved(&self) -> u32 {
         self.moved
     }
@@ -73,7 +73,7 @@ impl Outbox {
         !self.unflushed && self.is_empty()
     }
 
-    /// Writes and flushes all of it.
+    /// Writes and flushes all bytes.
     pub(super) fn poll_flush(
         &mut self,
         transport: &mut Transport,
@@ -102,7 +102,7 @@ impl Outbox {
         self.unflushed = true;
         let head = &self.head[self.written..];
         let pieces = [head, &self.data, self.tail].map(IoSlice::new);
-        // one piece alone needs no gathering call
+        // a single piece needs no vectored write
         let pieces = match (head.is_empty(), self.tail.is_empty()) {
             _ if !self.has_body() => &pieces[..1],
             (true, true) => &pieces[1..2],

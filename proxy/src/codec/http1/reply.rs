@@ -11,24 +11,23 @@ use super::encoder::{self, Encoding};
 use super::outbox::Outbox;
 use crate::codec::transport::Transport;
 
-/// Why a response cannot be sent to its end: its body broke off, or is not as long as it said, or the peer is gone.
+/// Error: a response is cut off because its body failed or has a wrong length, or the peer is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BrokenOff;
 
-/// A response whose head has been written to the outbox.
+/// A response whose head was written to the outbox.
 pub(super) struct Reply<B> {
-    /// What is still to come of its body.
+    /// Body, until its end.
     pub(super) body: Option<B>,
     pub(super) encoding: Encoding,
-    /// Whether the connection can carry another request after it.
+    /// Whether the connection can carry another request.
     pub(super) persistent: bool,
-    /// Whether another protocol begins after it.
+    /// Whether the connection switches to another protocol.
     pub(super) switching: bool,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
-    /// Sends what the body gives; ready once all of it is with the kernel. No more is asked of the body while much of what it
-    /// gave was not written.
+    /// Sends the body; ready once the kernel has taken all of it. Polls the body only while the outbox has room.
     pub(super) fn poll_send(
         &mut self,
         outbox: &mut Outbox,
@@ -37,13 +36,13 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
     ) -> Poll<Result<(), BrokenOff>> {
         loop {
             let mut waits = false;
-            // small pieces that are there go out together; a long head goes alone
+            // available small pieces go out together; a long head goes alone
             while !waits && self.body.is_some() && outbox.has_room() {
                 match self.poll_body(outbox, cx) {
                     Poll::Ready(Ok(())) => {}
                     Poll::Pending => waits = true,
                     Poll::Ready(Err(broken)) => {
-                        // at least how it began
+                        // send at least the beginning
                         let _ = outbox.poll_flush(transport, cx);
                         return Poll::Ready(Err(broken));
                     }
@@ -59,7 +58,7 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
         }
     }
 
-    /// Takes a frame of the body.
+    /// Queues one frame of the body.
     fn poll_body(
         &mut self,
         outbox: &mut Outbox,
@@ -91,7 +90,7 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
         Poll::Ready(Ok(()))
     }
 
-    /// Adds bytes of the body; returns whether they were the last.
+    /// Queues bytes of the body; returns whether they were the last.
     fn add(&mut self, outbox: &mut Outbox, mut data: Bytes, is_last: bool) -> bool {
         if data.is_empty() {
             return false;
@@ -105,7 +104,7 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
                 let length = data.len() as u64;
                 let is_excess = length > *left;
                 if is_excess {
-                    // more than was announced, and not what the client takes for the next response
+                    // more than declared: the client would take it for the next response
                     data.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
                     self.persistent = false;
                 }
@@ -127,11 +126,11 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
         }
     }
 
-    /// Ends the body.
+    /// Queues the end of the body.
     fn end(&self, outbox: &mut Outbox, trailers: Option<HeaderMap>) -> Result<(), BrokenOff> {
         match &self.encoding {
             Encoding::Length(0) | Encoding::UntilClose => Ok(()),
-            // shorter than was announced: the client must not take it for whole
+            // shorter than declared: the client must not take it for complete
             Encoding::Length(_) => Err(BrokenOff),
             Encoding::Chunked(announced) => {
                 encoder::end(&mut outbox.head, announced, &trailers.unwrap_or_default());

@@ -1,5 +1,5 @@
-//! Whole connections over a socket of memory, at random: what the client sends and takes, and when, and what the handler
-//! answers. Checked against a plain reading of the plan.
+//! Simulated connections over an in-memory socket, at random: requests and reads of the client, their timing, and the
+//! answers of the handler. The result is checked against the plan.
 
 mod client;
 mod handler;
@@ -28,10 +28,10 @@ use crate::runtime::admission::Admission;
 use crate::snapshot::{ListenerKey, UNIX_PEER};
 use crate::telemetry::{BuildInfo, Telemetry, WorkerId};
 
-/// Seeds of a usual run. `STRAIT_SEED=N` runs one, `STRAIT_SEED=N..M` many.
+/// Seeds of a normal run. `STRAIT_SEED=N` runs one, `STRAIT_SEED=N..M` a range.
 const SEEDS: std::ops::Range<u64> = 0..3000;
 
-/// Most polls of one connection.
+/// Maximum polls of one connection.
 const POLLS_MAX: u32 = 200_000;
 
 static TELEMETRY: LazyLock<Arc<Telemetry>> = LazyLock::new(|| {
@@ -44,7 +44,7 @@ fn settings(plan: &Plan) -> codec::Settings {
         http1: Settings {
             head_bytes_max: 4096,
             headers_max: 20,
-            // no calm client takes longer
+            // longer than any calm client takes
             head_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(5),
             park_after: plan.park_after,
@@ -59,7 +59,7 @@ fn settings(plan: &Plan) -> codec::Settings {
     }
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 async fn serve(plan: &Plan, wire: &Rc<RefCell<Wire>>, script: &Rc<Script>) {
     let handler = {
         let script = Rc::clone(script);
@@ -95,14 +95,14 @@ async fn serve(plan: &Plan, wire: &Rc<RefCell<Wire>>, script: &Rc<Script>) {
         assert!(polls < POLLS_MAX, "the connection spins");
         serving.as_mut().poll(cx)
     });
-    // a task of its own, which is polled only when it is woken
+    // a separate task, polled only when it is woken
     let serving = tokio::task::spawn_local(serving);
     let served = tokio::time::timeout(Duration::from_secs(2000), serving).await;
     let served = served.unwrap_or_else(|_| panic!("the connection ends: {plan:#?}"));
     if let Err(error) = served {
         std::panic::resume_unwind(error.into_panic());
     }
-    // a tunnel
+    // time for a tunnel to end
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(wire.borrow().closed_at.is_some(), "the socket is closed");
 }
@@ -135,15 +135,15 @@ fn simulate(seed: u64) {
     .check();
 }
 
-/// What is to be seen of a response.
+/// Expected response.
 #[derive(Debug)]
 struct Expected {
     body: Vec<u8>,
-    /// Whether it comes to its end; `None` where that depends on what happens first.
+    /// Whether the body is complete; `None` if that depends on timing.
     whole: Option<bool>,
     has_trailers: bool,
     until_close: bool,
-    /// Whether there was more of it than the length says.
+    /// Whether the body is longer than its declared length.
     exceeds: bool,
 }
 
@@ -194,7 +194,7 @@ impl Expected {
     }
 }
 
-/// The result of a plan.
+/// Result of a plan.
 struct Outcome<'a> {
     plan: &'a Plan,
     wire: &'a Wire,
@@ -202,14 +202,14 @@ struct Outcome<'a> {
     responses: &'a [Read],
 }
 
-/// What is known of what follows a request.
+/// Expected state of the connection after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
-    /// The next request is served.
+    /// Serves the next request.
     Next,
-    /// No other request is.
+    /// Serves no further request.
     End,
-    /// It depends.
+    /// Depends on timing.
     Either,
 }
 
@@ -245,7 +245,7 @@ impl Outcome<'_> {
             if then == Then::Next && !answer.is_late {
                 match response {
                     Some(response) => self.check_calm(index, response, &expected),
-                    // what breaks off may take its head with it
+                    // a response that breaks off may lose its head
                     None => assert_ne!(expected.whole, Some(true), "no response to {index}"),
                 }
             }
@@ -259,7 +259,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Checks that a client that left is not served for longer than it may take nothing.
+    /// Checks that a client that left is served no longer than one that reads nothing.
     fn check_end(&self) {
         if self.plan.answers.iter().any(|answer| answer.switches) {
             return;
@@ -283,7 +283,7 @@ impl Outcome<'_> {
                 assert!(!response.headers.contains_key("x-index"));
                 assert!(response.closes(&self.plan.requests[index]));
             }
-            // it is written once, and it is nothing that a client needs
+            // the refusal is written once, without waiting for the client
             None => assert!(
                 then != Then::Next || !self.wire.smooth,
                 "no refusal of {index}"
@@ -291,7 +291,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Checks what the handler saw of a request.
+    /// Checks the handler's view of a request.
     fn check_request(&self, request: &plan::Request, seen: &Seen, index: usize) {
         assert_eq!(seen.index, index, "requests come in order");
         assert!(request.body.starts_with(&seen.body), "body of {index}");
@@ -306,7 +306,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Checks what always holds of a response.
+    /// Checks the invariants of every response.
     fn check_response(&self, index: usize, response: &Read, expected: &Expected) {
         let answer = &self.plan.answers[index];
         let Some(number) = response.headers.get("x-index") else {
@@ -329,7 +329,7 @@ impl Outcome<'_> {
         assert!(response.interims.len() - continues <= answer.interims);
     }
 
-    /// Checks a response to a client that stays and takes all.
+    /// Checks a response to a client that stays and reads everything.
     fn check_calm(&self, index: usize, response: &Read, expected: &Expected) {
         let (request, answer) = (&self.plan.requests[index], &self.plan.answers[index]);
         if response.until_close {
@@ -343,7 +343,7 @@ impl Outcome<'_> {
             let hints = response.interims.iter().filter(|status| **status == 103);
             assert_eq!(hints.count(), answer.interims, "interims of {index}");
         }
-        // whether what is wrong with the request is known before the response
+        // whether the fault of the request is known before the response
         let is_read = request.kind == Kind::Sound || answer.reads == Reads::All;
         match self.then(index, expected) {
             Then::Next => assert!(!response.closes(request), "{index} closes"),
@@ -360,7 +360,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// What follows a request.
+    /// Returns the expected state of the connection after a request.
     fn then(&self, index: usize, expected: &Expected) -> Then {
         let (request, answer) = (&self.plan.requests[index], &self.plan.answers[index]);
         let closes = answer.headers.contains_key("connection");
@@ -384,7 +384,7 @@ impl Outcome<'_> {
     }
 }
 
-/// Says which seed failed.
+/// Prints the seed of a failed run.
 struct Named(u64);
 
 impl Drop for Named {

@@ -1,7 +1,7 @@
-//! Drives one connection: reads, looks at the streams that are ready, and writes all output in one go.
+//! Drives one connection: reads, polls the streams that are ready, and writes all output at once.
 //!
-//! All streams of a connection are polled here, by the connection's own task. Back pressure: while much waits to be
-//! written, nothing is read and no stream is looked at; a body is taken further only when all of it so far was sent.
+//! The connection's own task polls all its streams. Back pressure: while much output waits, nothing is read and no
+//! stream is polled; a body is polled again only when all of its earlier bytes were sent.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -31,20 +31,20 @@ use crate::http2::output::SLICES;
 use crate::http2::server::{self as engine, Event};
 use crate::runtime::clock::Turn;
 
-/// Reads in one turn, so that other connections get theirs.
+/// Maximum reads per turn, so that other connections get theirs.
 const READS: usize = 4;
 
-/// Times that bodies are taken further and written in one turn.
+/// Maximum rounds of polling bodies and writing per turn.
 const ROUNDS: usize = 8;
 
-/// Why a connection is over.
+/// Reason that a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The peer is gone.
+    /// The peer closed the connection.
     Gone,
-    /// The peer violated the protocol, and gets GOAWAY.
+    /// The peer violated the protocol, and receives GOAWAY.
     Failed(Reason),
-    /// We left, and everything is done.
+    /// The proxy sent GOAWAY, and all streams are done.
     Left,
 }
 
@@ -54,23 +54,23 @@ pub(super) struct Driver<'a, A: Handler> {
     connection: &'a Rc<Connection>,
     socket: Socket,
     engine: engine::Server,
-    /// The beginning of a frame of which the rest is not there yet.
+    /// Incomplete frame at the end of the input.
     rest: Vec<u8>,
     slots: Vec<StreamWork<A>>,
     seats: FutureSlots<A::Future>,
     ready: Arc<Ready>,
     wakers: Vec<Waker>,
-    /// Places whose bodies can be taken further.
+    /// Places of streams whose bodies can be polled again.
     drained: Vec<usize>,
-    /// Whether something was left unread only because much waits to be written.
+    /// Whether input was left unread only because much output waits.
     unread: bool,
-    /// Whether the socket may hold back what was written.
+    /// Whether the socket may hold back written bytes.
     unflushed: bool,
-    /// Changes whenever bytes move.
+    /// Counter of reads and writes that moved bytes.
     moved: u32,
     /// Requests so far.
     begun: u32,
-    /// Requests that were over before they were answered.
+    /// Requests that ended before they were answered.
     cut: u32,
 }
 
@@ -105,37 +105,37 @@ impl<'a, A: Handler> Driver<'a, A> {
         self.begun
     }
 
-    /// Requests that are over.
+    /// Requests that have ended.
     pub(super) fn ended(&self) -> u32 {
         self.begun.wrapping_sub(self.engine.open() as u32)
     }
 
-    /// Requests that the peer cut off, or made us cut off.
+    /// Requests that the peer canceled, or whose errors made the proxy reset them.
     pub(super) fn cut(&self) -> u32 {
         self.cut
     }
 
-    /// Whether the peer does not take bytes that are ready.
+    /// Whether output waits for the peer.
     pub(super) fn is_unsent(&self) -> bool {
         self.unflushed || self.engine.is_blocked()
     }
 
-    /// Changes whenever bytes move.
+    /// Counter of reads and writes that moved bytes.
     pub(super) fn moved(&self) -> u32 {
         self.moved
     }
 
-    /// Whether a request's head has begun and is not complete.
+    /// Whether a request head is incomplete.
     pub(super) fn is_in_head(&self) -> bool {
         self.engine.is_in_block() || (self.engine.open() == 0 && !self.rest.is_empty())
     }
 
-    /// The machine.
+    /// Returns the protocol engine.
     pub(super) fn engine(&mut self) -> &mut engine::Server {
         &mut self.engine
     }
 
-    /// Gives back memory that an idle connection does not need.
+    /// Releases memory that an idle connection does not need.
     pub(super) fn rest(&mut self) {
         if self.engine.open() == 0 {
             self.engine.rest();
@@ -149,7 +149,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// Ends the connection: what is left to say, and the socket to say it on.
+    /// Ends the connection: returns the socket, and the last output to write to it.
     pub(super) fn into_last_words(mut self) -> (Socket, Vec<u8>) {
         let mut words = Vec::new();
         let output = self.engine.output();
@@ -167,7 +167,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         (self.socket, words)
     }
 
-    /// One turn. Ready when the connection is over.
+    /// Runs one turn; ready when the connection has ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, tick: u64) -> Poll<End> {
         let _turn = Turn::begin();
         let memory = &self.server.http2_buffers;
@@ -181,7 +181,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         if let Some(buffer) = self.engine.output().take_buffer() {
             memory.give_back(buffer);
         }
-        // while the peer does not take what there is, no stream can go on: the socket wakes the task
+        // while the peer reads nothing, no stream can continue: the socket wakes the task
         if !self.engine.is_full() {
             self.ready.sleep();
         }
@@ -215,7 +215,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         Poll::Pending
     }
 
-    /// Takes bodies further as windows allow.
+    /// Queues further body bytes as windows allow.
     fn pump(&mut self) {
         let mut drained = std::mem::take(&mut self.drained);
         loop {
@@ -230,7 +230,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         self.drained = drained;
     }
 
-    /// Another task drives the connection now: all wakers lead to the old one.
+    /// Rebuilds all wakers: the task that drives the connection has changed.
     fn watch_anew(&mut self, task: &Waker) {
         let streams = self.server.settings.http2.concurrent_streams_max as usize;
         self.ready = Ready::new(streams, task);
@@ -274,12 +274,12 @@ impl<'a, A: Handler> Driver<'a, A> {
                 }
             }
         }
-        // others first
+        // other tasks run first
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Takes all whole frames from the input.
+    /// Processes all complete frames of the input.
     fn take(&mut self, input: &[u8]) -> Result<usize, Reason> {
         let mut at = 0;
         loop {
@@ -327,7 +327,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         Ok(())
     }
 
-    /// Makes a place ready for a stream.
+    /// Initializes the work of a stream at this place.
     fn slot(&mut self, place: usize) -> &mut StreamWork<A> {
         while self.slots.len() <= place {
             self.wakers.push(self.ready.waker(self.slots.len()));
@@ -359,7 +359,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         self.ready.mark(place);
     }
 
-    /// Answers a request whose headers are too large.
+    /// Replies to a request whose headers are too large.
     fn on_too_large(&mut self, place: usize) {
         self.begun = self.begun.wrapping_add(1);
         let slot = self.slot(place);
@@ -381,7 +381,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         self.engine.respond(place, status, &headers, true);
     }
 
-    /// Answers with a short text; without it if the peer has no room for one.
+    /// Replies with a short text, or without it if the stream cannot send data.
     fn respond_in_words(&mut self, place: usize, status: StatusCode, text: &'static str) {
         let (parts, ()) = Server::<A>::own_head(self.connection, status, text).into_parts();
         let mut headers = parts.headers;
@@ -393,8 +393,8 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// Looks once at each stream that is ready. Streams that become ready meanwhile wait for the next turn, so that other
-    /// tasks of the worker get theirs.
+    /// Polls each ready stream once. Streams that become ready meanwhile wait for the next turn, so that other tasks of
+    /// the worker run.
     fn poll_ready(&mut self) {
         for word in 0..self.ready.words() {
             let mut bits = self.ready.take(word);
@@ -411,7 +411,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// Takes one stream further.
+    /// Polls one stream.
     fn poll_place(&mut self, place: usize) {
         let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.taken) else {
             return;
@@ -422,10 +422,10 @@ impl<'a, A: Handler> Driver<'a, A> {
             lane.watch(true);
         }
         let supervisor = self.server.supervisor();
-        // lent, and put back below: a clone would count up and down
+        // lent, and put back below: a clone would update its reference count twice
         let waker = std::mem::replace(&mut self.wakers[place], Waker::noop().clone());
         let mut cx = Context::from_waker(&waker);
-        // a panic ends the stream that it happens in
+        // a panic ends only its stream
         let work = supervisor.guard("stream", || self.work(place, work, &mut cx));
         self.wakers[place] = waker;
         match work {
@@ -472,7 +472,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// Looks at a request for the first time.
+    /// Begins to answer a request.
     fn begin(&mut self, place: usize, head: head::Request, cx: &mut Context<'_>) -> Work<A> {
         let mut request = Request::new(match &self.slots[place].lane {
             Some(lane) => DownstreamBody::Stream(lane.inlet()),
@@ -502,7 +502,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         self.work(place, Work::Answering(future_slot), cx)
     }
 
-    /// Sends the head of a response, and as much of its body as there is.
+    /// Sends the head of a response, and the available part of its body.
     fn respond(
         &mut self,
         place: usize,
@@ -526,7 +526,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let end = !tunnels && body.is_end_stream();
         let headers = &mut parts.headers;
         if parts.status == StatusCode::NO_CONTENT {
-            // has none to any method (RFC 9110, section 8.6), and clients refuse one
+            // no length to any method (RFC 9110, section 8.6), and clients reject one
             headers.remove(CONTENT_LENGTH);
         }
         if !headers.contains_key(DATE) {
@@ -548,7 +548,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// Sends what there is of a body.
+    /// Sends the available part of a body.
     fn send(&mut self, place: usize, mut body: A::Body, cx: &mut Context<'_>) -> Work<A> {
         while self.engine.wants(place) && !self.engine.is_full() {
             match Pin::new(&mut body).poll_frame(cx) {
@@ -579,13 +579,13 @@ impl<'a, A: Handler> Driver<'a, A> {
             }
         }
         if self.engine.wants(place) {
-            // there is no room; it goes on when there is
+            // no room: the engine reports the place when there is some
             self.engine.wait_for_room(place);
         }
         Work::Sending(body)
     }
 
-    /// Sends what a tunnel has for the peer.
+    /// Sends the bytes that a tunnel has for the peer.
     fn send_tunnel(&mut self, place: usize) -> Work<A> {
         let Some(lane) = self.slots[place].lane.clone() else {
             self.engine.reset(place, Reason::INTERNAL_ERROR);
@@ -611,7 +611,8 @@ impl<'a, A: Handler> Driver<'a, A> {
         Work::Tunnel
     }
 
-    /// After a look at a stream: whether it is over, or only the peer thinks that it is not.
+    /// Resets a stream whose response is complete if the rest of its request is not read, and removes it once it has
+    /// ended.
     fn settle(&mut self, place: usize) {
         let slot = &self.slots[place];
         let unread = slot.lane.as_ref().is_none_or(|lane| lane.is_abandoned());
@@ -628,7 +629,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// Forgets a stream; what was being done for it ends.
+    /// Removes a stream and drops its work.
     fn clear(&mut self, place: usize, reason: Reason) {
         let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.taken) else {
             return;
@@ -645,7 +646,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
-    /// Ends all streams; a tunnel, which is a task of its own, is told.
+    /// Ends all streams; tunnels, which are tasks of their own, are notified.
     pub(super) fn drop_all(&mut self, reason: Reason) {
         for place in 0..self.slots.len() {
             self.clear(place, reason);

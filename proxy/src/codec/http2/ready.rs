@@ -1,13 +1,13 @@
-//! Which streams of a connection want to be looked at.
+//! Set of the streams of a connection that are ready to be polled.
 //!
-//! One bit per stream, set by its waker; the first one that is set while the task sleeps wakes the connection's task. So the
-//! streams of a connection share one task, and a stream costs no queue entry and no allocation when it wakes.
+//! Each stream has one bit, which its waker sets; the first bit that is set while the task sleeps wakes the
+//! connection's task. So all streams share one task, and waking a stream needs no queue entry and no allocation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Wake, Waker};
 
-/// The streams of one connection.
+/// Ready bits of the streams of one connection.
 #[derive(Debug)]
 pub(super) struct Ready {
     words: Box<[AtomicU64]>,
@@ -17,7 +17,7 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// Room for this many streams of the connection that `task` serves.
+    /// Returns a set for this many streams of the connection that `task` serves.
     pub(super) fn new(streams: usize, task: &Waker) -> Arc<Self> {
         Arc::new(Self {
             words: (0..streams.div_ceil(64).max(1))
@@ -28,12 +28,12 @@ impl Ready {
         })
     }
 
-    /// Whether it wakes the same task.
+    /// Whether the set wakes the same task.
     pub(super) fn is_of(&self, task: &Waker) -> bool {
         self.task.will_wake(task)
     }
 
-    /// The waker of one stream.
+    /// Returns the waker of the stream at `place`.
     pub(super) fn waker(self: &Arc<Self>, place: usize) -> Waker {
         Waker::from(Arc::new(StreamWaker {
             ready: Arc::clone(self),
@@ -41,7 +41,7 @@ impl Ready {
         }))
     }
 
-    /// Words of bits, for [`Ready::take`].
+    /// Number of words, for [`Ready::take`].
     pub(super) fn words(&self) -> usize {
         self.words.len()
     }
@@ -65,12 +65,12 @@ impl Ready {
         }
     }
 
-    /// The task begins to look: until [`Ready::sleep`] it need not be woken.
+    /// Marks the task awake: until [`Ready::sleep`] no bit wakes it.
     pub(super) fn awake(&self) {
         self.woken.store(true, Ordering::SeqCst);
     }
 
-    /// The task goes to sleep, and is woken at once if a bit is set by now.
+    /// Marks the task asleep; wakes it at once if a bit is set.
     pub(super) fn sleep(&self) {
         self.woken.swap(false, Ordering::SeqCst);
         let any = |word: &AtomicU64| word.load(Ordering::SeqCst) != 0;
@@ -80,7 +80,7 @@ impl Ready {
     }
 }
 
-/// What wakes one stream.
+/// Waker of one stream.
 struct StreamWaker {
     ready: Arc<Ready>,
     place: usize,
@@ -117,7 +117,7 @@ mod tests {
         let woken = || count.0.load(Ordering::SeqCst);
         let ready = Ready::new(130, &Waker::from(Arc::clone(&count)));
         let wakers: Vec<_> = (0..130).map(|place| ready.waker(place)).collect();
-        // while the task looks, it is not woken
+        // an awake task is not woken
         wakers[3].wake_by_ref();
         assert_eq!((woken(), ready.take(0)), (0, 1 << 3));
         ready.sleep();
@@ -132,7 +132,7 @@ mod tests {
             (ready.take(0), ready.take(1), ready.take(2)),
             (u64::MAX, u64::MAX, 3)
         );
-        // what is set when it goes to sleep wakes it
+        // a bit that is set when the task goes to sleep wakes it
         wakers[129].wake_by_ref();
         assert_eq!(woken(), 1);
         ready.sleep();

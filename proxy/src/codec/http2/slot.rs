@@ -1,4 +1,4 @@
-//! What a stream is doing: its request, the future that answers it, the body that is being sent.
+//! Work of a stream: its request, the future that answers it, the response body.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,33 +8,33 @@ use super::super::handler::Handler;
 use crate::exchange::downstream::body::Lane;
 use crate::http2::head::Request as Head;
 
-/// Memory for the future of an answer, used again and again by one connection.
+/// Allocation for the future of an answer, reused by the streams of one connection.
 pub(super) type FutureSlot<F> = Pin<Box<Option<F>>>;
 
-/// What is being done for a stream.
+/// Current work of a stream.
 pub(super) enum Work<A: Handler> {
-    /// Nothing: it is over, or only the peer still sends.
+    /// None: the stream has ended, or only the peer still sends.
     None,
-    /// Nothing yet.
+    /// Request that has not been polled yet.
     Waiting(Box<Head>),
-    /// Its answer is being made.
+    /// Future of the answer.
     Answering(FutureSlot<A::Future>),
-    /// The body of its response is being sent.
+    /// Response body that is being sent.
     Sending(A::Body),
-    /// It carries another protocol.
+    /// Another protocol.
     Tunnel,
 }
 
-/// The work of one stream.
+/// State of one stream.
 pub(super) struct StreamWork<A: Handler> {
     pub(super) work: Work<A>,
-    /// The request's body, if it has one.
+    /// Body of the request, if it has one.
     pub(super) lane: Option<Rc<Lane>>,
-    /// Whether it asks for a tunnel.
+    /// Whether the request asks for a tunnel.
     pub(super) connects: bool,
-    /// Whether its response has begun.
+    /// Whether the response has begun.
     pub(super) answered: bool,
-    /// Whether there is a stream.
+    /// Whether a stream occupies this place.
     pub(super) taken: bool,
 }
 
@@ -50,7 +50,7 @@ impl<A: Handler> Default for StreamWork<A> {
     }
 }
 
-/// Memory of futures that are over, for further ones.
+/// Allocations of completed futures, for reuse.
 pub(super) struct FutureSlots<F>(Vec<FutureSlot<F>>);
 
 impl<F: Future> FutureSlots<F> {
@@ -58,7 +58,7 @@ impl<F: Future> FutureSlots<F> {
         Self(Vec::new())
     }
 
-    /// A slot with a future in it.
+    /// Returns a slot with this future in it.
     pub(super) fn take(&mut self, future: F) -> FutureSlot<F> {
         match self.0.pop() {
             Some(mut future_slot) => {
@@ -69,13 +69,13 @@ impl<F: Future> FutureSlots<F> {
         }
     }
 
-    /// Drops the future and keeps its memory. There are never more slots than streams at a time.
+    /// Drops the future and keeps its allocation. There are never more slots than concurrent streams.
     pub(super) fn give_back(&mut self, mut future_slot: FutureSlot<F>) {
         future_slot.set(None);
         self.0.push(future_slot);
     }
 
-    /// Gives all memory back.
+    /// Frees all allocations.
     pub(super) fn clear(&mut self) {
         self.0 = Vec::new();
     }

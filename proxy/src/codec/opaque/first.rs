@@ -1,9 +1,9 @@
-//! Connections whose endpoint is connected before it is known what the client speaks: the side that speaks first tells.
+//! Connections whose endpoint is connected before the client's protocol is known: the side that speaks first decides.
 //!
-//! A client of a server that speaks first says nothing before that has spoken, and a client of the mesh's TLS speaks at once,
-//! but its message may be lost on the way. So the endpoint's first bytes are held back for a moment, unless the client is known
-//! to speak plain text. Once they have been sent in plain text, TLS of the mesh that comes after all ends the connection: the
-//! endpoint never gets it.
+//! A client of a server-first protocol waits for the server, and a client with mutual TLS of the mesh speaks at once,
+//! but its message may be lost on the way. So the endpoint's first bytes are held back for a short time, unless the
+//! client is known to use plain text. After they were sent in plain text, TLS of the mesh from the client ends the
+//! connection: it never reaches the endpoint.
 
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
@@ -22,22 +22,22 @@ use crate::codec::handler::Handler;
 use crate::exchange::tcp::DownstreamTcp;
 use crate::snapshot::OpaqueRoutes;
 
-/// Most bytes of the endpoint that are held back; the rest stays in the kernel.
+/// Maximum bytes of the endpoint that are held back; the rest stays in the kernel.
 const HELD_BYTES_MAX: usize = 4096;
 
-/// The side of a connection that spoke first.
+/// Side of a connection that spoke first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstSpeaker<T> {
-    /// The client, and what it speaks.
+    /// The client, with its protocol.
     Client(T),
-    /// The endpoint, and nothing of the client is known.
+    /// The endpoint; the client's protocol is unknown.
     Endpoint,
-    /// None: the client has ended, or the connection may not go on. It is passed on as it is.
+    /// Neither: the client closed, or the connection must end. It is proxied as it is.
     None,
 }
 
 impl<A: Handler> AcceptedConnection<A> {
-    /// Connects to the endpoint, by the first route that matches; `None` if that fails, which is recorded.
+    /// Connects to the endpoint by the first matching route; `None` if that fails, which is recorded.
     pub async fn meet(&mut self, routes: Arc<OpaqueRoutes>) -> Option<Box<Met>> {
         let asked = DownstreamTcp {
             is_undecided: true,
@@ -46,7 +46,7 @@ impl<A: Handler> AcceptedConnection<A> {
         Box::pin(self.open(asked)).await
     }
 
-    /// Waits for one of both sides to speak. What the client sends stays there for what follows.
+    /// Waits until the client or the endpoint speaks. Bytes of the client stay unread.
     pub async fn first_speaker<T>(&mut self, met: &mut Met, tell: Tell<T>) -> FirstSpeaker<T> {
         let client = self.client();
         let (socket, member, clients) =
@@ -70,7 +70,7 @@ impl<A: Handler> AcceptedConnection<A> {
                 return Poll::Ready(FirstSpeaker::None);
             }
             if has_spoken {
-                // more may be known by now
+                // another connection of the client may have shown its protocol
                 let until = until();
                 if until <= Instant::now() {
                     clients.saw_silence(client, member.now());
@@ -90,13 +90,13 @@ impl<A: Handler> AcceptedConnection<A> {
         .await
     }
 
-    /// Notes that the client speaks the mesh's TLS.
+    /// Remembers that the client uses mutual TLS of the mesh.
     pub fn saw_mesh_tls(&self) {
         let clients = &self.server.known_clients;
         clients.saw_mesh_tls(self.client(), self.member.now());
     }
 
-    /// Notes that the client has sent plain text.
+    /// Remembers that the client sent plain text.
     pub fn saw_plain_text(&self) {
         let clients = &self.server.known_clients;
         clients.saw_plain_text(self.client(), self.member.now());
@@ -106,8 +106,8 @@ impl<A: Handler> AcceptedConnection<A> {
         self.downstream.remote.ip().to_canonical()
     }
 
-    /// Carries the connection over what was connected before. With a guard, only first bytes of the client that it lets pass
-    /// reach the endpoint; others end the connection.
+    /// Proxies the connection to the endpoint connected before. With a guard, only first bytes of the client that it
+    /// passes reach the endpoint; others end the connection.
     pub async fn carry(
         mut self: Box<Self>,
         mut met: Box<Met>,
@@ -124,8 +124,8 @@ impl<A: Handler> AcceptedConnection<A> {
 }
 
 impl Met {
-    /// Ready once the endpoint has spoken, ended or broken the connection. Meanwhile the endpoint gets what is for it before the
-    /// client's bytes.
+    /// Ready once the endpoint has spoken, closed or broken the connection. Meanwhile writes the preface to the
+    /// endpoint.
     fn poll_spoken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.broken.is_some() {
             return Poll::Ready(());

@@ -1,4 +1,4 @@
-//! First bytes of a client that are held back until it is known what they are.
+//! Holds back first bytes of a client until their protocol is known.
 
 use std::io;
 use std::pin::Pin;
@@ -9,21 +9,21 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::codec::transport::Transport;
 
-/// Tells from the first bytes of a client what it speaks, or nothing while more are needed. Bounds how many are.
+/// Detects the client's protocol from its first bytes; `None` while more are needed. Bounds how many that are.
 pub type Tell<T> = fn(&[u8]) -> Option<T>;
 
 /// Holds back the first bytes of a client until they are known to be meant for the endpoint.
 pub(super) struct Guard {
     passes: Tell<bool>,
     held: BytesMut,
-    /// Whether the client had sent something before.
+    /// Whether the client had sent bytes before.
     has_spoken: bool,
 }
 
-/// Plain text of a client that was let pass.
+/// Plain text of a client that the guard passed.
 #[derive(Debug)]
 pub(super) struct Passed {
-    /// Whether the client had sent nothing before the guard was set up.
+    /// Whether the client had sent no bytes before the guard was set up.
     pub(super) is_first: bool,
 }
 
@@ -36,20 +36,20 @@ impl Guard {
         }
     }
 
-    /// Holds back what was read of the client so far.
+    /// Holds back bytes that were read from the client so far.
     pub(super) fn hold(&mut self, ahead: &[u8]) {
         self.has_spoken |= !ahead.is_empty();
         self.held.extend_from_slice(ahead);
     }
 
-    /// What bytes that were let pass say of the client: nothing where there are none, or where they are TLS of the endpoint.
+    /// Returns the plain text in bytes that passed; `None` if there are none, or if they are TLS for the endpoint.
     pub(super) fn passed(&self, bytes: &[u8]) -> Option<Passed> {
         let is_plain = !matches!(bytes, [] | [0x16, 3, ..]);
         let is_first = !self.has_spoken;
         is_plain.then_some(Passed { is_first })
     }
 
-    /// The bytes that may pass; `None` if the endpoint must not get them.
+    /// Returns the bytes that may pass; `None` if the endpoint must not receive them.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -65,7 +65,7 @@ impl Guard {
             let mut space = ReadBuf::new(&mut space);
             ready!(Pin::new(&mut *from).poll_read(cx, &mut space))?;
             if space.filled().is_empty() {
-                // the end is read again
+                // the caller reads the end again
                 return Poll::Ready(Ok(Some(self.held.split().freeze())));
             }
             self.held.extend_from_slice(space.filled());

@@ -1,4 +1,4 @@
-//! Addresses of clients, with what they spoke before: the mesh's TLS or plain text.
+//! Addresses of clients, with the protocols they used before: mutual TLS of the mesh or plain text.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,51 +7,52 @@ use std::time::Duration;
 
 use crate::runtime::clock::Tick;
 
-/// Time that the first bytes of an endpoint are held back from a client of which nothing is known, for the first message of
-/// the mesh's TLS that may be on its way.
+/// Time that an endpoint's first bytes are held back from a client of unknown protocol: the first message of its TLS
+/// may be on the way.
 const HELD: Duration = Duration::from_millis(100);
 
-/// The same for a client of which only the mesh's TLS is known. Its first message may have to be sent again, which TCP does
+/// The same for a client known only for TLS of the mesh. Its first message may have to be retransmitted, which TCP does
 /// after 200 ms, then after 400 ms.
 const HELD_FOR_MESH: Duration = Duration::from_secs(2);
 
-/// Times until which it counts what clients of one address spoke.
+/// Times until which each protocol of a client address is remembered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     mesh_tls: Tick,
     plain_text: Tick,
-    /// The same as `plain_text`, but only guessed: a client let the endpoint speak first.
+    /// Like `plain_text`, but inferred: a client let the endpoint speak first.
     silence: Tick,
 }
 
-/// Protocols of the clients of a worker, on ports that take both the mesh's TLS and plain text.
+/// Protocols of the clients of a worker, on ports that accept both mutual TLS of the mesh and plain text.
 #[derive(Debug, Default)]
 pub struct KnownClients(RefCell<HashMap<IpAddr, Known>>);
 
 impl KnownClients {
-    /// Most addresses that are remembered. Beyond it, all are forgotten.
+    /// Maximum remembered addresses. Beyond it, all are forgotten.
     pub const MAX: usize = 4096;
 
     /// Time that an address is remembered.
     const TIME: Duration = Duration::from_secs(3600);
 
-    /// Notes that a client of this address began the mesh's TLS.
+    /// Remembers that a client of this address began mutual TLS of the mesh.
     pub(in crate::codec) fn saw_mesh_tls(&self, client: IpAddr, now: Tick) {
         self.note(client, |known| known.mesh_tls = now.after(Self::TIME));
     }
 
-    /// Notes that a client of this address began the mesh's TLS after the endpoint had spoken: its silence was no plain text.
+    /// Remembers that a client of this address began TLS of the mesh after the endpoint had spoken: its silence did not
+    /// mean plain text.
     pub(in crate::codec) fn saw_late_mesh_tls(&self, client: IpAddr, now: Tick) {
         self.saw_mesh_tls(client, now);
         self.note(client, |known| known.silence = Tick::default());
     }
 
-    /// Notes that a client of this address spoke plain text.
+    /// Remembers that a client of this address sent plain text.
     pub(in crate::codec) fn saw_plain_text(&self, client: IpAddr, now: Tick) {
         self.note(client, |known| known.plain_text = now.after(Self::TIME));
     }
 
-    /// Notes that a client of this address let the endpoint speak first: plain text, unless its message was lost.
+    /// Remembers that a client of this address let the endpoint speak first: plain text, unless its message was lost.
     pub(in crate::codec) fn saw_silence(&self, client: IpAddr, now: Tick) {
         self.note(client, |known| {
             if known.mesh_tls <= now {
@@ -68,7 +69,7 @@ impl KnownClients {
         change(all.entry(client).or_default());
     }
 
-    /// Time that the first bytes of an endpoint are held back from a client of this address.
+    /// Returns the time that the endpoint's first bytes are held back from a client of this address.
     pub(in crate::codec) fn held(&self, client: IpAddr, now: Tick) -> Duration {
         let known = self.0.borrow().get(&client).copied().unwrap_or_default();
         let plain_text = known.plain_text.max(known.silence);
@@ -100,7 +101,8 @@ mod tests {
         assert_eq!(held(2), HELD_FOR_MESH);
         assert_eq!(held(3), Duration::ZERO);
         assert_eq!(held(4), HELD);
-        // a silence that was the mesh's TLS is none of plain text, unless other clients of the address spoke that
+        // a silence that turned out to be TLS of the mesh means no plain text, unless other clients of the address sent
+        // some
         clients.saw_late_mesh_tls(address(3), now);
         assert_eq!(held(3), HELD_FOR_MESH);
         clients.saw_late_mesh_tls(address(1), now);

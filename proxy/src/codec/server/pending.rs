@@ -1,17 +1,17 @@
-//! Count of the handshakes that a worker has in progress.
+//! Counts the handshakes that a worker has in progress.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Counts the handshakes of a worker that are not over.
+/// Number of handshakes of a worker in progress.
 #[derive(Debug, Default)]
 pub(in crate::codec) struct Pending(Rc<Cell<usize>>);
 
-/// A handshake that is not over; counted out when dropped.
+/// A handshake in progress; dropping it decrements the count.
 pub(in crate::codec) struct Begun(Rc<Cell<usize>>);
 
 impl Pending {
-    /// Counts one more, unless that is too many.
+    /// Counts one more handshake; `None` at the limit.
     pub(in crate::codec) fn begin(&self, max: usize) -> Option<Begun> {
         if self.0.get() >= max {
             return None;

@@ -1,21 +1,21 @@
-//! Memory that the raw TCP connections of a worker share.
+//! Read buffer that the raw TCP connections of a worker share.
 
 use std::cell::{RefCell, RefMut};
 
-/// Bytes moved at once. Larger pieces leave the processor's cache, smaller ones cost more calls.
+/// Size of the buffer. Larger pieces leave the processor's cache, smaller ones cost more system calls.
 const PIECE_BYTES: usize = 128 * 1024;
 
-/// Memory that the connections of a worker read into, one at a time.
+/// Read buffer that the connections of a worker use one at a time.
 #[derive(Debug)]
 pub(in crate::codec) struct Scratch(RefCell<Box<[u8]>>);
 
 impl Scratch {
-    /// None until it is used.
+    /// Returns a buffer that is allocated at its first use.
     pub(in crate::codec) fn new() -> Self {
         Self(RefCell::new(Box::default()))
     }
 
-    /// The memory.
+    /// Returns the buffer.
     pub(in crate::codec) fn space(&self) -> RefMut<'_, [u8]> {
         let mut space = self.0.borrow_mut();
         if space.is_empty() {

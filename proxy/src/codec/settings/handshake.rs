@@ -5,11 +5,11 @@ use std::time::Duration;
 /// Limits of handshakes.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Time from accept to the end of the handshake, the client's first message included. Default: 15 s.
+    /// Time from accept to the end of the handshake, including the client hello. Default: 15 s.
     pub timeout: Duration,
-    /// Handshakes that a worker has in progress at once; past it, connections are closed. Default: 4,096.
+    /// Maximum handshakes of a worker in progress; further connections are closed. Default: 4,096.
     pub pending_max: usize,
-    /// Whether `x-forwarded-client-cert` has the certificate itself. Default: yes, at a sidecar no.
+    /// Whether `x-forwarded-client-cert` includes the certificate itself. Default: yes; at a sidecar, no.
     pub forward_certificate: bool,
 }
 

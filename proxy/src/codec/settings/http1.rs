@@ -9,17 +9,16 @@ use crate::codec::check::Http10;
 pub struct Settings {
     /// Whether HTTP/1.0 is served. Default: yes.
     pub http10: Http10,
-    /// Bytes of a request head with all its header fields, and of a trailer section; past it, 431. Default: 60 KiB.
+    /// Maximum bytes of a request head, and of a trailer section; beyond it, 431. Default: 60 KiB.
     pub head_bytes_max: usize,
-    /// Header fields of a request; past it, 431. Default: 100.
+    /// Maximum header fields of a request; beyond it, 431. Default: 100.
     pub headers_max: usize,
-    /// Time from the first byte of a request head to its last; past it, 408. Default: 10 s.
+    /// Time from the first byte of a request head to its last; after it, 408. Default: 10 s.
     pub head_timeout: Duration,
-    /// Time without a byte moving while the peer owes us bytes of a request body, or does not take bytes of a response;
-    /// past it, the connection is closed. Default: 5 min.
+    /// Time without progress while the peer owes bytes of a request body, or does not read a response; after it, the
+    /// connection is closed. Default: 5 min.
     pub body_timeout: Duration,
-    /// Time between requests after which a connection gives its memory back; at once if the pause before was longer.
-    /// Default: 1 s.
+    /// Idle time after which a connection releases its memory; at once if its previous pause was longer. Default: 1 s.
     pub park_after: Duration,
 }
 

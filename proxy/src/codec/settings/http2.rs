@@ -7,27 +7,28 @@ use crate::http2 as machine;
 /// Limits and timeouts of HTTP/2 connections.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Streams that a peer may have open on one connection. Default: 128.
+    /// Maximum open streams of a peer per connection. Default: 128.
     pub concurrent_streams_max: u32,
-    /// Bytes of a request's header list as RFC 9113 counts them; past it, 431. Also bounds CONTINUATION frames.
-    /// Default: 60 KiB.
+    /// Maximum bytes of a request's header list as RFC 9113 counts them; beyond it, 431. Also bounds CONTINUATION
+    /// frames. Default: 60 KiB.
     pub header_list_bytes_max: u32,
-    /// Bytes of request bodies that a peer may send ahead on one stream. Default: 256 KiB.
+    /// Receive window of one stream, in bytes. Default: 256 KiB.
     pub stream_window_bytes: u32,
-    /// The same over all streams of a connection. Default: 1 MiB.
+    /// Receive window of a connection, in bytes. Default: 1 MiB.
     pub connection_window_bytes: u32,
-    /// Bytes of a response that wait to be written, per stream. Default: 64 KiB.
+    /// Maximum bytes of a response that wait to be written, per stream. Default: 64 KiB.
     pub send_buffer_bytes_max: usize,
-    /// Streams reset by the peer that may wait to be looked at; past it, the connection is closed. Default: 20.
+    /// Maximum streams that the peer reset before they were processed; beyond it, the connection is closed. Default:
+    /// 20.
     pub pending_resets_max: usize,
-    /// Streams that we reset for the peer's errors; past it, the connection is closed. Default: 1,024.
+    /// Maximum streams reset for the peer's errors; beyond it, the connection is closed. Default: 1,024.
     pub error_resets_max: usize,
-    /// Requests after which a connection is judged by how many of them its peer cut off. Default: 500.
+    /// Requests after which the share of canceled ones is checked. Default: 500.
     pub resets_judged_after: u32,
-    /// Time without a byte moving while the peer does not take bytes that are ready; past it, the connection is closed.
-    /// Default: 5 min.
+    /// Time without progress while the peer does not read available bytes; after it, the connection is closed. Default:
+    /// 5 min.
     pub stall_timeout: Duration,
-    /// Time between pings that find out whether a silent peer is still there. Default: none are sent.
+    /// Interval of PINGs that detect a dead peer. Default: none are sent.
     pub keep_alive: Option<Duration>,
 }
 
@@ -49,7 +50,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings of the protocol engine.
+    /// Returns the settings of the protocol engine.
     pub(in crate::codec) fn engine(&self) -> machine::settings::Settings {
         machine::settings::Settings {
             concurrent_streams_max: self.concurrent_streams_max,
@@ -61,10 +62,10 @@ impl Settings {
         }
     }
 
-    /// Whether a peer has cut off so many of its requests before they were answered that it can want nothing else.
+    /// Whether a peer, after `resets_judged_after` requests, canceled more than half of them before they were answered.
     ///
-    /// Streams that are reset before we look at them are bounded by `pending_resets_max` (CVE-2023-44487); this bounds the
-    /// work that a peer can cause by resetting requests that we did look at, or by making us reset them (CVE-2025-8671).
+    /// `pending_resets_max` bounds streams that are reset before they are processed (CVE-2023-44487); this bounds the
+    /// work that a peer can cause by resetting requests later, or by making the proxy reset them (CVE-2025-8671).
     pub(in crate::codec) fn is_abuse(&self, begun: u32, cut: u32) -> bool {
         begun >= self.resets_judged_after && cut > begun / 2
     }

@@ -11,14 +11,14 @@ use crate::codec::watchdog;
 pub struct Timeouts {
     /// Time without a request after which a connection is closed. Default: 1 h.
     pub idle: Duration,
-    /// The same once a drain has begun, for HTTP/1: long enough for a request that is on its way. Default: 1 s.
+    /// The same during a drain, for HTTP/1: long enough for a request that is already sent. Default: 1 s.
     pub drain_idle: Duration,
-    /// Time that a connection gets to finish, once its listener was closed or the proxy drains. Default: 45 s.
+    /// Time to finish once the listener was closed or the proxy drains. Default: 45 s.
     pub drain: Duration,
-    /// The same for a connection that a security policy forbids that came after it. Default: 45 s.
+    /// Time to finish for a connection that a changed security policy forbids. Default: 45 s.
     pub policy_drain: Duration,
-    /// Time that a client of a sidecar gets to speak first where the protocol is not declared. Past it, the connection is
-    /// carried as bytes. Default: 5 s.
+    /// Time for a client of a sidecar to speak first on a port whose protocol is not declared; after it, the connection
+    /// is proxied as raw TCP. Default: 5 s.
     pub detection: Duration,
 }
 

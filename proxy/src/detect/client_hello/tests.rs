@@ -6,7 +6,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::*;
 
-/// What rustls sends first.
+/// Returns the client hello of rustls.
 fn rustls_hello(name: &str, alpn: &[&[u8]]) -> Vec<u8> {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
@@ -36,7 +36,7 @@ fn sni(name: &[u8]) -> Vec<u8> {
     extension(0, &prefixed(2, &entry))
 }
 
-/// The message with these extensions, in one record; without any when there is `None`.
+/// Returns a client hello with these extensions in one record; `None` for no extension list.
 fn hello(extensions: Option<&[Vec<u8>]>) -> Vec<u8> {
     record(&handshake(extensions))
 }

@@ -37,7 +37,7 @@ fn take(client: &mut Client, input: &[u8]) -> Result<Vec<Event>, Reason> {
     }
 }
 
-/// A client that knows its peer.
+/// Returns a client after the exchange of SETTINGS.
 fn greeted(settings: Settings) -> Client {
     let mut client = Client::new(settings, 64 * 1024);
     take(&mut client, &frame(Kind::Settings, 0, 0, &[])).unwrap();
@@ -60,7 +60,7 @@ fn post(client: &mut Client) -> usize {
     ask(client, Method::POST, false)
 }
 
-/// A block of literal fields.
+/// Encodes literal fields as a header block.
 fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -92,7 +92,7 @@ fn client_preface_has_our_settings_and_disables_push() {
     let said = said(&mut client);
     let more = (200_000_u32 - WINDOW_DEFAULT).to_be_bytes().to_vec();
     assert_eq!(said[1..], [(Kind::WindowUpdate, 0, 0, more)]);
-    // requests may go out before the peer has said anything, which begins with SETTINGS
+    // requests may be sent before the peer sends any frame; its first one is SETTINGS
     assert_eq!(client.streams_max(), None);
     get(&mut client);
     let early = frame(Kind::Headers, BOTH, 1, OK);
@@ -168,7 +168,7 @@ fn repeated_headers_are_indexed() {
         sizes.push(said(&mut client)[0].3.len());
     }
     assert_eq!(sizes[3], 6, "{sizes:?}");
-    // a query may hold a secret
+    // a query may contain a secret
     let uri = Uri::from_static("http://a.test:80/a?token=1");
     for _ in 0..4 {
         client.request(&Method::GET, &uri, &headers, true).unwrap();
@@ -324,7 +324,7 @@ fn violations_that_are_stream_errors() {
         );
         assert_eq!(resets(&mut client).len(), 1, "{what}");
         assert!(!client.is_open(place), "{what}");
-        // the others go on
+        // other streams continue
         let other = get(&mut client);
         assert!(client.is_open(other), "{what}");
     }
@@ -398,7 +398,7 @@ fn goaway_ends_unprocessed_streams_and_keeps_the_others() {
     let events = take(&mut client, &leave(3)).unwrap();
     assert!(matches!(events[..], [Event::Leaving { .. }]));
     assert_eq!(open(&client), [true, true, false]);
-    // the number never grows
+    // a later GOAWAY cannot raise the number
     take(&mut client, &leave(5)).unwrap();
     take(&mut client, &leave(1)).unwrap();
     assert_eq!(open(&client), [true, false, false]);
@@ -470,7 +470,7 @@ fn unread_data_counts_against_the_window_after_end_of_stream() {
     client.release(places[1], 20_000);
     let back = 110_000_u32.to_be_bytes().to_vec();
     assert_eq!(said(&mut client), [(Kind::WindowUpdate, 0, 0, back)]);
-    // unread data is released with the slot
+    // releasing a place releases its unread data
     client.vacate(places[1]);
     client.vacate(places[0]);
     let place = get(&mut client);
@@ -498,7 +498,7 @@ fn bodies_wait_for_windows_that_may_shrink() {
             .map(|said| said.3.len())
             .sum::<usize>()
     };
-    // 16,384 of which 20,000 are gone: the window is below nothing
+    // the window is 16,384 and 20,000 bytes are sent: it is negative
     assert_eq!(sent(&mut client), 20_000);
     assert!(!client.wants(place));
     let widen = |by: u32| frame(Kind::WindowUpdate, 0, 1, &by.to_be_bytes());
@@ -538,7 +538,7 @@ fn late_frames_on_a_cancelled_stream_are_no_error() {
         assert!(take(&mut client, &late).unwrap().is_empty());
         assert!(matches!(resets(&mut client)[..], [(_, Reason::CANCEL)]));
     }
-    // but more than could be on its way is
+    // more than could be in flight is an error
     let flood = frame(Kind::Data, END, 999, &[0; 10_000]);
     let end = (0..1_000_000).find_map(|_| client.receive(&flood).err());
     assert_eq!(end, Some(Reason::FLOW_CONTROL_ERROR));

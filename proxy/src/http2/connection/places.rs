@@ -1,44 +1,44 @@
-//! Which place a stream has, without a search, and which places are vacant.
+//! Index from stream numbers to places, and the vacant places.
 
 use super::super::stream::Stream;
 
 /// Entries of a new index; a power of two.
 const ENTRIES_MIN: usize = 16;
 
-/// Where streams are.
+/// Places of streams.
 ///
-/// The index is a guess that is checked: numbers of streams grow, so the streams that are open at a time mostly have entries of
-/// their own. A stream that lost its entry to a newer one is searched for.
+/// The index is a hint that each lookup checks: stream numbers grow, so concurrent streams mostly have different
+/// entries. A stream whose entry was overwritten by a newer one is found by a linear search.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     vacant: Vec<usize>,
-    /// By the number of a stream, its place. A power of two, and more than there are places.
+    /// Place by stream number. Its length is a power of two, and greater than the number of places.
     index: Vec<u32>,
 }
 
 impl Places {
-    /// A place that can be used again: the one that was last in use.
+    /// Takes the vacant place that was used last.
     pub(super) fn take_vacant(&mut self) -> Option<usize> {
         self.vacant.pop()
     }
 
-    /// A place can be used again.
+    /// Makes a place vacant.
     pub(super) fn give_back(&mut self, place: usize) {
         debug_assert!(!self.vacant.contains(&place));
         self.vacant.push(place);
     }
 
-    /// Whether none of so many places is in use.
+    /// Whether all of this many places are vacant.
     pub(super) fn are_all_vacant(&self, places: usize) -> bool {
         self.vacant.len() == places
     }
 
     fn entry(&self, id: u32) -> usize {
-        // numbers are odd
+        // stream numbers of clients are odd
         (id >> 1) as usize & (self.index.len() - 1)
     }
 
-    /// A stream was opened.
+    /// Adds an opened stream to the index.
     pub(super) fn note(&mut self, id: u32, place: usize, streams: &[Stream]) {
         if self.index.len() <= streams.len() {
             let entries = (2 * streams.len()).next_power_of_two().max(ENTRIES_MIN);
@@ -52,7 +52,7 @@ impl Places {
         self.index[entry] = place as u32;
     }
 
-    /// The place of an open stream.
+    /// Returns the place of an open stream.
     #[inline]
     pub(super) fn find(&mut self, id: u32, streams: &[Stream]) -> Option<usize> {
         if id == 0 || streams.is_empty() {
@@ -78,7 +78,7 @@ mod tests {
         let mut places = Places::default();
         let mut streams: Vec<Stream> = Vec::new();
         assert_eq!(places.find(1, &streams), None);
-        // every third stream stays, so that numbers of long ago share entries with new ones
+        // every third stream stays open, so that old numbers share entries with new ones
         for id in (1..2000).step_by(2) {
             let stream = Stream::new(id, 0, 0, None);
             let place = match places.take_vacant() {

@@ -1,4 +1,4 @@
-//! What goes out: header blocks, bodies as windows and room allow, windows of ours, resets.
+//! Sending: header blocks, bodies as windows and output permit, window updates, resets.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -10,11 +10,11 @@ use super::super::hpack::encoder::Encoder;
 use super::super::stream::{Stream, Tail};
 use super::{Connection, LATE_FRAMES, RECENT_RESETS};
 
-/// Payload of our PINGs that ask whether the peer is still there.
+/// Payload of keep-alive PINGs.
 const PING_ALIVE: [u8; 8] = *b"is alive";
 
 impl<R> Connection<R> {
-    /// Whether the body that we send can be taken further: nothing of it waits.
+    /// Whether the stream accepts more of its body: nothing of it is pending.
     pub fn wants(&self, place: usize) -> bool {
         self.streams
             .get(place)
@@ -27,7 +27,7 @@ impl<R> Connection<R> {
         self.open > 0 && self.streams.iter().any(waits)
     }
 
-    /// Sends bytes of a body, or as many as can be; the rest waits. `end` if they are the last.
+    /// Sends bytes of a body as far as possible; the rest is pending. `end` if they are the last.
     pub fn data(&mut self, place: usize, bytes: Bytes, end: bool) {
         if !self.wants(place) {
             return;
@@ -51,11 +51,11 @@ impl<R> Connection<R> {
         }
     }
 
-    /// Sends data round-robin as far as the windows allow. `drained` is called with each slot that wants more data or
-    /// is free.
+    /// Sends pending data round-robin as far as the windows allow. Calls `drained` with each place that accepts more
+    /// data or whose stream has ended.
     pub fn pump(&mut self, mut drained: impl FnMut(usize)) {
         self.short_of_room = false;
-        // streams that were passed over since the last one that could send
+        // streams skipped since the last one that could send
         let mut stuck = 0;
         while stuck < self.line.len() {
             if self.is_full() {
@@ -85,7 +85,7 @@ impl<R> Connection<R> {
         }
     }
 
-    /// Whether something was held back only because much waits to be written.
+    /// Whether sending stopped because the output was full.
     pub fn is_short_of_room(&self) -> bool {
         self.short_of_room
     }
@@ -100,7 +100,7 @@ impl<R> Connection<R> {
         }
     }
 
-    /// Puts a stream that has something to send into the line.
+    /// Queues a stream with data to send.
     pub(super) fn stand_in_line(&mut self, place: usize) {
         let stream = &mut self.streams[place];
         if stream.waits() && !stream.in_line {
@@ -109,7 +109,7 @@ impl<R> Connection<R> {
         }
     }
 
-    /// Sends one frame of what waits; whether there is more that can be sent now.
+    /// Sends one frame of the pending data; returns whether more can be sent now.
     fn send_some(&mut self, place: usize) -> bool {
         let full = self.is_full();
         let stream = &mut self.streams[place];
@@ -121,7 +121,7 @@ impl<R> Connection<R> {
             let len = stream.pending.len().min(window).min(PAYLOAD_BYTES_MAX);
             if len == 0 || full {
                 self.short_of_room |= full;
-                // the stream's own window comes with an update for it
+                // an update of the stream's window queues it again
                 if stream.send.available() > 0 {
                     self.stand_in_line(place);
                 }
@@ -140,7 +140,7 @@ impl<R> Connection<R> {
             frame::write_head(self.output.buffer(), len, Kind::Data, flags, stream.id);
             self.output.push(piece);
             if last {
-                // so that no update of its window ends it again
+                // otherwise a window update would end it again
                 self.streams[place].tail = Tail::More;
                 self.end_sent(place);
                 return false;
@@ -166,7 +166,7 @@ impl<R> Connection<R> {
         false
     }
 
-    /// Sends a header block, in as many frames as it takes.
+    /// Sends a header block, in as many frames as needed.
     pub(in super::super) fn send_block(
         &mut self,
         place: usize,
@@ -205,12 +205,12 @@ impl<R> Connection<R> {
         self.free_if_over(place);
     }
 
-    /// Body bytes that came were consumed.
+    /// Marks received body bytes as consumed, which reopens the windows.
     pub fn release(&mut self, place: usize, bytes: u32) {
         let Some(stream) = self.streams.get_mut(place) else {
             return;
         };
-        // not more than it holds, even after a miscount
+        // at most the unread bytes, even after a miscount
         let bytes = bytes.min(stream.held);
         if bytes == 0 {
             return;
@@ -220,7 +220,7 @@ impl<R> Connection<R> {
         self.give_back_on(place, bytes);
     }
 
-    /// Body bytes that came were thrown away: others may use the connection, the stream gets no more.
+    /// Discards received body bytes: reopens the connection's window, but not the stream's.
     pub fn discard(&mut self, place: usize, bytes: u32) {
         if let Some(stream) = self.streams.get_mut(place) {
             let bytes = bytes.min(stream.held);
@@ -244,7 +244,7 @@ impl<R> Connection<R> {
         }
     }
 
-    /// Ends a stream early.
+    /// Resets a stream.
     pub fn reset(&mut self, place: usize, reason: Reason) {
         if self.is_open(place) {
             let (id, window) = (self.streams[place].id, self.streams[place].receive);
@@ -253,7 +253,7 @@ impl<R> Connection<R> {
         }
     }
 
-    /// Ends a stream early though its peer did nothing wrong: what is on its way for it is not held against the peer.
+    /// Resets a stream without a violation by the peer: its frames in flight are tolerated.
     pub(in super::super) fn give_up(&mut self, place: usize, reason: Reason) {
         if self.is_open(place) {
             self.late.frames = self.late.frames.saturating_add(LATE_FRAMES);
@@ -261,7 +261,7 @@ impl<R> Connection<R> {
         }
     }
 
-    /// `window` is what the peer may still send, if the stream was ever open.
+    /// Queues RST_STREAM and remembers the stream; `window` is its receive window, if it was ever open.
     pub(in super::super) fn write_reset(
         &mut self,
         id: u32,
@@ -282,12 +282,12 @@ impl<R> Connection<R> {
         frame::write_reset(self.output.buffer(), id, reason);
     }
 
-    /// Whether we have sent everything on a stream, but the peer is still sending.
+    /// Whether our direction of the stream has ended, but not the peer's.
     pub fn is_answered(&self, place: usize) -> bool {
         self.is_open(place) && !self.streams[place].state.can_send()
     }
 
-    /// Asks whether the peer is still there.
+    /// Queues a keep-alive PING.
     pub fn ping(&mut self) {
         frame::write_ping(self.output.buffer(), 0, PING_ALIVE);
     }

@@ -158,7 +158,7 @@ fn header_list_size_includes_overhead_per_field() {
     let made = |max| gather(Builder::head(HeaderMap::new(), max), &GET).into_request();
     assert!(made(size).is_ok());
     assert_eq!(made(size - 1).unwrap_err(), Flaw::TooLarge);
-    // what is too large is said first
+    // size is checked first
     let large = "y".repeat(10_000);
     let fields = [&GET[..], &[("x", &large), ("X", "y")]].concat();
     assert_eq!(request(&fields).unwrap_err(), Flaw::TooLarge);

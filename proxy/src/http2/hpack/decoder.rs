@@ -3,19 +3,19 @@
 use super::table::{Field, Name, Table};
 use super::{ENTRY_OVERHEAD, Undecodable, huffman, integer};
 
-/// Longest scratch memory that is kept between blocks.
+/// Maximum scratch memory kept between blocks, in bytes.
 const SCRATCH_BYTES_MAX: usize = 4096;
 
-/// Takes the fields of a block.
+/// Receives the fields of a block.
 pub trait Sink {
-    /// A field of this size comes; whether it is still wanted.
+    /// Whether a field of this size is wanted.
     fn wants(&mut self, size: usize) -> bool;
 
-    /// A field that is wanted.
+    /// Receives a wanted field.
     fn field(&mut self, field: Field);
 }
 
-/// The decoding half of a connection's compression.
+/// Decoder of a connection's header blocks.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table,
@@ -23,7 +23,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder whose table holds at most this many bytes, as the standard counts them.
+    /// Returns a decoder with a table of at most this size, as RFC 7541 counts it.
     pub fn new(table_bytes_max: usize) -> Self {
         Self {
             table: Table::new(table_bytes_max),
@@ -31,16 +31,16 @@ impl Decoder {
         }
     }
 
-    /// Bytes in the dynamic table, as the standard counts them.
+    /// Size of the dynamic table, as RFC 7541 counts it.
     pub fn table_bytes(&self) -> usize {
         self.table.size()
     }
 
-    /// Decodes a whole block. All of it is decoded also when the sink wants no more: the table has to follow.
+    /// Decodes a complete block, even if the sink rejects fields: the table must stay in step.
     ///
     /// # Errors
     ///
-    /// When it cannot be decoded; the connection is lost then.
+    /// If it cannot be decoded; the connection must end then.
     pub fn decode(&mut self, mut block: &[u8], sink: &mut impl Sink) -> Result<(), Undecodable> {
         let mut fields = false;
         while let Some(&first) = block.first() {
@@ -74,7 +74,7 @@ impl Decoder {
         Ok(used)
     }
 
-    /// A literal whose name is an index of `prefix` bits, or follows.
+    /// Decodes a literal field; its name is an index of `prefix` bits, or follows.
     fn literal(
         &mut self,
         block: &[u8],
@@ -109,7 +109,7 @@ impl Decoder {
     }
 }
 
-/// A string (RFC 7541, section 5.2), and how many bytes it takes.
+/// Decodes a string (RFC 7541, section 5.2); also returns its encoded length.
 #[inline]
 fn string<'a>(block: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<(&'a [u8], usize), Undecodable> {
     let (len, used) = integer::read(block, 7)?.ok_or(Undecodable)?;

@@ -1,8 +1,8 @@
 //! Fields to header blocks (RFC 7541, section 6).
 //!
-//! What is worth an entry of the table shows by itself: a field is added when the same one went out a while ago. So
-//! values that differ each time never push out repeated ones. Secrets are never added (section 7.1). Strings are
-//! Huffman-coded only where they are sent once and then named by their entry: the code costs more time than it saves
+//! The table learns which fields recur: a field is added when it is sent again after a first time. So values that
+//! always change never displace recurring ones. Secrets are never added (section 7.1). Strings are Huffman-coded only
+//! when they are added, since later fields then refer to the entry: elsewhere the code costs more time than it saves
 //! bytes.
 
 use std::collections::VecDeque;
@@ -15,13 +15,13 @@ use http::{Method, Uri};
 use super::table::STATIC;
 use super::{ENTRY_OVERHEAD, TABLE_BYTES_DEFAULT, huffman, integer};
 
-/// Longest field that is added to the table.
+/// Maximum bytes of a field that is added to the table.
 const ADDED_BYTES_MAX: usize = 256;
 
-/// Places in the two memories below; a power of two.
+/// Lookup slots; a power of two.
 const PLACES: usize = 64;
 
-/// An entry of the table: its name, then its value.
+/// Entry of the table: its name, then its value.
 #[derive(Debug)]
 struct Entry {
     text: Box<[u8]>,
@@ -40,34 +40,33 @@ impl Entry {
     }
 }
 
-/// What a field is looked up by.
+/// Slot of the lookup table, by hash.
 #[derive(Clone, Copy, Debug, Default)]
 struct LookupSlot {
-    /// Of the last field that hashed to this place.
+    /// Hash of the last field in this slot.
     hash: u32,
-    /// Number of its entry, counted from the first that was ever added, plus one.
+    /// Number of its entry, counted from the first one ever added, plus one; 0 without an entry.
     added: u32,
-    /// Whether the entry was named since another field wanted the place: values that differ each time must not push it
-    /// out.
+    /// Whether the entry was used since another field needed the slot: changing values must not displace it.
     used: bool,
 }
 
-/// The encoding half of a connection's compression.
+/// Encoder of a connection's header blocks.
 #[derive(Debug)]
 pub struct Encoder {
-    /// Newest first.
+    /// Entries, newest first.
     entries: VecDeque<Entry>,
     size: usize,
     size_max: usize,
-    /// Smallest and last size that the peer does not know yet.
+    /// Smallest and last size since the last block, to announce to the peer.
     resized: Option<(usize, usize)>,
-    /// Entries that were ever added.
+    /// Number of entries ever added.
     added: u32,
     places: Option<Box<[LookupSlot; PLACES]>>,
 }
 
 impl Encoder {
-    /// An encoder with the table that every peer has.
+    /// Returns an encoder with the default table.
     pub fn new() -> Self {
         Self {
             entries: VecDeque::new(),
@@ -79,7 +78,7 @@ impl Encoder {
         }
     }
 
-    /// The peer's table holds this many bytes now.
+    /// Sets the size of the peer's table.
     pub fn resize(&mut self, size: usize) {
         let size = size.min(TABLE_BYTES_DEFAULT);
         if size == self.size_max {
@@ -91,7 +90,7 @@ impl Encoder {
         self.evict(0);
     }
 
-    /// Begins a block.
+    /// Begins a block; announces a new table size.
     pub fn begin(&mut self, output: &mut Vec<u8>) {
         if let Some((least, last)) = self.resized.take() {
             if least < last {
@@ -118,8 +117,8 @@ impl Encoder {
         output.push(0x80 | index);
     }
 
-    /// Writes `:method`, `:scheme`, `:authority` and `:path`; only CONNECT can do without a scheme and a path (RFC
-    /// 9113, section 8.3.1).
+    /// Writes `:method`, `:scheme`, `:authority` and `:path`; only CONNECT may lack a scheme and a path (RFC 9113,
+    /// section 8.3.1).
     pub fn request(&mut self, method: &Method, uri: &Uri, output: &mut Vec<u8>) {
         match method.as_str() {
             "GET" => output.push(0x80 | 2),
@@ -137,7 +136,7 @@ impl Encoder {
         }
         match uri.path_and_query() {
             Some(path) if path.as_str() == "/" => output.push(0x80 | 4),
-            // what a query holds may be a secret, and is rarely asked twice
+            // a query may contain a secret, and rarely recurs
             Some(path) if path.query().is_some() => {
                 literal(0, 4, 4, (b":path", path.as_str().as_bytes()), output);
             }
@@ -150,7 +149,7 @@ impl Encoder {
     /// Writes all headers except connection-specific ones, which HTTP/2 forbids (RFC 9113, section 8.2.2).
     pub fn headers(&mut self, headers: &HeaderMap, output: &mut Vec<u8>) {
         for (name, value) in headers {
-            // lengths first: nearly all names are told apart by them
+            // compare lengths first: they distinguish nearly all names
             let passes = match name.as_str().len() {
                 2 => *name != TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"),
                 7 | 10 | 16 | 17 => !is_of_connection(name),
@@ -184,7 +183,7 @@ impl Encoder {
         self.write_with(|| index, name, value, output);
     }
 
-    /// Writes a field as its entry, as a new entry, or as itself.
+    /// Writes a field as a reference to its entry, as a new entry, or as a literal.
     #[inline]
     fn write_with(
         &mut self,
@@ -220,7 +219,7 @@ impl Encoder {
                     integer::write(output, 0x80, 7, STATIC + 1 + age);
                     return;
                 }
-                // two fields of one hash: the entry stays who was first
+                // two fields with equal hash: the first keeps the entry
                 return literal(0, 4, index(), (name, value), output);
             }
         }
@@ -242,7 +241,7 @@ impl Encoder {
         self.evict(size);
         self.size += size;
         self.entries.push_front(entry);
-        // numbers are from 1 on; after 4 billion entries a table starts again
+        // numbers begin at 1; after 4 billion entries the lookup table starts over
         self.added = self.added.wrapping_add(1);
         if self.added >= u32::MAX - 1 {
             self.forget();
@@ -255,7 +254,7 @@ impl Encoder {
         }
     }
 
-    /// Names no entry of the table any more; the peer's stays as it is.
+    /// Stops referring to entries of the table; the peer's table is unchanged.
     fn forget(&mut self) {
         self.places = None;
         self.added = 0;
@@ -289,7 +288,7 @@ impl Default for Encoder {
     }
 }
 
-/// A literal: the index of its name or the name, and the value.
+/// Writes a literal: the index of its name, or the name, and the value.
 #[inline]
 fn literal(
     flags: u8,
@@ -318,7 +317,7 @@ fn string(text: &[u8], coded: bool, output: &mut Vec<u8>) {
     output.extend_from_slice(text);
 }
 
-/// Whether the length of a block must reveal nothing about it (RFC 7541, section 7.1.3).
+/// Whether the field is a secret, about which the size of a block must reveal nothing (RFC 7541, section 7.1.3).
 fn is_secret(name: &HeaderName) -> bool {
     matches!(name.as_str().len(), 6 | 10 | 13 | 19)
         && (*name == SET_COOKIE
@@ -327,7 +326,7 @@ fn is_secret(name: &HeaderName) -> bool {
             || *name == PROXY_AUTHORIZATION)
 }
 
-/// Headers that a message of HTTP/2 does not have.
+/// Whether a header is connection-specific, and so not permitted in HTTP/2.
 pub fn is_of_connection(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
@@ -335,7 +334,7 @@ pub fn is_of_connection(name: &HeaderName) -> bool {
     )
 }
 
-/// A number for a field that others rarely have.
+/// Returns a hash of a field; never 0.
 #[inline]
 fn hash(name: &[u8], value: &[u8]) -> u32 {
     const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
@@ -349,11 +348,11 @@ fn hash(name: &[u8], value: &[u8]) -> u32 {
         last[..rest.len()].copy_from_slice(rest);
         hash = (hash.rotate_left(5) ^ u64::from_le_bytes(last)).wrapping_mul(FACTOR);
     }
-    // zero is what no place holds yet
+    // zero marks an empty slot
     (hash >> 32) as u32 | 1 << 31
 }
 
-/// Index of a name in the static table; 0 if it is not there.
+/// Returns the index of a name in the static table; 0 if absent.
 fn static_index(name: &str) -> usize {
     match name {
         "accept-charset" => 15,
@@ -452,7 +451,7 @@ mod tests {
             sizes.push(output.len());
             let random = HeaderValue::from(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             encoder.header(&http::header::ETAG, &random, &mut output);
-            // what changes now and then takes room in the table until it is full
+            // a value that changes now and then takes space in the table until it is full
             encoder.header(
                 &http::header::AGE,
                 &HeaderValue::from(number / 3),

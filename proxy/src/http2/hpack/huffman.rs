@@ -1,11 +1,11 @@
-//! The Huffman code of header strings (RFC 7541, section 5.2 and appendix B).
+//! Huffman code of header strings (RFC 7541, section 5.2 and appendix B).
 //!
-//! The code is canonical: it follows from the lengths of its codes alone. Codes of up to eight bits, which is what text
-//! is made of, are decoded by one lookup; longer ones by the first code of their length.
+//! The code is canonical: the lengths of its codes determine it. Codes of up to eight bits, which text consists of, are
+//! decoded by one lookup; longer ones by the first code of their length.
 
 use super::Undecodable;
 
-/// Length of the code of each byte, in bits; the end of a string has 30.
+/// Length of the code of each byte, in bits; the end-of-string code has 30.
 const LENGTHS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
     28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5,
@@ -22,17 +22,17 @@ const LENGTHS: [u8; 256] = [
 const LENGTH_MIN: u32 = 5;
 const LENGTH_MAX: u32 = 30;
 
-/// What follows from the lengths.
+/// Tables derived from the lengths.
 struct Code {
-    /// Code of each byte, at the lower end.
+    /// Code of each byte, in the low bits.
     codes: [u32; 256],
-    /// Byte and length of the code that eight bits begin with; length 0 if it is longer.
+    /// Byte and length of the code with which eight bits begin; length 0 if it is longer.
     short: [(u8, u8); 256],
     /// Bytes in the order of their codes.
     ordered: [u8; 256],
-    /// Per length: the first code that is longer, at the upper end of 32 bits.
+    /// Per length: the first longer code, in the high bits of 32.
     limits: [u64; LENGTH_MAX as usize + 1],
-    /// Per length: its first code, and where that byte is in `ordered`.
+    /// Per length: its first code, and the position of its byte in `ordered`.
     firsts: [(u32, u16); LENGTH_MAX as usize + 1],
 }
 
@@ -74,15 +74,15 @@ const fn code() -> Code {
     made
 }
 
-/// Decodes a string onto the end of `output`.
+/// Decodes a string and appends it to `output`.
 ///
 /// # Errors
 ///
-/// When it contains the end-of-string code, or ends in what is no padding.
+/// If it contains the end-of-string code, or ends in invalid padding.
 pub fn decode(input: &[u8], output: &mut Vec<u8>) -> Result<(), Undecodable> {
     output.reserve(input.len() * 8 / LENGTH_MIN as usize + 1);
     let mut input = input.iter();
-    // the next bits are at the upper end
+    // the next bits are the highest ones
     let (mut bits, mut count) = (0_u64, 0_u32);
     loop {
         while count <= 56 {
@@ -101,10 +101,10 @@ pub fn decode(input: &[u8], output: &mut Vec<u8>) -> Result<(), Undecodable> {
     }
 }
 
-/// Decodes what is left when all input is in `bits`.
+/// Decodes the rest once all input is in `bits`.
 fn decode_end(mut bits: u64, mut count: u32, output: &mut Vec<u8>) -> Result<(), Undecodable> {
     loop {
-        // all ones behind the input: what does not fit any more is padding
+        // fill up with ones: an incomplete code at the end is padding
         let padded = bits | u64::MAX.checked_shr(count).unwrap_or(0);
         if count < 8 && padded == u64::MAX {
             return Ok(());
@@ -119,7 +119,7 @@ fn decode_end(mut bits: u64, mut count: u32, output: &mut Vec<u8>) -> Result<(),
     }
 }
 
-/// The byte whose code is at the upper end, and the length of the code.
+/// Returns the byte whose code is in the highest bits, and the length of the code.
 #[inline]
 fn symbol(bits: u64) -> Result<(u8, u32), Undecodable> {
     let (byte, length) = CODE.short[(bits >> 56) as usize];
@@ -132,7 +132,7 @@ fn symbol(bits: u64) -> Result<(u8, u32), Undecodable> {
             let (first, place) = CODE.firsts[length as usize];
             let code = (front >> (32 - length)) as u32;
             let place = usize::from(place) + (code - first) as usize;
-            // the last code of all ends a string, and must not be in one
+            // the very last code is end-of-string, which a string must not contain
             let byte = CODE.ordered.get(place).ok_or(Undecodable)?;
             return Ok((*byte, length));
         }
@@ -140,7 +140,7 @@ fn symbol(bits: u64) -> Result<(u8, u32), Undecodable> {
     Err(Undecodable)
 }
 
-/// Length of a string once it is encoded.
+/// Returns the length of a string after encoding.
 pub fn encoded_len(input: &[u8]) -> usize {
     let bits: usize = input
         .iter()
@@ -149,7 +149,7 @@ pub fn encoded_len(input: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Encodes a string onto the end of `output`.
+/// Encodes a string and appends it to `output`.
 pub fn encode(input: &[u8], output: &mut Vec<u8>) {
     let (mut bits, mut count) = (0_u64, 0_u32);
     for &byte in input {
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(decoded(&[0b0001_1110]), Err(Undecodable));
         assert_eq!(decoded(&[0b0001_1111, 0xff]), Err(Undecodable));
         assert_eq!(decoded(&[0xff]), Err(Undecodable));
-        // the end of a string, in it
+        // end-of-string code within a string
         assert_eq!(decoded(&[0xff, 0xff, 0xff, 0xff]), Err(Undecodable));
         assert_eq!(decoded(&[0xff, 0xff, 0xff, 0xfc, 0x1f]), Err(Undecodable));
     }

@@ -2,14 +2,15 @@
 
 use super::Undecodable;
 
-/// Largest integer that is taken: far above every length and index that makes sense.
+/// Largest accepted integer: far above every meaningful length and index.
 const MAX: usize = 1 << 24;
 
-/// Reads an integer of which the first byte holds `prefix` bits; `None` when the input ends before it does.
+/// Reads an integer with a prefix of `prefix` bits in the first byte; also returns its length. `None` if the input is
+/// incomplete.
 ///
 /// # Errors
 ///
-/// When it is larger than any integer that has a use.
+/// If it exceeds the maximum.
 #[inline]
 pub fn read(input: &[u8], prefix: u32) -> Result<Option<(usize, usize)>, Undecodable> {
     let mask = (1_usize << prefix) - 1;
@@ -21,7 +22,7 @@ pub fn read(input: &[u8], prefix: u32) -> Result<Option<(usize, usize)>, Undecod
         return Ok(Some((value, 1)));
     }
     for (index, &byte) in input[1..].iter().enumerate() {
-        // four more bytes reach past the maximum; longer ones are only zeros with a flag
+        // four more bytes reach past the maximum; longer encodings only add zeros
         if index == 4 {
             return Err(Undecodable);
         }

@@ -1,6 +1,6 @@
 //! Fields, the static table (RFC 7541, appendix A) and the decoder's dynamic table.
 //!
-//! Entries are kept in their typed form: a request that names one gets a clone, and nothing is parsed twice.
+//! Entries are kept parsed: a reference to one clones it, and nothing is parsed twice.
 
 use std::collections::VecDeque;
 
@@ -11,17 +11,17 @@ use http::{Method, StatusCode};
 use super::{ENTRY_OVERHEAD, Undecodable};
 use crate::fields;
 
-/// Entries of the static table.
+/// Number of entries of the static table.
 pub const STATIC: usize = 61;
 
-/// The name of a field.
+/// Name of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
     /// `:authority`
     Authority,
-    /// Of a header.
+    /// Regular header.
     Header(HeaderName),
-    /// What is no name: unknown with a colon, in upper case, or with bytes that no name has; its length.
+    /// Invalid name, with its length: an unknown pseudo-header, upper case, or invalid bytes.
     Malformed(usize),
     /// `:method`
     Method,
@@ -35,14 +35,14 @@ pub enum Name {
     Status,
 }
 
-/// A field of a header list.
+/// Field of a header list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `:authority`
     Authority(Authority),
-    /// A header.
+    /// Regular header.
     Header(HeaderName, HeaderValue),
-    /// A field that makes its message malformed (RFC 9113, section 8.1.1).
+    /// Field that makes its message malformed (RFC 9113, section 8.1.1).
     Malformed(Name),
     /// `:method`
     Method(Method),
@@ -57,7 +57,7 @@ pub enum Field {
 }
 
 impl Name {
-    /// The name with these bytes.
+    /// Parses a name.
     pub fn parse(bytes: &[u8]) -> Self {
         match bytes {
             b":authority" => Name::Authority,
@@ -66,7 +66,7 @@ impl Name {
             b":protocol" => Name::Protocol,
             b":scheme" => Name::Scheme,
             b":status" => Name::Status,
-            // no token has a quotation mark (RFC 9110, section 5.6.2), though `http` takes it for one
+            // no token contains a quotation mark (RFC 9110, section 5.6.2), though `http` accepts it
             _ if bytes.contains(&b'"') => Name::Malformed(bytes.len()),
             _ => {
                 HeaderName::from_lowercase(bytes).map_or(Name::Malformed(bytes.len()), Name::Header)
@@ -74,7 +74,7 @@ impl Name {
         }
     }
 
-    /// Its length.
+    /// Returns the length of the name.
     fn len(&self) -> usize {
         match self {
             Name::Authority => 10,
@@ -88,7 +88,7 @@ impl Name {
 }
 
 impl Field {
-    /// The field with this name and value.
+    /// Parses the value of a field with this name.
     pub fn parse(name: Name, value: &[u8], sensitive: bool) -> Self {
         let parsed = match &name {
             Name::Authority => Authority::try_from(value).ok().map(Field::Authority),
@@ -106,7 +106,7 @@ impl Field {
         parsed.unwrap_or(Field::Malformed(name))
     }
 
-    /// Its name.
+    /// Returns the name of the field.
     pub fn name(&self) -> Name {
         match self {
             Field::Authority(_) => Name::Authority,
@@ -121,7 +121,7 @@ impl Field {
     }
 }
 
-/// No bytes that could end a line, and no white space at the ends (RFC 9113, section 8.2.1).
+/// Parses a header value: no bytes that could end a line, no white space at the ends (RFC 9113, section 8.2.1).
 fn header_value(bytes: &[u8]) -> Option<HeaderValue> {
     let blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     if blank(bytes.first()) || blank(bytes.last()) {
@@ -130,7 +130,7 @@ fn header_value(bytes: &[u8]) -> Option<HeaderValue> {
     HeaderValue::from_bytes(bytes).ok()
 }
 
-/// One protocol, and no list of them: it becomes an Upgrade.
+/// Parses a single protocol, not a list: it becomes the value of `Upgrade`.
 fn protocol(bytes: &[u8]) -> Option<HeaderValue> {
     let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(byte);
     if bytes.is_empty() || !bytes.iter().all(fits) {
@@ -139,7 +139,7 @@ fn protocol(bytes: &[u8]) -> Option<HeaderValue> {
     HeaderValue::from_bytes(bytes).ok()
 }
 
-/// A path and a query, or an asterisk; a fragment is no part of it.
+/// Parses a path with its query, or an asterisk; a fragment is invalid.
 fn path(bytes: &[u8]) -> Option<PathAndQuery> {
     if !matches!(bytes, b"*" | [b'/', ..]) || bytes.contains(&b'#') {
         return None;
@@ -149,7 +149,7 @@ fn path(bytes: &[u8]) -> Option<PathAndQuery> {
     parsed.ok()
 }
 
-/// Names of the static table from its 15th entry on; one fills two of those before and the rest are pseudo-headers.
+/// Names of the static table from index 15 on; the entries before are pseudo-headers.
 pub static NAMES: [HeaderName; 47] = [
     header::ACCEPT_CHARSET,
     header::ACCEPT_ENCODING,
@@ -200,10 +200,10 @@ pub static NAMES: [HeaderName; 47] = [
     header::WWW_AUTHENTICATE,
 ];
 
-/// Index in the static table of the first of [`NAMES`].
+/// Index of the first of [`NAMES`] in the static table.
 pub const FIRST_NAME: usize = 15;
 
-/// Name of an entry of the static table.
+/// Returns the name of an entry of the static table.
 fn static_name(index: usize) -> Option<Name> {
     Some(match index {
         1 => Name::Authority,
@@ -215,12 +215,12 @@ fn static_name(index: usize) -> Option<Name> {
     })
 }
 
-/// An entry of the static table, with its size.
+/// Returns an entry of the static table, with its size.
 fn static_field(index: usize) -> Option<(Field, usize)> {
     const CODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate");
     const EMPTY: HeaderValue = HeaderValue::from_static("");
     let (field, len) = match index {
-        // an authority of no bytes
+        // an empty authority
         1 => (Field::Malformed(Name::Authority), 10),
         2 => (Field::Method(Method::GET), 10),
         3 => (Field::Method(Method::POST), 11),
@@ -251,19 +251,19 @@ struct Entry {
     size: usize,
 }
 
-/// A decoder's table: the static entries, and the last ones that were added.
+/// Table of a decoder: the static entries, and the newest added ones.
 #[derive(Debug)]
 pub struct Table {
-    /// Newest first.
+    /// Added entries, newest first.
     entries: VecDeque<Entry>,
     size: usize,
     size_max: usize,
-    /// How far the peer may raise `size_max`.
+    /// Maximum of `size_max`.
     limit: usize,
 }
 
 impl Table {
-    /// An empty table of at most `limit` bytes, as the standard counts them.
+    /// Returns an empty table of at most `limit` bytes, as RFC 7541 counts them.
     pub fn new(limit: usize) -> Self {
         Self {
             entries: VecDeque::new(),
@@ -273,16 +273,16 @@ impl Table {
         }
     }
 
-    /// Bytes in it, as the standard counts them.
+    /// Size of the added entries, as RFC 7541 counts it.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Sets the size as the peer says.
+    /// Sets the maximum size that the peer chose.
     ///
     /// # Errors
     ///
-    /// When it is more than we allowed.
+    /// If it exceeds the limit.
     pub fn resize(&mut self, size_max: usize) -> Result<(), Undecodable> {
         if size_max > self.limit {
             return Err(Undecodable);
@@ -292,11 +292,11 @@ impl Table {
         Ok(())
     }
 
-    /// The size of an entry.
+    /// Returns the size of an entry.
     ///
     /// # Errors
     ///
-    /// When there is none with this index.
+    /// If there is no entry with this index.
     #[inline]
     pub fn size_of(&self, index: usize) -> Result<usize, Undecodable> {
         match index.checked_sub(STATIC + 1) {
@@ -306,11 +306,11 @@ impl Table {
         .ok_or(Undecodable)
     }
 
-    /// A clone of an entry, and its size.
+    /// Returns a clone of an entry, and its size.
     ///
     /// # Errors
     ///
-    /// When there is none with this index.
+    /// If there is no entry with this index.
     #[inline]
     pub fn field(&self, index: usize) -> Result<(Field, usize), Undecodable> {
         match index.checked_sub(STATIC + 1) {
@@ -323,11 +323,11 @@ impl Table {
         .ok_or(Undecodable)
     }
 
-    /// The name of an entry, and its length.
+    /// Returns the name of an entry, and its length.
     ///
     /// # Errors
     ///
-    /// When there is none with this index.
+    /// If there is no entry with this index.
     pub fn name(&self, index: usize) -> Result<(Name, usize), Undecodable> {
         let name = match index.checked_sub(STATIC + 1) {
             Some(place) => self.entries.get(place).map(|entry| entry.field.name()),
@@ -338,7 +338,7 @@ impl Table {
         Ok((name, len))
     }
 
-    /// Adds an entry; older ones make room.
+    /// Adds an entry, and evicts the oldest ones to make room.
     pub fn add(&mut self, field: Field, size: usize) {
         self.evict(size);
         if size <= self.size_max {
@@ -347,7 +347,7 @@ impl Table {
         }
     }
 
-    /// Makes room for an entry of this size; for one that is larger than the table, all go.
+    /// Evicts entries to make room for one of this size; all, if it exceeds the table.
     fn evict(&mut self, room: usize) {
         while self.size + room > self.size_max {
             let Some(oldest) = self.entries.pop_back() else {

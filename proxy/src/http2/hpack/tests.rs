@@ -6,7 +6,7 @@ use super::encoder::Encoder;
 use super::table::{Field, Name};
 use super::*;
 
-/// Takes everything, as text.
+/// Collects all fields as text.
 #[derive(Default)]
 struct All(Vec<(String, String)>);
 
@@ -45,7 +45,7 @@ fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<(String, String)>, 
 /// A block, its fields, and the size of the table after it.
 type Block<'a> = (&'a str, &'a [(&'a str, &'a str)], usize);
 
-/// Decodes blocks in order; each must give these fields and leave a table of this size.
+/// Decodes blocks in order; each must produce these fields and leave a table of this size.
 fn check(limit: usize, blocks: &[Block<'_>]) {
     let mut decoder = Decoder::new(limit);
     for (hex, fields, table) in blocks {
@@ -117,7 +117,7 @@ fn requests_equal_the_rfc_examples() {
             ),
         ],
     );
-    // appendix C.4, with it
+    // appendix C.4, with Huffman code
     check(
         4096,
         &[
@@ -232,7 +232,7 @@ fn dynamic_table_stays_within_its_size_and_follows_updates() {
     block.extend([b'x'; 5000]);
     decode(&mut decoder, &block).unwrap();
     assert_eq!(decoder.table_bytes(), 0);
-    // down to nothing, and up again
+    // shrink to 0, and grow again
     let made = decode(&mut decoder, &bytes("20 3f e1 1f 40 01 78 01 79 be")).unwrap();
     assert_eq!(made.len(), 2);
     assert_eq!(decoder.table_bytes(), 34);
@@ -243,7 +243,7 @@ fn dynamic_table_stays_within_its_size_and_follows_updates() {
 #[test]
 fn malformed_names_occupy_the_dynamic_table() {
     let mut decoder = Decoder::new(4096);
-    // "X-Up" is no name, but the peer has it in its table all the same, and may use it again
+    // "X-Up" is no valid name, but the peer has it in its table and may refer to it
     let made = decode(&mut decoder, &bytes("40 04 58 2d 55 70 01 79 7e 01 7a"));
     assert_eq!(made.unwrap().len(), 2);
     assert_eq!(decoder.table_bytes(), 2 * (4 + 1 + 32));
@@ -271,7 +271,7 @@ fn table_is_updated_after_the_sink_stops() {
     assert_eq!(decoder.table_bytes(), 57);
 }
 
-/// A change of the table's size before a list, and the list: kinds of names, kinds of values, and lengths.
+/// A change of the table's size, and the list after it: kinds of names, kinds of values, and lengths.
 type List = (Option<usize>, Vec<(u8, u8, usize)>);
 
 fn lists() -> impl Strategy<Value = Vec<List>> {

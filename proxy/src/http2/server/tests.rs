@@ -38,7 +38,7 @@ fn take(server: &mut Server, input: &[u8]) -> Result<Vec<Event>, Reason> {
     }
 }
 
-/// A server that has greeted its peer.
+/// Returns a server after the exchange of SETTINGS.
 fn greeted(settings: Settings) -> Server {
     let mut server = Server::new(settings, 64 * 1024);
     take(&mut server, PREFACE).unwrap();
@@ -125,7 +125,7 @@ fn violations_that_are_connection_errors() {
     let half = frame(Kind::Headers, END, 5, GET);
     let priority = |stream: u32| [&stream.to_be_bytes()[..], &[0]].concat();
     for (frames, expected) in [
-        // streams that cannot be
+        // invalid stream numbers
         (vec![get(0)], protocol),
         (vec![get(2)], protocol),
         (vec![get(7), post(3), get(5)], Err(Reason::STREAM_CLOSED)),
@@ -144,7 +144,7 @@ fn violations_that_are_connection_errors() {
         (vec![frame(Kind::Ping, 0, 1, &[0; 8])], protocol),
         (vec![frame(Kind::GoAway, 0, 1, &[0; 8])], protocol),
         (vec![frame(Kind::PushPromise, 4, 3, &[0; 4])], protocol),
-        // lengths that cannot be
+        // invalid lengths
         (vec![frame(Kind::Data, 0, 3, &[0; 16_385])], size),
         (vec![frame(Kind::RstStream, 0, 3, &[0; 3])], size),
         (vec![frame(Kind::RstStream, 0, 3, &[0; 5])], size),
@@ -193,7 +193,7 @@ fn violations_that_are_connection_errors() {
             vec![frame(Kind::Headers, BOTH, 5, &[0x40, 3])],
             Err(Reason::COMPRESSION_ERROR),
         ),
-        // and what does not
+        // valid frames
         (vec![frame(Kind::Unknown, 0xff, 99, &[0; 100])], Ok(())),
         (vec![frame(Kind::GoAway, 0, 0, &[0; 20])], Ok(())),
         (vec![frame(Kind::Priority, 0, 5, &priority(3))], Ok(())),
@@ -288,7 +288,7 @@ fn violations_that_are_stream_errors_keep_other_streams() {
         take(&mut server, &get(1)).unwrap();
         take(&mut server, &frames.concat()).unwrap();
         assert_eq!(resets(&mut server), [(stream, reason.0)], "{frames:x?}");
-        // what is still on its way for it, is no fault
+        // frames in flight for the stream are no violation
         take(&mut server, &frame(Kind::Data, 0, stream, b"late")).unwrap();
         take(&mut server, &frame(Kind::Headers, BOTH, stream, &[])).unwrap();
         assert_eq!(resets(&mut server), []);
@@ -371,7 +371,7 @@ fn streams_over_the_limit_get_refused_stream() {
     assert!(take(&mut server, &get(9)).unwrap().is_empty());
     assert_eq!(resets(&mut server), [(9, Reason::REFUSED_STREAM.0)]);
     assert_eq!(server.open(), 4);
-    // its header block counted for the table all the same, and there is an end to it
+    // its header block was decoded for the table all the same, and repeated ones are limited
     let ended = (0..100).find_map(|n| take(&mut server, &get(11 + 2 * n)).err());
     assert_eq!(ended, Some(Reason::ENHANCE_YOUR_CALM));
 }
@@ -410,7 +410,7 @@ fn connection_window_is_released_for_every_stream_outcome() {
     let data = |stream| frame(Kind::Data, 0, stream, &[0; 10_000]);
     let mut stream = 1;
     let mut given_back = 0;
-    // ten times the connection's window, none of it consumed
+    // ten times the connection's window, never consumed
     for turn in 0..200 {
         take(&mut server, &post(stream)).unwrap();
         let place = server.place_of(stream).unwrap();
@@ -452,7 +452,7 @@ fn data_beyond_the_window_is_a_flow_control_error() {
     }
     take(&mut server, &data).unwrap();
     assert_eq!(resets(&mut server), [(1, Reason::FLOW_CONTROL_ERROR.0)]);
-    // no stream sends more than it may, but all of them together do
+    // no stream exceeds its window, but together they exceed the connection's
     let mut server = greeted(SETTINGS);
     let ended = [1, 3, 5].into_iter().find_map(|stream| {
         take(&mut server, &post(stream)).unwrap();
@@ -512,7 +512,7 @@ fn settings_change_the_windows_of_open_streams() {
         data.map(|said| said.3.len()).sum::<usize>()
     };
     assert_eq!(sent(&mut server), 10);
-    // below nothing, and back
+    // negative, and back
     take(&mut server, &window(0)).unwrap();
     assert_eq!(sent(&mut server), 0);
     take(&mut server, &window(10)).unwrap();
@@ -568,7 +568,7 @@ fn graceful_goaway_serves_streams_opened_meanwhile() {
     ));
     take(&mut server, &frame(Kind::Ping, flag::ACK, 0, &told[1].3)).unwrap();
     assert_eq!(said(&mut server)[0].3[..4], 3_u32.to_be_bytes());
-    // too late, whatever is sent on it
+    // too late, whatever the stream carries
     assert!(
         take(
             &mut server,

@@ -1,4 +1,4 @@
-//! Connections that were captured on their way: their destination, and what they speak.
+//! Captured connections: their destination and protocol.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::runtime::clock::Tick;
 use crate::snapshot::{Awaited, Detected, Intake, MeshTls, OpaqueRoutes, Service, TlsBytes};
 use crate::telemetry::Counter;
 
-/// Finds the listener for the address that the client dialed, and returns what that does with the connection.
+/// Assigns the connection to the listener for the address that the client dialed; returns that listener's service.
 ///
-/// `None` for a connection that was not captured, which is counted: passed on to the address that it came to, it would come
-/// back here for ever.
+/// `None` for a connection that was not captured, which is counted: forwarded to its destination, it would return here
+/// in a loop.
 pub(super) fn enter<A: Handler>(
     connection: &mut AcceptedConnection<A>,
     intake: Intake,
@@ -28,7 +28,7 @@ pub(super) fn enter<A: Handler>(
     service
 }
 
-/// Finds out what a connection speaks. Returned is one that carries requests; any other is served here.
+/// Detects the protocol of a connection. Returns one that carries requests; serves any other to its end.
 pub(super) async fn detect<A: Handler>(
     mut connection: Box<AcceptedConnection<A>>,
     detected: Arc<Detected>,
@@ -49,7 +49,7 @@ pub(super) async fn detect<A: Handler>(
             return None;
         }
         found => {
-            // one that has sent nothing yet is counted once it does
+            // counted when it sends its first bytes
             if mesh.is_some() && !connection.first_bytes().is_empty() {
                 connection.count_plaintext();
             }
@@ -68,8 +68,8 @@ pub(super) async fn detect<A: Handler>(
     None
 }
 
-/// Carries bytes in plain text or inside of TLS between workloads: the workload is connected at once, and the side that
-/// speaks first tells.
+/// Serves raw TCP between workloads, in plain text or in mutual TLS: connects to the workload at once, and the side
+/// that speaks first decides.
 async fn either_first<A: Handler>(
     mut connection: Box<AcceptedConnection<A>>,
     mesh: &MeshTls,
@@ -104,7 +104,7 @@ async fn either_first<A: Handler>(
     }
 }
 
-/// Whether first bytes of a client that are not decrypted here may reach the workload: all but the mesh's TLS.
+/// Whether first bytes of a client may reach the workload unencrypted: all but mutual TLS of the mesh.
 fn is_for_endpoint(bytes: &[u8]) -> Option<bool> {
     match bytes {
         [] | [0x16] => None,
@@ -117,7 +117,7 @@ fn is_for_endpoint(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Ends TLS between workloads here.
+/// Terminates TLS between workloads.
 async fn shake_hands<A: Handler>(
     connection: Box<AcceptedConnection<A>>,
     mesh: &MeshTls,
@@ -136,13 +136,13 @@ async fn shake_hands<A: Handler>(
         due,
     };
     let inside = connection.terminate(terms).await?;
-    // a first message alone proves nothing
+    // a client hello alone proves nothing
     inside.saw_mesh_tls();
     Some(inside)
 }
 
-/// Waits for what tells the protocol. A client that may wait for the server to speak first gets a limited time for it.
-/// `None` when there is no connection any more.
+/// Waits for bytes that show the protocol, for a limited time if the client may wait for the server to speak first.
+/// `None` if the connection has ended.
 async fn wait<A: Handler>(
     connection: &mut AcceptedConnection<A>,
     detected: &Detected,
@@ -170,12 +170,12 @@ async fn wait<A: Handler>(
             }
             return Some(FirstBytes::Other);
         }
-        // what began as nothing that is known is carried, and then the end
+        // unknown first bytes are proxied, followed by the end
         return (!connection.first_bytes().is_empty()).then_some(FirstBytes::Other);
     }
 }
 
-/// Serves a connection that begins with TLS. Returned is one that carries requests inside.
+/// Serves a connection that begins with TLS. Returns one that carries requests inside.
 async fn tls<A: Handler>(
     mut connection: Box<AcceptedConnection<A>>,
     detected: &Arc<Detected>,
@@ -208,7 +208,7 @@ async fn tls<A: Handler>(
     None
 }
 
-/// Serves TLS between workloads by its inside: requests, or bytes, as the client may have said.
+/// Serves the content of TLS between workloads: requests, or raw bytes if the client declared them.
 async fn inside_mesh<A: Handler>(
     mut inside: Box<AcceptedConnection<A>>,
     detected: &Arc<Detected>,

@@ -1,34 +1,34 @@
-//! The first message of a TLS client, and what it says of the client.
+//! Client hello of a connection, and properties of the client that it reveals.
 
 use crate::codec::{AcceptedConnection, Handler};
 use crate::detect::client_hello::{self, ClientHello, HelloError};
 use crate::runtime::clock::Tick;
 use crate::telemetry::Counter;
 
-/// Whether a client offers one of the mesh's own protocols, `istio`, `istio-peer-exchange` and the like: it means the
-/// mesh's TLS, which the endpoint is to terminate.
+/// Whether a client offers a protocol of the mesh (`istio`, `istio-peer-exchange` and others): it expects the endpoint
+/// to terminate mutual TLS.
 pub(super) fn is_of_mesh(hello: &ClientHello) -> bool {
     hello.alpn().any(|name| name.starts_with(b"istio"))
 }
 
-/// Whether a client says that it sends bytes within the mesh's TLS: it offers nothing but what Istio's proxies do for TCP.
-/// For requests they offer `istio-http/1.1`, `istio-h2` and the like.
+/// Whether a client declares raw bytes inside mutual TLS: it offers only the protocols that Istio's proxies use for
+/// TCP. For requests they offer `istio-http/1.1`, `istio-h2` and others.
 pub(super) fn carries_bytes(hello: &ClientHello) -> bool {
     let is_of_bytes = |name: &[u8]| matches!(name, b"istio" | b"istio-peer-exchange");
     hello.alpn().next().is_some() && hello.alpn().all(is_of_bytes)
 }
 
-/// Whether a client means a service of the mesh: by what it offers, or by the form of the name that it asks for.
+/// Whether a client addresses a service of the mesh: by its offered protocols, or by the form of the server name.
 pub(super) fn means_mesh(hello: &ClientHello) -> bool {
     let name = hello.server_name.as_deref();
     is_of_mesh(hello) || name.is_some_and(|name| name.starts_with("outbound_."))
 }
 
-/// The first message of a TLS client.
+/// Reads the client hello.
 ///
 /// # Errors
 ///
-/// Why there is none; no reason if the peer closed without a byte.
+/// Counter of the reason that there is none; `None` if the peer closed without a byte.
 pub(super) async fn hello<A: Handler>(
     connection: &mut AcceptedConnection<A>,
     due: Tick,

@@ -15,14 +15,14 @@ use crate::runtime::admission::Admission;
 use crate::snapshot::ListenerKey;
 use crate::telemetry::{BuildInfo, ConnectionProtocol, Telemetry, WorkerId};
 
-/// What the future of a connection may hold while it waits. With 136 bytes of its supervisor and of tokio, its task is one
-/// of 256 bytes; tokio rounds up to 128.
+/// Maximum size of a waiting connection's future. With 136 bytes of its supervisor and of tokio, its task has 256
+/// bytes; tokio rounds up to 128.
 const WAITING_BYTES_MAX: usize = 120;
 
-/// What else is kept of a connection that waits: its socket, its addresses, and what they belong to.
+/// Maximum size of the state outside of the future: the socket, its addresses, and the data that they refer to.
 const ACCEPTED_BYTES_MAX: usize = 224;
 
-/// The same of one with HTTP/2 that has no stream, and of one that carries raw TCP, apart from buffers.
+/// The same for an HTTP/2 connection without streams, and for a raw TCP connection, apart from buffers.
 const HTTP2_BYTES_MAX: usize = 1280;
 const OPAQUE_BYTES_MAX: usize = 768;
 
@@ -39,7 +39,7 @@ fn telemetry() -> Arc<Telemetry> {
     Telemetry::new(1, build)
 }
 
-/// A connection that was just accepted, and its client.
+/// Returns a connection that was just accepted, and its client.
 async fn accepted<A: Handler>(
     server: &Rc<codec::Server<A>>,
 ) -> (Box<AcceptedConnection<A>>, TcpStream) {
@@ -80,7 +80,7 @@ async fn connection_that_is_refused_once_its_endpoint_was_asked_for_is_counted_o
 
 async fn check_sizes() {
     let telemetry = telemetry();
-    // An answer that is large while it is being made.
+    // An answer whose future is large.
     let answer = |_: Rc<Connection>, _: Request<DownstreamBody>| async move {
         let large = [1_u8; 16 * 1024];
         tokio::task::yield_now().await;
@@ -106,7 +106,7 @@ async fn check_sizes() {
     );
 }
 
-/// The size of what a function would return for a connection like this.
+/// Returns the size of the function's return value.
 fn returned_bytes<T, F>(_: impl Fn(Box<T>) -> F, _: &T) -> usize {
     size_of::<F>()
 }

@@ -5,7 +5,7 @@ use tokio::task::yield_now;
 
 use super::*;
 
-/// Answers on every connection and never closes one by itself; hands all of them to the test.
+/// Starts an origin that answers on every connection and never closes one; passes all of them to the test.
 pub(super) fn lasting_origin() -> (SocketAddr, mpsc::Receiver<std::net::TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -1,4 +1,4 @@
-//! How long connections wait for requests, and which of them is taken first.
+//! Idle time of connections, and the order of their reuse.
 
 use std::pin::pin;
 
@@ -7,7 +7,7 @@ use super::*;
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Lets time pass at once.
+/// Advances the clock at once.
 async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -78,7 +78,7 @@ async fn http2_idle_time_starts_at_the_end_of_the_last_request() {
 async fn most_recently_used_connection_is_reused_first() {
     let run = async {
         let (world, _) = world(Protocol::Http1).await;
-        // a connection is given back with the end of its response, which either may have first
+        // a connection returns to the pool at the end of its response, which may be either's first
         let ended = RefCell::new(Vec::new());
         let local = |sent: Result<Response<Incoming>, Failed>| {
             let response = sent.expect("an answer");

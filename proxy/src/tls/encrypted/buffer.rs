@@ -1,4 +1,4 @@
-//! Buffers that are borrowed from the worker while there is something in them.
+//! Buffers that are borrowed from the worker while they contain bytes.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -7,24 +7,24 @@ use tokio::io::ReadBuf;
 
 use super::record::{RECORD_BYTES_MAX, RECORD_OVERHEAD_MAX, WRITE_BYTES_MAX};
 
-/// Bytes read from a socket at once: more than the longest record.
+/// Bytes per read from a socket: more than the longest record.
 const INCOMING_BYTES: usize = 32 * 1024;
 
-/// Most bytes that are kept until they can be processed: a handshake message of 64 KiB in many records.
+/// Maximum bytes kept until they can be processed: a handshake message of 64 KiB in many records.
 const INCOMING_BYTES_MAX: usize = 96 * 1024;
 
-/// Room for what is taken at once to be written.
+/// Buffer size for the bytes accepted by one write.
 const OUTGOING_BYTES: usize = WRITE_BYTES_MAX + 8 * RECORD_OVERHEAD_MAX;
 
-/// How many buffers of either kind a worker keeps for later.
+/// Maximum spare buffers of each kind per worker.
 const SPARE_MAX: usize = 8;
 
 thread_local! {
-    // Not in the worker's own keeping, since a connection that is handed to another protocol has to be `Send`.
+    // Not in the worker's own state, since a connection that switches protocols must be `Send`.
     static SPARE: SpareBuffers = const { SpareBuffers::new() };
 }
 
-/// What a worker's connections borrow.
+/// Spare buffers of a worker.
 struct SpareBuffers {
     incoming: RefCell<Vec<Vec<u8>>>,
     outgoing: RefCell<Vec<Vec<u8>>>,
@@ -48,7 +48,7 @@ impl SpareBuffers {
     }
 }
 
-/// Whose buffers are borrowed.
+/// Kind of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Incoming,
@@ -79,7 +79,7 @@ impl Kind {
     }
 }
 
-/// Bytes that go in at the end and out at the front. Holds memory only while there are some.
+/// Queue of bytes. Holds memory only while it contains some.
 #[derive(Debug)]
 pub(super) struct Buffer {
     kind: Kind,
@@ -89,12 +89,12 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// For what is read from a socket.
+    /// Returns a buffer for bytes read from a socket.
     pub(super) fn incoming() -> Self {
         Self::empty(Kind::Incoming)
     }
 
-    /// For what is written to a socket.
+    /// Returns a buffer for bytes to write to a socket.
     pub(super) fn outgoing() -> Self {
         Self::empty(Kind::Outgoing)
     }
@@ -120,7 +120,7 @@ impl Buffer {
         &mut self.bytes[self.start..self.end]
     }
 
-    /// Forgets bytes at the front.
+    /// Removes bytes at the front.
     pub(super) fn discard(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
         if self.is_empty() {
@@ -129,20 +129,20 @@ impl Buffer {
         }
     }
 
-    /// Gives the memory back if nothing is in it.
+    /// Releases the memory of an empty buffer.
     pub(super) fn let_go(&mut self) {
         if self.is_empty() && !self.bytes.is_empty() {
             self.kind.give_back(std::mem::take(&mut self.bytes));
         }
     }
 
-    /// Bytes of memory that it holds.
+    /// Allocated bytes.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Room to read into.
+    /// Returns free space to read into.
     pub(super) fn space(&mut self) -> io::Result<&mut [u8]> {
         if self.bytes.is_empty() {
             self.bytes = self.kind.borrow();
@@ -163,12 +163,13 @@ impl Buffer {
         Ok(&mut self.bytes[self.end..])
     }
 
-    /// Takes note of what was read into [`Buffer::space`].
+    /// Marks bytes of [`Buffer::space`] as filled.
     pub(super) fn fill(&mut self, count: usize) {
         self.end += count;
     }
 
-    /// Appends what is written into the room that there is; `write` tells how much that is, or how much it needs.
+    /// Appends the bytes that `write` puts into the free space; it returns their number, or as error the space that it
+    /// needs.
     pub(super) fn append(
         &mut self,
         mut write: impl FnMut(&mut [u8]) -> Result<usize, usize>,
@@ -197,7 +198,7 @@ impl Drop for Buffer {
     }
 }
 
-/// Decrypted bytes that there was no room for.
+/// Decrypted bytes for which the reader had no space.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     bytes: Vec<u8>,
@@ -213,7 +214,7 @@ impl Plain {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Reads what fits; `false` if there is nothing.
+    /// Reads as many bytes as fit; `false` if there are none.
     pub(super) fn read(&mut self, space: &mut ReadBuf<'_>) -> bool {
         if self.is_empty() {
             return false;
@@ -229,7 +230,7 @@ impl Plain {
     }
 }
 
-/// Cuts pieces into what goes into one record each, up to [`WRITE_BYTES_MAX`] altogether. Short pieces are put together.
+/// Splits pieces into the content of records, at most [`WRITE_BYTES_MAX`] in total. Short pieces share a record.
 pub(super) fn records(
     pieces: &[IoSlice<'_>],
     mut record: impl FnMut(&[u8]) -> Result<(), rustls::Error>,

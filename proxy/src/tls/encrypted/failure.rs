@@ -1,42 +1,42 @@
-//! Why a handshake failed.
+//! Handshake failures.
 
 use std::fmt;
 use std::io;
 
 use rustls::{AlertDescription, Error, PeerIncompatible};
 
-/// Why a handshake failed.
+/// Failure of a handshake.
 #[derive(Debug)]
 pub struct Failure {
-    /// The kind, for metrics.
+    /// Kind, for metrics.
     pub reason: Reason,
-    /// The whole, for the log.
+    /// Complete error, for the log.
     error: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 /// Kinds of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The peer ended it, by an alert: most clients do so because they do not trust our certificate.
+    /// The peer sent an alert; most clients do so because they do not trust our certificate.
     Alert,
-    /// The peer has to have a certificate and has none.
+    /// The peer presented no certificate although one is required.
     ClientCertificateMissing,
     /// The peer's certificate is rejected.
     ClientCertificateRefused,
     /// The peer closed the connection.
     Closed,
-    /// Versions, cipher suites, groups or protocols that we share with the peer: none.
+    /// No version, cipher suite, group or protocol in common.
     Incompatible,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Protocol,
-    /// It took too long.
+    /// The handshake took too long.
     Timeout,
-    /// The client speaks no version that the server does.
+    /// No TLS version in common.
     Version,
 }
 
 impl Failure {
-    /// It took too long.
+    /// Returns the failure of a handshake that took too long.
     pub fn timeout() -> Self {
         Self {
             reason: Reason::Timeout,
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// The error of rustls, if it is the cause.
+    /// Returns the rustls error, if it is the cause.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()?.downcast_ref()
     }

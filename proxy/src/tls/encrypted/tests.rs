@@ -11,7 +11,7 @@ use super::*;
 use crate::tls::material::{Identity, IdentityPem};
 use crate::tls::{Alpn, ServerSettings, ServerTls, Version};
 
-/// Takes any certificate: what these tests are about is the record layer.
+/// Accepts any certificate: these tests are about the record layer.
 #[derive(Debug)]
 struct Anything;
 
@@ -80,7 +80,7 @@ fn client() -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-/// Both ends of a connection over a pipe that holds this many bytes.
+/// Returns both ends of a connection over a pipe with this capacity in bytes.
 async fn pair(version: Version, pipe: usize) -> (TlsStream<DuplexStream>, Encrypted<DuplexStream>) {
     let (near, far) = duplex(pipe);
     let name = ServerName::try_from("a.example").unwrap();
@@ -216,7 +216,7 @@ async fn invalid_bytes_and_timeouts_fail_the_handshake() {
     }
 }
 
-/// A client's end over a real socket, and the server's.
+/// Returns the client's end over a real socket, and the server's.
 async fn client_of_a_socket() -> (
     Encrypted<tokio::net::UnixStream, UnbufferedClientConnection>,
     tokio_rustls::server::TlsStream<tokio::net::UnixStream>,
@@ -235,7 +235,7 @@ async fn session_ticket_is_no_data_and_close_notify_is_end_of_stream() {
     let (mut ours, mut theirs) = client_of_a_socket().await;
     let mut look = |space: &mut [u8]| {
         ours.try_read(space, |socket, space| {
-            // the kernel has it by now: both ends are in this process
+            // the kernel has the bytes already: both ends are in this process
             socket.try_read(space)
         })
     };
@@ -252,7 +252,7 @@ async fn session_ticket_is_no_data_and_close_notify_is_end_of_stream() {
     assert_eq!(read_soon(&mut look, &mut space).await.unwrap(), 0);
 }
 
-/// Looks until there is something; the poller may take a turn to notice.
+/// Reads until bytes are available; the poller may need a turn to notice them.
 async fn read_soon(
     look: &mut impl FnMut(&mut [u8]) -> io::Result<usize>,
     space: &mut [u8],

@@ -1,4 +1,4 @@
-//! What a certificate says, as far as people and checks want to know.
+//! Fields of a certificate, for display and for checks.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use x509_parser::x509::{RelativeDistinguishedName, X509Name};
 
 use crate::runtime::dates;
 
-/// Seconds since 1970, as certificates count time.
+/// Seconds since 1970.
 pub type UnixSeconds = i64;
 
 /// Object identifiers of signatures over SHA-1: with RSA, DSA and ECDSA.
@@ -23,27 +23,27 @@ const SHA1: [&str; 3] = [
     "1.2.840.10045.4.1",
 ];
 
-/// What a certificate says.
+/// Fields of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The serial number: lower-case hexadecimal digits.
+    /// Serial number in lower-case hexadecimal digits.
     pub serial: Arc<str>,
-    /// Its subject, in the form of RFC 4514.
+    /// Subject in the form of RFC 4514.
     pub subject: Arc<str>,
-    /// Who signed it.
+    /// Issuer in the form of RFC 4514.
     pub issuer: Arc<str>,
-    /// Its subjectAltNames.
+    /// Subject alternative names.
     pub names: Vec<Name>,
-    /// First second of its validity.
+    /// Beginning of the validity period.
     pub not_before: UnixSeconds,
-    /// Last second of its validity.
+    /// End of the validity period, inclusive.
     pub not_after: UnixSeconds,
-    /// Whether its signature is over SHA-1.
+    /// Whether the signature is over SHA-1.
     pub is_signed_with_sha1: bool,
 }
 
 impl Facts {
-    /// The first URI among its names: the identity of a workload.
+    /// Returns the first URI among the names: the identity of a workload.
     pub fn uri(&self) -> Option<&str> {
         self.names.iter().find_map(Name::uri)
     }
@@ -54,11 +54,11 @@ impl Facts {
         names.iter().any(has)
     }
 
-    /// Reads a certificate.
+    /// Parses a certificate.
     ///
     /// # Errors
     ///
-    /// Why it cannot be read.
+    /// Reason that the certificate cannot be parsed.
     pub fn read(certificate: &CertificateDer<'_>) -> Result<Self, String> {
         let (rest, parsed) = X509Certificate::from_der(certificate)
             .map_err(|_| "a certificate cannot be read".to_owned())?;
@@ -77,7 +77,7 @@ impl Facts {
         })
     }
 
-    /// Whether a client that asks for this host takes the certificate. `host` may begin with `*.`.
+    /// Whether the certificate is valid for this host, which may begin with `*.`.
     pub fn covers(&self, host: &str) -> bool {
         self.names.iter().any(|name| name.covers(host))
     }
@@ -93,16 +93,16 @@ fn names(certificate: &X509Certificate<'_>) -> Result<Vec<Name>, String> {
     Ok(names.filter_map(Name::read).collect())
 }
 
-/// A subjectAltName of a kind that is compared.
+/// Subject alternative name of a comparable kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Name {
     /// A DNS name.
     Dns(Arc<str>),
-    /// A mail address.
+    /// An email address.
     Email(Arc<str>),
     /// An IP address.
     Ip(IpAddr),
-    /// A URI; SPIFFE identities are such.
+    /// A URI, such as a SPIFFE id.
     Uri(Arc<str>),
 }
 
@@ -121,7 +121,7 @@ impl Name {
         }
     }
 
-    /// Whether this is the name that is asked for, as it is written in configuration.
+    /// Whether this is the given name, as written in configuration.
     pub fn is(&self, wanted: &str) -> bool {
         match self {
             Name::Dns(name) => name.eq_ignore_ascii_case(wanted),
@@ -130,7 +130,7 @@ impl Name {
         }
     }
 
-    /// The name, if it is one of DNS.
+    /// Returns the name if it is a DNS name.
     pub fn dns(&self) -> Option<&str> {
         match self {
             Name::Dns(name) => Some(name),
@@ -138,7 +138,7 @@ impl Name {
         }
     }
 
-    /// The name, if it is a URI.
+    /// Returns the name if it is a URI.
     pub fn uri(&self) -> Option<&str> {
         match self {
             Name::Uri(name) => Some(name),
@@ -171,7 +171,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// A name of X.500 as RFC 2253 writes it: the last part first.
+/// Formats an X.500 name as in RFC 2253: the last part first.
 fn distinguished(name: &X509Name<'_>) -> String {
     let parts: Vec<String> = name.iter_rdn().map(part).collect();
     let parts: Vec<&str> = parts.iter().rev().map(String::as_str).collect();
@@ -188,7 +188,7 @@ fn part(part: &RelativeDistinguishedName<'_>) -> String {
     pairs.collect::<Vec<_>>().join("+")
 }
 
-/// A value with what RFC 2253 says must be escaped.
+/// Escapes a value as RFC 2253 requires.
 fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     let last = value.chars().count().saturating_sub(1);
@@ -204,9 +204,9 @@ fn escape(value: &str) -> String {
     escaped
 }
 
-/// A point in time as people and programs read it: `2024-01-01T00:00:00Z`.
+/// Formats a time: `2024-01-01T00:00:00Z`.
 pub fn date(time: UnixSeconds) -> String {
-    // what years of four digits can say
+    // the range of four-digit years
     match time {
         -62_167_219_200..=253_402_300_799 => {
             let text = dates::date_and_time(time);

@@ -4,7 +4,7 @@ use super::*;
 
 use crate::pki::{Authority, Leaf, Pair};
 
-/// Seconds since 1970 at the beginning of a year, roughly.
+/// Seconds from 1970 to the beginning of a year, roughly.
 const fn year(year: i64) -> UnixSeconds {
     (year - 1970) * 31_556_952 + 86_400
 }
@@ -46,7 +46,8 @@ fn of(pair: &Pair) -> Read {
     read(&pair.chain, &pair.key)
 }
 
-/// What is wrong with the newest, and which certificate is in effect.
+/// Returns the problems with the newest certificate, and the serial of the one in effect with whether it is an older
+/// one.
 fn state(store: &Store) -> (Vec<ProblemKind>, Option<Arc<str>>, bool) {
     let status = store.identities().remove(0);
     let kinds = status.problems.iter().map(|problem| problem.kind);

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 connection: its socket, what was read from it, and its permits.
+//! HTTP/1.1 connection: its socket, its unread input, and its permits.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,36 +16,36 @@ use crate::upstream::connect::Ends;
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream;
 
-/// Bytes that are read at once, at first and at most: it doubles while a peer fills it. The most is what a client that
-/// stops reading makes us hold.
+/// Bytes per read, initial and maximum: doubles while the peer fills it. The maximum also bounds the buffer of a
+/// response whose client stops reading.
 pub(super) const READ_BYTES: usize = 8 * 1024;
 pub(super) const READ_BYTES_MAX: usize = 112 * 1024;
 
-/// A connection to an endpoint.
+/// Connection to an endpoint.
 #[derive(Debug)]
 pub struct Connection {
-    /// Counts its request; given up before the socket, for which requests may wait.
+    /// Permit of its current request; dropped before the socket, since requests may wait for it.
     pub(super) request: Option<RequestPermit>,
     pub(super) wire: Rc<Wire>,
-    /// Read, and not yet decoded.
+    /// Bytes that were read and not decoded.
     pub(super) input: BytesMut,
     pub(super) read_bytes: usize,
-    /// Requests that it has carried.
+    /// Requests carried so far.
     pub(super) carried: u32,
     pub(super) made: Instant,
-    /// Interim responses to the request that it carries.
+    /// Interim responses to the current request.
     pub(super) interim: u32,
-    /// The response that it is at.
+    /// Progress of the current response.
     pub(super) reading: Reading,
     pub(super) ends: Rc<Ends>,
 }
 
-/// The socket, shared by reader and writer.
+/// Socket, shared by reader and writer.
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) stream: RefCell<Stream>,
     _counted: Counted,
-    /// Given up after the socket.
+    /// Dropped after the socket.
     pub(super) permit: RefCell<Option<ConnectionPermit>>,
 }
 
@@ -56,7 +56,7 @@ impl Wire {
 }
 
 impl Connection {
-    /// A connection that was just made.
+    /// Returns a connection over a socket that was just connected.
     pub fn new(stream: Stream, ends: Rc<Ends>, counted: Counted) -> Box<Self> {
         Box::new(Self {
             request: None,
@@ -75,49 +75,49 @@ impl Connection {
         })
     }
 
-    /// What it connects.
+    /// Addresses and TLS state.
     pub fn ends(&self) -> &Rc<Ends> {
         &self.ends
     }
 
-    /// Whether it has carried a request before.
+    /// Whether the connection has carried a request before.
     pub fn is_used(&self) -> bool {
         self.carried > 0
     }
 
-    /// Requests that it has carried.
+    /// Requests carried so far.
     pub fn carried(&self) -> u32 {
         self.carried
     }
 
-    /// When it was made.
+    /// Time at which the connection was made.
     pub fn made(&self) -> Instant {
         self.made
     }
 
-    /// Holds on to the permit of its next request until the end of the response.
+    /// Holds the permit of the next request until the end of its response.
     pub fn carry(&mut self, request: Option<RequestPermit>) {
         self.request = request;
     }
 
-    /// Holds on to a permit until the socket is closed.
+    /// Holds a permit until the socket closes.
     pub fn hold(&self, permit: ConnectionPermit) {
         self.wire.permit.replace(Some(permit));
     }
 
-    /// The connection is about to be closed for this reason.
+    /// Announces to the permit that the connection is about to close, and why.
     pub fn promise(&self, closing: Closing) {
         if let Some(permit) = &mut *self.wire.permit.borrow_mut() {
             permit.promise(closing);
         }
     }
 
-    /// Whether the peer closed it while it waited, or spoke out of turn.
+    /// Whether the peer closed the idle connection, or sent bytes without a request.
     pub fn is_stale(&self) -> bool {
         self.wire.stream.borrow_mut().is_stale()
     }
 
-    /// Gives back memory that a connection without a request does not need.
+    /// Releases memory that an idle connection does not need.
     pub fn rest(&mut self) {
         if self.read_bytes > READ_BYTES {
             self.read_bytes = READ_BYTES;
@@ -125,7 +125,7 @@ impl Connection {
         }
     }
 
-    /// Reads more; 0 when the peer has ended its direction.
+    /// Reads more bytes; 0 if the peer closed its direction.
     pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.input.capacity() - self.input.len() < self.read_bytes / 2 {
             self.input.reserve(self.read_bytes);
@@ -133,7 +133,7 @@ impl Connection {
         let space = self.input.capacity() - self.input.len();
         let stream = &mut *self.wire.stream.borrow_mut();
         let read = ready!(pin!(stream.read_buf(&mut self.input)).poll(cx))?;
-        // a long head that comes slowly takes as much memory as a fast one, and gives it back alike
+        // a long head that arrives slowly takes as much memory as a fast one, and is released in the same way
         let long = read == space || self.input.len() > self.read_bytes;
         if long && self.read_bytes < READ_BYTES_MAX {
             self.read_bytes = READ_BYTES_MAX.min(self.read_bytes * 2);

@@ -1,4 +1,4 @@
-//! Takes the framing off a response's body (RFC 9112, section 7).
+//! Decodes the framing of response bodies (RFC 9112, section 7).
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
@@ -8,28 +8,28 @@ use httparse::Status;
 use super::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 use crate::error::{Error, Kind};
 
-/// Most bytes of a chunk's size line, its extensions included.
+/// Maximum bytes of the line of a chunk's size, with its extensions.
 const SIZE_LINE_BYTES_MAX: usize = 4096;
 
-/// What is still to come of a body.
+/// State of decoding a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoder {
     /// Chunks.
     Chunked(ChunkState),
-    /// Nothing.
+    /// The body has ended.
     End,
-    /// So many bytes.
+    /// Remaining bytes.
     Length(u64),
-    /// Everything until the connection closes.
+    /// All bytes until the connection closes.
     UntilClose,
 }
 
-/// Where in a chunked body.
+/// Position in a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkState {
-    /// Inside a chunk with so many bytes left.
+    /// Inside a chunk, with its remaining bytes.
     Data(u64),
-    /// After the bytes of a chunk: its CRLF.
+    /// CRLF after the bytes of a chunk.
     DataEnd,
     /// Before the size of a chunk.
     Size,
@@ -37,19 +37,19 @@ pub enum ChunkState {
     Trailers,
 }
 
-/// What the decoder made of its input.
+/// Result of a decoding step.
 #[derive(Debug)]
 pub enum Step {
     /// Bytes of the body.
     Data(Bytes),
-    /// The body is complete; its trailers, if it has any.
+    /// End of the body, with its trailers if any.
     End(Option<HeaderMap>),
     /// More input is needed.
     More,
 }
 
 impl Decoder {
-    /// A body of this many bytes.
+    /// Returns the state before a body of this many bytes.
     pub fn length(bytes: u64) -> Self {
         match bytes {
             0 => Decoder::End,
@@ -57,17 +57,17 @@ impl Decoder {
         }
     }
 
-    /// A body in chunks.
+    /// Returns the state before a chunked body.
     pub fn chunked() -> Self {
         Decoder::Chunked(ChunkState::Size)
     }
 
-    /// Whether nothing more comes.
+    /// Whether the body has ended.
     pub fn is_end(&self) -> bool {
         *self == Decoder::End
     }
 
-    /// The number of bytes that are still to come, if that is known.
+    /// Returns the number of remaining bytes, if known.
     pub fn remaining(&self) -> Option<u64> {
         match self {
             Decoder::End => Some(0),
@@ -80,7 +80,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Kind::UpstreamProtocol`] when it is not what the framing promises.
+    /// [`Kind::UpstreamProtocol`] if the framing is malformed.
     pub fn step(&mut self, input: &mut BytesMut) -> Result<Step, Error> {
         loop {
             match self {
@@ -144,16 +144,16 @@ fn data(input: &mut BytesMut, most: u64) -> Step {
     }
 }
 
-/// Takes a size line off the input.
+/// Takes the line of a chunk's size off the input.
 fn size(input: &mut BytesMut) -> Result<Option<u64>, Error> {
     match httparse::parse_chunk_size(input) {
         Ok(Status::Complete((length, size))) if length <= SIZE_LINE_BYTES_MAX => {
             let line = input.split_to(length);
-            // the parser takes a line without a size for a size of 0
+            // the parser accepts a line without a size as size 0
             if !line[0].is_ascii_hexdigit() {
                 return Err(broken("chunk has no size"));
             }
-            // some take a bare LF for the line's end, and would read its extension as part of the chunk
+            // some parsers end the line at a bare LF, and would read its extension as part of the chunk
             if line[..length - 2].contains(&b'\n') {
                 return Err(broken("size of a chunk has a bare LF after it"));
             }
@@ -189,8 +189,8 @@ fn trailers(input: &mut BytesMut) -> Result<Option<HeaderMap>, Error> {
     Ok(Some(trailers))
 }
 
-/// Whether this field is meaningless or harmful as a trailer, because it is needed before the body (RFC 9110,
-/// section 6.5.1).
+/// Whether a field is meaningless or harmful as a trailer, because it is needed before the body (RFC 9110, section
+/// 6.5.1).
 pub fn is_too_late(name: &HeaderName) -> bool {
     const FIELDS: [HeaderName; 7] = [
         CONNECTION,
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// Body, trailers, what is left.
+    /// Body, trailers, remaining input.
     type Decoded = (Vec<u8>, Option<HeaderMap>, Vec<u8>);
 
     /// Feeds the input in pieces of this size.

@@ -21,17 +21,17 @@ use super::reading::{Reading, Sent};
 use crate::error::{BoxError, Error, Kind};
 use crate::upstream::tls::{late_refusal, refused_late};
 
-/// How long the rest of a request may take to be sent once its response is over.
+/// Time to send the rest of a request after its response has ended.
 pub(super) const REST_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Most interim responses before the final one.
+/// Maximum interim responses before the final one.
 pub(super) const INTERIM_MAX: u32 = 32;
 
 /// Sends a request and reads the head of its response.
 ///
-/// A type of its own, since futures are copied where they are awaited.
+/// A named future, since `async` functions copy their futures where they are awaited.
 pub struct Exchange<'a, B> {
-    /// Taken when its response is there.
+    /// Taken when the response begins.
     connection: Option<Box<Connection>>,
     message: &'a mut Option<Message<B>>,
     step: Step,
@@ -71,8 +71,8 @@ where
 }
 
 impl Connection {
-    /// Sends a request and reads the head of its response. The body of the request goes on in a task if the response
-    /// comes first; else the message stays where it is, for a retry if there was an error.
+    /// Sends a request and reads the head of its response. If the response comes first, the request body continues in a
+    /// task; else the message stays in place, for a retry after an error.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// The response with this head; its body is still to be read.
+    /// Returns the response with this head; its body is still to be read.
     fn respond(mut self: Box<Self>, head: Head, sent: Sent) -> Response<Incoming> {
         self.carried = self.carried.saturating_add(1);
         self.interim = 0;
@@ -114,15 +114,15 @@ impl Connection {
         B::Error: Into<BoxError>,
     {
         if *step == Step::Begin {
-            // Requests that came in together go out together, after all of them were read: to a peer on this machine,
-            // many writes in a row cost one wake-up, and single ones one each. Measured: 8 % of the CPU of a small
+            // Requests that arrived together go out together, after all of them were read: to a peer on this machine,
+            // many writes in a row cost one wake-up, single ones cost one each. Measured: 8 % of the CPU of a small
             // request over loopback.
             *step = Step::Send;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         if *step == Step::Send {
-            // The last look before the first byte: bytes that are there now were not requested.
+            // Last check before the first byte: bytes that arrived before the request are not its response.
             if self.is_used() && !message.is_begun() && self.is_stale() {
                 let text = "ended, or spoke, while it waited";
                 return Poll::Ready(Err(Error::new(Kind::UpstreamClosed).with_source(text)));
@@ -130,7 +130,7 @@ impl Connection {
             match self.wire.poll(|stream| message.poll_send(stream, cx)) {
                 Poll::Ready(Ok(())) => *step = Step::Sent,
                 Poll::Ready(Err(Fault::Body(error))) => return Poll::Ready(Err(error)),
-                // The peer may have said why before it stopped listening: its response is worth reading.
+                // The peer may have said why before it stopped reading: its response is worth reading.
                 Poll::Ready(Err(Fault::Socket(error))) => {
                     tracing::debug!(%error, "upstream takes nothing more");
                     *step = Step::Broken;
@@ -141,7 +141,7 @@ impl Connection {
         while self.interim <= INTERIM_MAX {
             let head = ready!(self.poll_head(cx, message))?;
             match head.status {
-                // not requested: `Expect` is answered downstream
+                // unexpected: the downstream side answers `Expect`
                 StatusCode::CONTINUE => {}
                 StatusCode::SWITCHING_PROTOCOLS => return Poll::Ready(Ok(head)),
                 status if status.is_informational() => message.tell_interim(status, head.headers),
@@ -185,7 +185,7 @@ impl Connection {
         }
     }
 
-    /// Sends what is left of a message in a task, which the response outlives by [`REST_TIME_MAX`] at most.
+    /// Sends the rest of a message in a task, which ends at most [`REST_TIME_MAX`] after the response.
     fn send_rest<B>(&self, mut message: Message<B>) -> Sent
     where
         B: Body<Data = Bytes> + Unpin + 'static,
@@ -218,7 +218,7 @@ impl Connection {
     }
 }
 
-/// How far a request has been sent.
+/// Progress of sending a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Begin,

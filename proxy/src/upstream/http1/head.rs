@@ -1,4 +1,4 @@
-//! Heads of HTTP/1.1 messages: the request's is written, the response's is parsed (RFC 9112).
+//! Heads of HTTP/1.1 messages: encodes those of requests, parses those of responses (RFC 9112).
 
 use bytes::BytesMut;
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
@@ -13,19 +13,19 @@ use crate::fields::{self, Field};
 
 mod lines;
 
-/// How the body of a request is delimited.
+/// Framing of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// In chunks, since its length is unknown.
+    /// Chunks: the length is unknown.
     Chunked,
-    /// There is none.
+    /// No body.
     Empty,
-    /// By its `Content-Length`.
+    /// Length of `Content-Length`.
     Length(u64),
 }
 
 impl Framing {
-    /// The framing of a body that follows these headers.
+    /// Returns the framing of a body with these headers; `empty` if there is no body.
     pub fn of(headers: &HeaderMap, empty: bool) -> Self {
         if empty {
             return Framing::Empty;
@@ -35,7 +35,7 @@ impl Framing {
     }
 }
 
-/// Writes the head of a request, with more lines that `more` writes.
+/// Encodes the head of a request; `more` appends further lines.
 pub fn encode(out: &mut Vec<u8>, parts: &Parts, framing: Framing, more: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(parts.method.as_str().as_bytes());
     out.push(b' ');
@@ -43,7 +43,8 @@ pub fn encode(out: &mut Vec<u8>, parts: &Parts, framing: Framing, more: impl FnO
     out.extend_from_slice(target.as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
     for (name, value) in &parts.headers {
-        // A length must be true, or the next request would be read as this one's body (RFC 9112, section 11.2).
+        // A length must be true, or the endpoint would read the next request as this one's body (RFC 9112, section
+        // 11.2).
         let untrue = match framing {
             Framing::Chunked => *name == CONTENT_LENGTH,
             Framing::Empty => *name == CONTENT_LENGTH && value != "0",
@@ -68,7 +69,7 @@ pub fn line(out: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Gives a header of an encoded head another value, wherever it stands; nothing if it has none of that name.
+/// Replaces the value of a header in an encoded head, at any position; does nothing if the header is absent.
 pub fn replace(head: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
     let mut sought = Vec::with_capacity(name.as_str().len() + 4);
     sought.extend_from_slice(b"\r\n");
@@ -82,23 +83,23 @@ pub fn replace(head: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
         return;
     };
     let start = at + sought.len();
-    // a value holds no line end
+    // a value contains no line end
     if let Some(length) = find(&head[start..], b"\r\n") {
         head.splice(start..start + length, value.as_bytes().iter().copied());
     }
 }
 
-/// What the response head depends on.
+/// Properties of a request that decide how its response is parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedResponse {
-    /// The method is HEAD: the response has no body whatever its headers say.
+    /// Whether the method is HEAD: the response has no body, whatever its headers say.
     pub head: bool,
-    /// The protocols that the request asked for. Boxed, since few requests ask for one.
+    /// Protocols that the request asks to switch to. Boxed, since it is rare.
     pub upgrade: Option<Box<HeaderValue>>,
 }
 
 impl ExpectedResponse {
-    /// What this request asks.
+    /// Returns the properties of this request.
     pub fn by(parts: &Parts) -> Self {
         Self {
             head: parts.method == Method::HEAD,
@@ -108,7 +109,8 @@ impl ExpectedResponse {
         }
     }
 
-    /// Whether a 101 names the protocols that it switches to, and no other than the request did (RFC 9110, section 7.8).
+    /// Whether a 101 switches only to protocols that the request asked for, and names at least one (RFC 9110, section
+    /// 7.8).
     fn is_agreed(&self, headers: &HeaderMap) -> bool {
         let Some(asked) = self.upgrade.as_deref() else {
             return false;
@@ -122,22 +124,22 @@ impl ExpectedResponse {
     }
 }
 
-/// The head of a response.
+/// Head of a response.
 #[derive(Debug)]
 pub struct Head {
-    /// Its status.
+    /// Status code.
     pub status: StatusCode,
-    /// The reason phrase, if it is not the usual one.
+    /// Reason phrase, if it is not the usual one.
     pub reason: Option<ReasonPhrase>,
-    /// Its header lines.
+    /// Header fields.
     pub headers: HeaderMap,
-    /// How its body is delimited.
+    /// Framing of the body.
     pub decoder: Decoder,
     /// Whether the connection can carry another request after the body.
     pub persistent: bool,
 }
 
-/// What the lines of a head say of how its message is delimited, and of the connection.
+/// Framing and connection options of a head.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delimiters {
     codings: Codings,
@@ -149,7 +151,7 @@ struct Delimiters {
 impl Delimiters {
     #[inline]
     fn note(&mut self, name: &HeaderName, value: &HeaderValue) {
-        // most have another length, and need no look at the name itself
+        // most names have another length, and need no comparison
         match name.as_str().len() {
             10 if *name == CONNECTION => {
                 for option in fields::list(value.as_bytes()) {
@@ -169,14 +171,14 @@ impl Delimiters {
     }
 }
 
-/// What all transfer codings of a head say together.
+/// Transfer codings of a head, over all lines.
 #[derive(Clone, Copy, Debug, Default)]
 struct Codings {
-    /// There is a line for them, even if it names none.
+    /// Whether there is a line, even an empty one.
     any: bool,
-    /// How many are named.
+    /// Number of codings.
     times: u32,
-    /// The last one is `chunked`.
+    /// Whether the last coding is `chunked`.
     chunked: bool,
 }
 
@@ -189,19 +191,19 @@ impl Codings {
         }
     }
 
-    /// Whether `chunked` is the only one, and named once.
+    /// Whether `chunked` is the only coding, and named once.
     fn is_chunked(self) -> bool {
         self.times == 1 && self.chunked
     }
 }
 
-/// What all lengths of a head say together, on lines or in lists.
+/// Lengths of a head, over all lines and lists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lengths {
     length: Option<u64>,
-    /// How often it is said.
+    /// Number of lengths.
     times: u32,
-    /// One of them is no number, or two differ.
+    /// Whether one of them is no number, or two differ.
     malformed: bool,
 }
 
@@ -224,7 +226,7 @@ impl Lengths {
         }
     }
 
-    /// The one length that all of them agree on, if there is any.
+    /// Returns the common length, if there is any.
     fn one(self) -> Result<Option<u64>, Error> {
         match self.malformed {
             true => {
@@ -236,12 +238,11 @@ impl Lengths {
     }
 }
 
-/// Takes a complete head off the front of `input`; `None` while it is not complete. `headers` is memory for the lines.
+/// Takes a complete head off the front of `input`; `None` while it is incomplete. `headers` is reused for the fields.
 ///
 /// # Errors
 ///
-/// [`Kind::UpstreamProtocol`] for what is not a response, is too long, or is framed in a way that two readers could
-/// read differently.
+/// [`Kind::UpstreamProtocol`] if the head is malformed, too long, or ambiguously framed.
 pub fn parse(
     input: &mut BytesMut,
     headers: &mut HeaderMap,
@@ -267,7 +268,7 @@ pub fn parse(
             return Err(refused(lines::malformed(line)));
         };
         let value = bytes.slice(start + value.start..start + value.end);
-        // looks at each byte of the value, so that nothing before has to
+        // checks each byte of the value, so that nothing before has to
         let Ok(value) = HeaderValue::from_maybe_shared(value) else {
             return Err(refused(lines::malformed(line)));
         };
@@ -307,7 +308,8 @@ fn reason(status: StatusCode, reason: &[u8]) -> Option<ReasonPhrase> {
     }
 }
 
-/// How the body is delimited, and whether its end can be told from the end of the connection (RFC 9112, section 6.3).
+/// Returns the framing of the body, and whether the connection can carry another request after it (RFC 9112, section
+/// 6.3).
 fn framing(
     (status, newer): (StatusCode, bool),
     headers: &mut HeaderMap,
@@ -328,7 +330,7 @@ fn framing(
     if let Some(length) = length
         && delimiters.lengths.times > 1
     {
-        // what agrees here need not look so to the next reader
+        // equal values here might not look equal to the next reader
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     let coded = delimiters.codings.any;
@@ -346,11 +348,11 @@ fn framing(
         return Err(Error::new(Kind::UpstreamProtocol).with_source(text));
     }
     if !delimiters.codings.is_chunked() {
-        // None was asked for, we cannot take it off, and the next hop would not know of it.
+        // The request did not ask for one, the proxy cannot decode it, and the client would not know of it.
         let text = "transfer coding other than chunked";
         return Err(Error::new(Kind::UpstreamProtocol).with_source(text));
     }
-    // The coding wins, and what claimed a length as well is not trusted with another request.
+    // The coding wins, and a peer that also declared a length gets no further request.
     let both = headers.remove(CONTENT_LENGTH).is_some();
     Ok((Decoder::chunked(), !both))
 }

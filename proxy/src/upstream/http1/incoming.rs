@@ -1,4 +1,4 @@
-//! The body of a response, read as it is asked for; at its end the connection is free again.
+//! Response body, read on demand; at its end the connection is free again.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,15 +14,15 @@ use super::reading::Reading;
 use crate::error::{Error, Kind};
 use crate::registry::RequestPermit;
 
-/// A response body: its state is with its connection, which is in one place while the body moves.
+/// Response body. Its state is in its connection, so that moving the body stays cheap.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Gone once it is free, or given up; nothing more comes then.
+    /// `None` once the connection is free or has failed; the body then has ended.
     connection: Option<Box<Connection>>,
 }
 
 impl Incoming {
-    /// The body of the response that this connection is at.
+    /// Returns the body of the current response of this connection.
     pub(super) fn new(connection: Box<Connection>) -> Self {
         Self {
             connection: Some(connection),
@@ -35,7 +35,7 @@ impl Incoming {
         connection.is_none_or(|connection| connection.reading.decoder.is_end())
     }
 
-    /// How much is still to come.
+    /// Returns the number of remaining bytes, if known.
     pub fn size_hint(&self) -> SizeHint {
         let Some(connection) = &self.connection else {
             return SizeHint::with_exact(0);
@@ -44,12 +44,12 @@ impl Incoming {
         remaining.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 
-    /// The next frame of the body.
+    /// Polls for the next frame of the body.
     ///
     /// # Errors
     ///
-    /// [`Kind::UpstreamClosed`] when the connection ends before the body does, [`Kind::UpstreamProtocol`] when the body
-    /// breaks its framing.
+    /// [`Kind::UpstreamClosed`] if the connection ends before the body, [`Kind::UpstreamProtocol`] if its framing is
+    /// malformed.
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -84,7 +84,7 @@ impl Incoming {
         }
     }
 
-    /// The connection, once the body was read to its end, if it can carry another request.
+    /// Takes the connection once the body has ended, if it can carry another request.
     pub fn take_free(&mut self) -> Option<Box<Connection>> {
         let reading = &mut self.connection.as_mut()?.reading;
         if !reading.decoder.is_end() {
@@ -98,11 +98,11 @@ impl Incoming {
         let mut connection = self.connection.take()?;
         connection.request = None;
         connection.reading = Reading::NOTHING;
-        // an endpoint that sends more than announced is not used again
+        // an endpoint that sends more than declared is not reused
         connection.input.is_empty().then_some(connection)
     }
 
-    /// The connection as it is, after a 101.
+    /// Returns the connection, switched to another protocol after a 101.
     pub fn into_upgraded(self) -> Option<Upgraded> {
         let connection = self.connection?;
         Some(Upgraded {
@@ -118,13 +118,13 @@ impl Incoming {
     }
 }
 
-/// A connection that changed its protocol.
+/// A connection that switched to another protocol.
 #[derive(Debug)]
 pub struct Upgraded {
     wire: Rc<Wire>,
-    /// Read before the protocol changed.
+    /// Bytes read before the switch.
     ahead: BytesMut,
-    /// Counts it as a request in flight.
+    /// Counts the connection as a request in flight.
     _request: Option<RequestPermit>,
 }
 

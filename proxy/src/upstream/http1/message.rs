@@ -1,4 +1,4 @@
-//! A request on its way out: its head in memory, its body as it comes.
+//! A request that is being sent: an encoded head, and a body that is polled.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,16 +17,16 @@ use crate::error::{BoxError, Error, Kind};
 use crate::upstream::buffers::Buffer;
 use crate::upstream::stream::Stream;
 
-/// Why a message could not be sent.
+/// Reason that a message could not be sent.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// Its body broke off, or is not as long as it said.
+    /// The body failed, or has a wrong length.
     Body(Error),
-    /// The socket takes nothing more.
+    /// The socket failed.
     Socket(io::Error),
 }
 
-/// How much of the body is still to come.
+/// Remaining body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Chunks,
@@ -34,28 +34,28 @@ enum Left {
     Nothing,
 }
 
-/// Takes the interim responses (1xx) that come before the final one.
+/// Receives the interim responses (1xx) before the final one.
 pub trait Interim {
-    /// An interim response, as the upstream sent it.
+    /// Receives an interim response as the upstream sent it.
     fn tell(&self, status: StatusCode, headers: HeaderMap);
 }
 
 /// A request that is being sent.
 pub struct Message<B> {
-    /// The head, later also the frames of chunks.
+    /// Encoded head, later also the framing of chunks.
     head: Buffer,
-    /// How much of `head` has been written.
+    /// Bytes of `head` that were written.
     written: usize,
-    /// Body bytes that follow `head`.
+    /// Body bytes after `head`.
     data: Bytes,
-    /// What follows `data`.
+    /// Bytes after `data`.
     tail: &'static [u8],
     body: B,
     left: Left,
     framing: Framing,
     begun: bool,
     asked: ExpectedResponse,
-    /// None for a client that must not see interim responses.
+    /// Receiver of interim responses; `None` if the client must not see them.
     interim: Option<Arc<dyn Interim>>,
 }
 
@@ -64,12 +64,12 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
-    /// Writes the head into `memory`, takes the fields out of `parts`, and makes ready for the body.
+    /// Encodes the head into `memory`, and takes the fields out of `parts`.
     pub fn new(memory: Buffer, parts: &mut Parts, body: B) -> Self {
         Self::with_more(memory, parts, |_| (), body)
     }
 
-    /// The same, with more lines of the head that `more` writes.
+    /// The same; `more` appends further lines to the head.
     pub fn with_more(
         mut memory: Buffer,
         parts: &mut Parts,
@@ -98,7 +98,7 @@ where
         }
     }
 
-    /// Passes interim responses on to `interim`.
+    /// Sets the receiver of interim responses.
     pub fn set_interim(&mut self, interim: Option<Arc<dyn Interim>>) {
         self.interim = interim;
     }
@@ -109,38 +109,38 @@ where
         }
     }
 
-    /// What the response's head depends on.
+    /// Returns the properties of the request that decide how its response is parsed.
     pub(super) fn asked(&self) -> &ExpectedResponse {
         &self.asked
     }
 
-    /// Memory for the headers of the response.
+    /// Takes a header map for the response.
     pub(super) fn take_map(&self) -> HeaderMap {
         self.head.home().take_map()
     }
 
-    /// Gives memory back that was not needed.
+    /// Returns an unused header map.
     pub(super) fn keep_map(&self, map: HeaderMap) {
         self.head.home().keep_map(map);
     }
 
-    /// Whether the kernel has taken any of it.
+    /// Whether any byte was written to the socket.
     pub fn is_begun(&self) -> bool {
         self.begun
     }
 
-    /// Whether it can start again; not with a body, of which the beginning may be gone.
+    /// Whether sending can restart; impossible with a body, of which bytes may be consumed.
     pub fn can_rewind(&self) -> bool {
         self.framing == Framing::Empty
     }
 
-    /// Changes a header that it has, before it begins or starts again.
+    /// Replaces the value of a header, before sending begins or restarts.
     pub fn set_header(&mut self, name: &HeaderName, value: &HeaderValue) {
         debug_assert!(!self.begun && self.can_rewind());
         head::replace(&mut self.head, name, value);
     }
 
-    /// Starts again, if it can.
+    /// Restarts sending; `false` if that is impossible.
     pub fn rewind(&mut self) -> bool {
         let possible = self.can_rewind();
         if possible {
@@ -150,7 +150,7 @@ where
         possible
     }
 
-    /// Sends what can be sent; ready once all of it is with the kernel.
+    /// Sends available bytes; ready once the kernel has taken all of the message.
     pub(super) fn poll_send(
         &mut self,
         mut stream: Pin<&mut Stream>,
@@ -161,9 +161,9 @@ where
             if room && self.left != Left::Nothing {
                 match Pin::new(&mut self.body).poll_frame(cx) {
                     Poll::Ready(frame) => self.take(frame).map_err(Fault::Body)?,
-                    // the head alone is a whole request, which a body that is longer after all makes malformed
+                    // the head alone is a complete request: any further body byte would make it malformed
                     Poll::Pending if self.framing == Framing::Length(0) => return Poll::Pending,
-                    // what there is goes out, the head above all
+                    // flush available bytes, above all the head
                     Poll::Pending if self.is_flushed() => {
                         ready!(stream.as_mut().poll_flush(cx)).map_err(Fault::Socket)?;
                         return Poll::Pending;
@@ -208,7 +208,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// Makes what is to be written next from what the body gave.
+    /// Queues the framing and bytes of a body frame.
     fn take(&mut self, frame: Option<Result<Frame<Bytes>, B::Error>>) -> Result<(), Error> {
         let Some(frame) = frame else {
             return self.end(None);
@@ -237,7 +237,7 @@ where
             Left::Length(left) => {
                 let rest = left.checked_sub(data.len() as u64);
                 *left = rest.ok_or_else(|| wrong_length("body is longer than its length"))?;
-                // else its end is waited for: the watcher of the body learns of it then
+                // else wait for the end, so that the code that watches the body sees it
                 if *left == 0 && self.body.is_end_stream() {
                     self.left = Left::Nothing;
                 }
@@ -263,7 +263,7 @@ where
             }
             Left::Length(0) | Left::Nothing => {}
         }
-        // the watcher of the body learns of its end from nothing else
+        // the code that watches the body sees its end only by polling it
         self.left = match self.body.is_end_stream() {
             false if more => Left::Length(0),
             _ => Left::Nothing,
@@ -271,14 +271,14 @@ where
         Ok(())
     }
 
-    /// Appends to `head`, in place of what was written.
+    /// Appends to `head`, replacing written bytes.
     fn frame(&mut self, text: std::fmt::Arguments<'_>) {
         use std::io::Write;
         if self.written == self.head.len() {
             self.head.clear();
             self.written = 0;
         }
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = self.head.write_fmt(text);
     }
 }

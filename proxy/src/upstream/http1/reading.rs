@@ -1,4 +1,4 @@
-//! How far an exchange has come: kept with its connection, while the body of its response moves.
+//! Progress of a response, kept in its connection while its body moves.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,18 +7,18 @@ use tokio::sync::oneshot;
 
 use super::decoder::Decoder;
 
-/// How far a response has come.
+/// Progress of a response.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) decoder: Decoder,
     /// Whether the connection can carry another request after it.
     pub(super) persistent: bool,
-    /// Whether the request has been sent to its end.
+    /// Progress of sending the request.
     pub(super) sent: Sent,
 }
 
 impl Reading {
-    /// Nothing is read yet.
+    /// State before a response.
     pub(super) const NOTHING: Self = Self {
         decoder: Decoder::End,
         persistent: false,
@@ -26,19 +26,19 @@ impl Reading {
     };
 }
 
-/// Whether a request has been sent to its end.
+/// Progress of sending a request.
 #[derive(Debug)]
 pub(super) enum Sent {
-    /// It has.
+    /// Sent completely.
     Whole,
-    /// A task is at it.
+    /// Sent by a task.
     InTheBackground {
-        /// Set when it is done.
+        /// Set when all is sent.
         done: Rc<Cell<bool>>,
-        /// Dropped when the response is over.
+        /// Dropped when the response ends.
         _response: oneshot::Sender<()>,
     },
-    /// It never will be.
+    /// Failed.
     Broken,
 }
 

@@ -30,7 +30,7 @@ type TestBody = UnsyncBoxBody<Bytes, BoxError>;
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const GET: &str = "GET / HTTP/1.1\r\n\r\n";
 
-/// A connection, and its peer.
+/// Returns a connection, and its peer.
 fn connection() -> (Box<Connection>, UnixStream) {
     let build = BuildInfo {
         version: String::new(),
@@ -65,7 +65,7 @@ fn post(body: Bytes) -> Option<Message<TestBody>> {
     request(builder, body.boxed_unsync())
 }
 
-/// A request whose body comes when the test says so.
+/// Returns a request whose body the test feeds.
 fn upload() -> (Sender<Bytes, BoxError>, Option<Message<TestBody>>) {
     let (sender, body) = Channel::new(4);
     (sender, request(Request::post("/"), body.boxed_unsync()))
@@ -75,7 +75,7 @@ async fn within(test: impl Future<Output = ()>) {
     LocalSet::new().run_until(test).await;
 }
 
-/// What the body holds, or how it broke.
+/// Returns the bytes of the body, or its error.
 async fn body(incoming: &mut Incoming) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     while let Some(frame) = poll_fn(|cx| incoming.poll_frame(cx)).await {
@@ -87,7 +87,7 @@ async fn body(incoming: &mut Incoming) -> Result<Vec<u8>, Error> {
     Ok(body)
 }
 
-/// Reads until this is the last that came.
+/// Reads until the received bytes end with this text.
 async fn hear(peer: &mut UnixStream, end: &str) -> String {
     let mut heard = Vec::new();
     while !heard.ends_with(end.as_bytes()) {
@@ -97,7 +97,7 @@ async fn hear(peer: &mut UnixStream, end: &str) -> String {
     String::from_utf8(heard).expect("text")
 }
 
-/// A connection that has carried one request, and its peer.
+/// Returns a connection that has carried one request, and its peer.
 async fn used() -> (Box<Connection>, UnixStream) {
     let (connection, mut peer) = connection();
     assert!(!connection.is_used());
@@ -142,7 +142,7 @@ async fn connection_is_reusable_only_after_complete_exchanges() {
                 "ok",
                 false,
             ),
-            // more than was promised
+            // more than declared
             (
                 b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n",
                 "ok",
@@ -375,7 +375,7 @@ async fn bytes_before_the_request_are_not_its_response() {
 #[tokio::test]
 async fn idle_connection_uses_little_memory() {
     within(async {
-        // a fast body, and a head that comes in small pieces
+        // a fast body, and a head that arrives in small pieces
         let fast = [
             b"HTTP/1.1 200 OK\r\ncontent-length: 3000000\r\n\r\n".to_vec(),
             vec![b'x'; 3_000_000],

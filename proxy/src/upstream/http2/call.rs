@@ -1,4 +1,4 @@
-//! One request on its way, until the head of its response is there.
+//! One request, until the head of its response is received.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,12 +20,12 @@ use super::slot::ReceivedResponse;
 use crate::error::{BoxError, Error};
 use crate::http2::Reason;
 
-/// Why a request got no response.
+/// Failure of a request without a response.
 #[derive(Debug)]
 pub struct Failed {
-    /// What went wrong.
+    /// Reason.
     pub error: Error,
-    /// Whether any byte of it may have been written.
+    /// Whether any byte of the request may have been written.
     pub sent: bool,
 }
 
@@ -33,11 +33,11 @@ pub struct Failed {
 #[must_use = "nothing is sent until it is polled"]
 pub struct Call<'a, B> {
     link: &'a Rc<Link>,
-    /// Taken when its stream is opened.
+    /// Taken when the stream opens.
     request: &'a mut Option<Request<B>>,
-    /// From then on.
+    /// Hold on the stream, once it is open.
     hold: Option<Hold>,
-    /// As long as there is something of it to send.
+    /// Rest of the body, until it is sent.
     body: Option<B>,
     interim: Option<&'a Arc<dyn Interim>>,
 }
@@ -61,11 +61,11 @@ where
         }
     }
 
-    /// Opens the stream, if the connection can take it.
+    /// Opens the stream, once the connection accepts it.
     fn begin(&mut self, cx: &Context<'_>) -> Poll<Result<(), Failed>> {
         let state = &mut *self.link.0.borrow_mut();
         if state.engine.open() == 0 {
-            // the last look before the first byte
+            // the last check before the first byte
             state.look();
         }
         if state.end.is_none() && state.engine.is_full() {
@@ -97,7 +97,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// The response received so far.
+    /// Polls for the head of the response, and passes on interim responses.
     fn poll_head(
         &mut self,
         hold: Hold,
@@ -171,7 +171,7 @@ where
     }
 }
 
-/// Sends as much of a body as there is, and as the peer takes; ready when there is nothing more to send.
+/// Sends available bytes of a body as the peer accepts them; ready when there is nothing more to send.
 fn poll_send<B>(hold: &Hold, body: &mut B, cx: &mut Context<'_>) -> Poll<()>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -193,7 +193,7 @@ where
                 return Poll::Pending;
             }
         }
-        // the body may do anything but use this connection; still, it is asked while nothing is borrowed
+        // nothing is borrowed while the body is polled: it may run any code
         let frame = std::task::ready!(Pin::new(&mut *body).poll_frame(cx));
         let end = body.is_end_stream();
         let state = &mut *hold.link.0.borrow_mut();
@@ -248,13 +248,13 @@ where
 }
 
 impl State {
-    /// A buffer to write to, if there is none.
+    /// Provides an output buffer, if there is none.
     pub(super) fn lend_buffer(&mut self) {
         let Self { engine, memory, .. } = self;
         engine.output().lend_buffer(|| memory.take_buffer());
     }
 
-    /// Opens a stream for a request: its place, and the body that is still to be sent.
+    /// Opens a stream for a request; returns its place, and the body that is still to be sent.
     fn open<B: Body>(&mut self, mut request: Request<B>) -> (usize, Option<B>) {
         announce_length(&mut request);
         self.lend_buffer();
@@ -270,7 +270,7 @@ impl State {
         }
         self.slots[place].holders = 1;
         if !self.engine.can_request() {
-            // that was the last number
+            // that was the last stream number
             self.limit.end();
         }
         self.wake_driver();
@@ -278,7 +278,7 @@ impl State {
     }
 }
 
-/// A length that is known is said, as over HTTP/1, where methods that usually have a body also say that it is empty.
+/// Adds a known length, as over HTTP/1; 0 only for methods that usually have a body.
 fn announce_length<B: Body>(request: &mut Request<B>) {
     let Some(length) = request.body().size_hint().exact() else {
         return;

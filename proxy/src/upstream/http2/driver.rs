@@ -1,4 +1,4 @@
-//! The task that moves the bytes of one connection.
+//! Task that moves the bytes of one connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,16 +20,16 @@ use crate::http2::output::SLICES;
 use crate::http2::pulse::{Beat, KeepAlive, Pulse};
 use crate::runtime::clock::TICK;
 
-/// Reads in one turn, so that other connections get theirs.
+/// Maximum reads per turn, so that other connections get theirs.
 const READS: usize = 4;
 
-/// Times that bodies are taken further and written in one turn.
+/// Maximum rounds of polling bodies and writing per turn.
 const ROUNDS: usize = 8;
 
-/// Bytes that may wait to be written in all. Only a peer that makes us answer, and does not read, gets there.
+/// Maximum queued output. Only a peer that causes replies and does not read reaches it.
 const OUTPUT_BYTES_LIMIT: usize = 4 * OUTPUT_BYTES_MAX;
 
-/// Drives a connection to its end.
+/// Drives a connection until it ends.
 pub(super) async fn drive(link: Rc<Link>, counted: Counted, keep_alive: Option<KeepAlive>) {
     let _open = counted;
     let begun = Instant::now();
@@ -61,7 +61,7 @@ pub(super) async fn drive(link: Rc<Link>, counted: Counted, keep_alive: Option<K
             state.memory.give_back(buffer);
         }
         if polled.is_ready() {
-            // waiting tasks learn of it
+            // notifies waiting tasks
             state.end(Fault::Closed);
             state.stream = None;
             state.permit = None;
@@ -72,7 +72,7 @@ pub(super) async fn drive(link: Rc<Link>, counted: Counted, keep_alive: Option<K
     .await;
 }
 
-/// Finds out whether a silent peer is still there.
+/// Detects a dead peer by PINGs.
 struct Beats {
     pulse: Pulse,
     sleep: Pin<Box<Sleep>>,
@@ -106,14 +106,14 @@ impl Beats {
     }
 }
 
-/// What a read came to.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Read {
-    /// There is nothing.
+    /// No bytes are available.
     Nothing,
-    /// There may be more.
+    /// More bytes may be available.
     Some,
-    /// The connection is over.
+    /// The connection has ended.
     Over,
 }
 
@@ -181,10 +181,10 @@ impl State {
         }
     }
 
-    /// One turn. Ready when the connection is over.
+    /// Runs one turn; ready when the connection has ended.
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.poll_read(cx).is_ready() || self.end.is_some() {
-            // what is left to say is said if the peer takes it at once
+            // remaining output is written only if the peer accepts it at once
             let _ = self.poll_write(cx);
             return Poll::Ready(());
         }
@@ -220,7 +220,7 @@ impl State {
         Poll::Pending
     }
 
-    /// The peer takes nothing more, but may have said why: what it said is worth reading.
+    /// Reads the last bytes of a peer that no longer accepts any, since they may say why, and ends the connection.
     fn read_to_the_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = self.poll_read(cx);
         self.end(Fault::Closed);
@@ -236,12 +236,12 @@ impl State {
                 Read::Over => return Poll::Ready(()),
             }
         }
-        // others first
+        // other tasks run first
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Takes bodies further as windows allow, and wakes requests that have room to add more.
+    /// Queues further body bytes as windows allow, and wakes requests that have room to add more.
     fn pump(&mut self) {
         let Self { engine, slots, .. } = self;
         let mut over = Vec::new();
@@ -256,7 +256,7 @@ impl State {
         }
     }
 
-    /// Writes as much as the peer takes.
+    /// Writes as much as the peer accepts.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let Self { engine, stream, .. } = self;
         let Some(stream) = stream else {

@@ -1,4 +1,4 @@
-//! The hold that a request has on its stream.
+//! Hold of a request on its stream.
 
 use std::rc::Rc;
 
@@ -6,16 +6,16 @@ use super::link::Link;
 use super::slot::ReceivedResponse;
 use crate::http2::Reason;
 
-/// What a hold on a stream is for.
+/// Purpose of a hold on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// The response.
+    /// Reads the response.
     Read,
-    /// The rest of the request.
+    /// Sends the rest of the request.
     Write,
 }
 
-/// A hold on a stream. With the one that reads ends the stream, unless its response is complete.
+/// A hold on a stream. Dropping the one that reads cancels the stream, unless its response is complete.
 #[derive(Debug)]
 pub(super) struct Hold {
     pub(super) link: Rc<Link>,
@@ -24,7 +24,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// The hold of the request that opened the stream.
+    /// Returns the hold of the request that opened the stream.
     pub(super) fn new(link: &Rc<Link>, place: usize) -> Self {
         Self {
             link: Rc::clone(link),
@@ -33,7 +33,7 @@ impl Hold {
         }
     }
 
-    /// A hold of a task that sends the rest of the request.
+    /// Returns a hold for the task that sends the rest of the request.
     pub(super) fn for_the_rest(&self) -> Self {
         self.link.0.borrow_mut().slots[self.place].holders += 1;
         Self {
@@ -57,7 +57,7 @@ impl Drop for Hold {
             slot.wake_writer();
         }
         if last {
-            // the next stream in the place finds nothing of this one
+            // the next stream in this place finds no data of this one
             *slot = ReceivedResponse::default();
             if complete && state.engine.is_sending(place) {
                 slot.detached = true;

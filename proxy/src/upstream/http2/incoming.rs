@@ -1,4 +1,4 @@
-//! The body of a response, taken as it is asked for.
+//! Response body, taken on demand.
 
 use std::task::{Context, Poll};
 
@@ -8,17 +8,17 @@ use hyper::body::{Frame, SizeHint};
 use super::hold::Hold;
 use crate::error::Error;
 
-/// The body of a response. Dropped before its end, it gives the stream up.
+/// Response body. Dropping it before its end cancels the stream.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Until its end.
+    /// Hold on the stream, until the end of the body.
     hold: Option<Hold>,
-    /// Bytes that are still to be taken, if the response said how many.
+    /// Remaining bytes, if the response declared a length.
     left: Option<u64>,
 }
 
 impl Incoming {
-    /// No bytes.
+    /// Returns an empty body.
     pub(super) fn empty() -> Self {
         Self {
             hold: None,
@@ -38,7 +38,7 @@ impl Incoming {
         self.hold.is_none()
     }
 
-    /// How much is still to come.
+    /// Returns the number of remaining bytes, if known.
     pub fn size_hint(&self) -> SizeHint {
         match (&self.hold, self.left) {
             (None, _) => SizeHint::with_exact(0),
@@ -47,11 +47,11 @@ impl Incoming {
         }
     }
 
-    /// The next frame of the body.
+    /// Polls for the next frame of the body.
     ///
     /// # Errors
     ///
-    /// When the stream is over before the body is complete.
+    /// If the stream ends before the body is complete.
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,

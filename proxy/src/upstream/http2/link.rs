@@ -1,4 +1,4 @@
-//! The state of a connection, for its driver and its requests.
+//! State of a connection, shared by its driver and its requests.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,44 +15,44 @@ use crate::upstream::failure::Fault;
 use crate::upstream::stream::Stream;
 use crate::upstream::streams::StreamLimit;
 
-/// Bytes that wait to be written, past which no request and no body adds more.
+/// Queued output above which no request and no body adds more.
 pub(super) const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// Interim responses to one request that wait; further ones are dropped, which their sender must expect.
+/// Maximum queued interim responses to one request; further ones are dropped, which HTTP permits.
 const INTERIMS_WAITING_MAX: usize = 8;
 
-/// A connection, for its driver and its requests.
+/// A connection, shared by its driver and its requests.
 #[derive(Debug)]
 pub(super) struct Link(pub(super) RefCell<State>);
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) engine: Client,
-    /// Until it is over.
+    /// Socket, until the connection ends.
     pub(super) stream: Option<Stream>,
-    /// Given up after the socket.
+    /// Dropped after the socket.
     pub(super) permit: Option<ConnectionPermit>,
     pub(super) memory: Rc<WorkerBuffers>,
-    /// Reads that brought something.
+    /// Counter of reads that returned bytes.
     pub(super) moved: u32,
-    /// The beginning of a frame of which the rest is not there yet.
+    /// Incomplete frame at the end of the input.
     pub(super) rest: Vec<u8>,
-    /// The received response of each stream, by its place.
+    /// Received response of each stream, by place.
     pub(super) slots: Vec<ReceivedResponse>,
-    /// Requests that wait until less waits to be written.
+    /// Requests that wait until less output is queued.
     pub(super) for_room: Vec<Waker>,
     pub(super) driver: Option<Waker>,
     /// Whether the driver is going to run.
     pub(super) woken: bool,
-    /// Whether no further request comes.
+    /// Whether the sending half was dropped, so that no further request comes.
     pub(super) retired: bool,
-    /// Why it is over, once it is.
+    /// Reason that the connection ended, if it has.
     pub(super) end: Option<Fault>,
     pub(super) limit: Rc<StreamLimit>,
 }
 
 impl State {
-    /// Makes the driver run, once for all that is said until then.
+    /// Wakes the driver, once for all output until it runs.
     pub(super) fn wake_driver(&mut self) {
         if !self.woken {
             self.woken = true;
@@ -62,14 +62,14 @@ impl State {
         }
     }
 
-    /// The same, if there is anything to write.
+    /// Wakes the driver if there is output.
     pub(super) fn flush(&mut self) {
         if !self.woken && !self.engine.output().is_empty() {
             self.wake_driver();
         }
     }
 
-    /// Takes all whole frames from the input; how much of it that is.
+    /// Processes all complete frames of the input; returns their length.
     pub(super) fn take(&mut self, input: &[u8]) -> Result<usize, Reason> {
         let mut at = 0;
         loop {
@@ -97,7 +97,7 @@ impl State {
                 headers,
             } => {
                 let slot = &mut self.slots[place];
-                // not requested: `Expect` is answered downstream
+                // unexpected: the downstream side answers `Expect`
                 let wanted = status != StatusCode::CONTINUE;
                 if wanted && slot.interims.len() < INTERIMS_WAITING_MAX {
                     slot.interims.push((status, headers));
@@ -140,7 +140,7 @@ impl State {
         }
     }
 
-    /// The connection is over, and with it all of its streams.
+    /// Ends the connection with all of its streams.
     pub(super) fn end(&mut self, fault: Fault) {
         if self.end.is_some() {
             return;
@@ -158,7 +158,7 @@ impl State {
         self.wake_driver();
     }
 
-    /// A stream without a reader may be over while its request is still being sent.
+    /// Removes a stream without a reader once the rest of its request is sent.
     pub(super) fn settle(&mut self, place: usize) {
         let slot = &mut self.slots[place];
         if slot.detached && !self.engine.is_open(place) {

@@ -1,4 +1,4 @@
-//! The received part of a stream's response.
+//! Received part of a stream's response.
 
 use std::task::Waker;
 
@@ -8,25 +8,25 @@ use hyper::{HeaderMap, StatusCode};
 use super::super::failure::Fault;
 use crate::http2::head::Response;
 
-/// The received part of one stream's response. Bounded by the stream's window, the limit of header lists, and the number of interim
-/// responses that wait.
+/// Received part of a stream's response. Bounded by the stream's window, the limit of header lists, and the maximum
+/// number of queued interim responses.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedResponse {
     pub(super) head: Option<Response>,
     pub(super) interims: Vec<(StatusCode, HeaderMap)>,
     data: Bytes,
-    /// Bytes after `data` that were not taken yet.
+    /// Bytes after `data`, not taken yet.
     more: BytesMut,
     pub(super) trailers: Option<HeaderMap>,
     /// Whether the response is complete.
     pub(super) ended: bool,
-    /// Why it never will be.
+    /// Reason that the response stays incomplete.
     pub(super) fault: Option<Fault>,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Number of holds on it: of the reader, and of a task that writes.
+    /// Number of holds: of the reader, and of a task that writes.
     pub(super) holders: u8,
-    /// Whether the rest of the request is sent although no holder is left.
+    /// Whether queued bytes of the request are still being sent although no hold is left.
     pub(super) detached: bool,
 }
 
@@ -36,7 +36,7 @@ impl ReceivedResponse {
         if bytes.is_empty() {
             return;
         }
-        // many small pieces must not cost more than they weigh
+        // joins small pieces: each allocation would cost more than the bytes
         if self.data.is_empty() && self.more.is_empty() {
             self.data = Bytes::copy_from_slice(bytes);
         } else {
@@ -62,7 +62,7 @@ impl ReceivedResponse {
         self.ended && self.data.is_empty() && self.trailers.is_none()
     }
 
-    /// Something came.
+    /// Notes that a part of the response was received; `end` if it was the last.
     pub(super) fn got(&mut self, end: bool) {
         self.ended |= end;
         if let Some(reader) = self.reader.take() {
@@ -70,7 +70,7 @@ impl ReceivedResponse {
         }
     }
 
-    /// The stream is over; that matters only if its response is not complete.
+    /// Ends the stream; a fault only if its response is not complete.
     pub(super) fn fail(&mut self, fault: Fault) {
         if !self.ended && self.fault.is_none() {
             self.fault = Some(fault);
@@ -79,7 +79,7 @@ impl ReceivedResponse {
         self.wake_writer();
     }
 
-    /// The request can be sent further, or not at all.
+    /// Wakes the task that sends the request: it can go on, or never will.
     pub(super) fn wake_writer(&mut self) {
         if let Some(writer) = self.writer.take() {
             writer.wake();

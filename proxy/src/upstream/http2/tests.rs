@@ -20,7 +20,7 @@ fn frame(peer: &mut Blocking) -> Option<(u8, u8)> {
     Some((head[3], head[4]))
 }
 
-/// Connects to a peer that greets us and answers so many PINGs; the PINGs that it was sent until it was left.
+/// Connects to a peer that sends SETTINGS and answers this many PINGs; returns the number of PINGs that it received.
 async fn pings(keep_alive: Option<pulse::KeepAlive>, answered: usize) -> usize {
     let (ours, mut theirs) = Blocking::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -71,7 +71,7 @@ async fn silent_peer_times_out_after_a_ping() {
     };
     let tasks = tokio::task::LocalSet::new();
     let counted = tasks.run_until(async {
-        // the first answer may come too late on a machine that is busy
+        // the first answer may be late on a busy machine
         let silent = pings(Some(keep_alive), 0).await;
         let answering = pings(Some(keep_alive), 2).await;
         (silent, answering, pings(None, 0).await)

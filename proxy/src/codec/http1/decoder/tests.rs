@@ -7,7 +7,7 @@ const LIMITS: Limits = Limits {
     headers_max: 8,
 };
 
-/// Where in the stream of requests the bytes ended.
+/// Position in the stream of requests at which the bytes end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Between,
@@ -18,7 +18,7 @@ enum At {
 
 use At::{Between, Body, Head as InHead, Refused};
 
-/// What was read.
+/// Requests that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Read {
     /// Method, target, and the lines of each head.
@@ -47,7 +47,7 @@ fn describe(head: &Head) -> String {
     line + &lines(request.headers()) + &flags
 }
 
-/// Takes what there is off the input.
+/// Decodes all complete parts of the input.
 fn drain(decoder: &mut Decoder, input: &mut BytesMut, read: &mut Read) -> At {
     loop {
         let step = if decoder.is_in_body() {
@@ -74,7 +74,7 @@ fn drain(decoder: &mut Decoder, input: &mut BytesMut, read: &mut Read) -> At {
                         read.bodies.push(Vec::new());
                         None
                     }
-                    // nothing has begun
+                    // no request has begun
                     None if input.is_empty() => Some(Between),
                     None => Some(InHead),
                 })
@@ -87,7 +87,7 @@ fn drain(decoder: &mut Decoder, input: &mut BytesMut, read: &mut Read) -> At {
     }
 }
 
-/// Reads bytes that come in pieces.
+/// Reads bytes split at these positions.
 fn read_cut(bytes: &[u8], cuts: &[usize]) -> (Read, At) {
     let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     cuts.extend([0, bytes.len()]);
@@ -104,7 +104,7 @@ fn read_cut(bytes: &[u8], cuts: &[usize]) -> (Read, At) {
     (read, at)
 }
 
-/// How many heads were good, and where the bytes ended; the same however the bytes come.
+/// Returns the number of valid heads and the position at the end; asserts that no split changes them.
 fn read(bytes: &[u8]) -> (usize, At) {
     let whole = read_cut(bytes, &[]);
     for at in 0..bytes.len() {
@@ -328,7 +328,7 @@ fn a_target_with_a_fragment_is_rejected() {
         (b"GET # HTTP/1.1", true),
         (b"GET http://a#b HTTP/1.1", true),
         (b"GET /a%23b HTTP/1.1", false),
-        // a token may hold it
+        // a token may contain it
         (b"G#T / HTTP/1.1", false),
     ] {
         let bytes = [b"\r\n", line, b"\r\nX: #\r\n\r\n"].concat();
@@ -406,7 +406,7 @@ fn head_limits_are_enforced() {
     let one_more = long.replace("x: ", "x:  ");
     let endless = "x".repeat(513);
     let empty = "\r\n".repeat(300);
-    // Which of its two faults such a line is refused for must not depend on how it arrives.
+    // A line with two faults is rejected for the same one however it is split.
     let malformed_behind_limit = format!("{endless}\r\rx");
     for text in [
         fields,
@@ -430,7 +430,7 @@ fn head_limits_are_enforced() {
     }
 }
 
-/// Pieces that requests and attacks on them are made of.
+/// Random sequence of parts of requests and of attacks.
 fn any_stream() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "GET / HTTP/1.1\r\n",

@@ -29,7 +29,7 @@ fn of(method: Asking) -> Asked {
     Asked { method, ..GET }
 }
 
-/// The lines of a head without the date, joined by `|`, and how the response goes on.
+/// Returns the lines of a head without the date, joined by `|`, and the framing and persistence of the response.
 fn written(
     status: u16,
     fields: &[(&str, &str)],
@@ -89,7 +89,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
             "HTTP/1.1 200 OK|content-length: 5",
             length(5),
         ),
-        // what is sent is true, whatever is claimed
+        // the length of the body wins over a declared one
         (
             200,
             claims,

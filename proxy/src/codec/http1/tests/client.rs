@@ -1,4 +1,4 @@
-//! The client of a simulated connection: a socket of memory, and what moves it.
+//! Client of a simulated connection: an in-memory socket and the script that drives it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,22 +15,22 @@ use tokio::time::Instant;
 
 use crate::codec::transport::{Gone, InMemory};
 
-/// Most calls of one connection, so that one that spins is found.
+/// Maximum socket calls of one connection; a busy loop exceeds it.
 const CALLS_MAX: u32 = 200_000;
 
-/// What a client does.
+/// Step of a client.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Waits.
+    /// Wait.
     Pause(Duration),
-    /// Lets the proxy run.
+    /// Let the proxy run.
     Yield,
     Send(Vec<u8>),
-    /// Ends its direction.
+    /// Close its direction.
     End,
-    /// Breaks the connection.
+    /// Break the connection.
     Reset,
-    /// Takes so many more bytes.
+    /// Accept this many more bytes.
     Take(usize),
 }
 
@@ -38,21 +38,21 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Wire {
     rng: SmallRng,
-    /// Whether every call does all that it can.
+    /// Whether every call does as much as it can.
     pub smooth: bool,
     inbound: VecDeque<u8>,
-    /// Whether the client ended its direction.
+    /// Whether the client closed its direction.
     ended: bool,
     /// Whether the client broke the connection.
     pub broken: bool,
-    /// When it did one of them.
+    /// Time of either.
     pub left_at: Option<Instant>,
-    /// How much more the client takes.
+    /// Bytes that the client still accepts.
     room: usize,
     pub written: Vec<u8>,
     /// Whether bytes were written since the last flush.
     unflushed: bool,
-    /// Whether the proxy ended its direction.
+    /// Whether the proxy closed its direction.
     pub is_shut: bool,
     pub resets_on_close: bool,
     pub closed_at: Option<Instant>,
@@ -82,7 +82,7 @@ impl Wire {
         }))
     }
 
-    /// Counts a call; returns whether it is one that does nothing though it could, and is called again.
+    /// Counts a call; returns whether this call pretends to be pending and wakes the task.
     fn hesitates(&mut self, cx: &Context<'_>) -> bool {
         self.calls += 1;
         assert!(self.calls < CALLS_MAX, "the connection spins");
@@ -93,7 +93,7 @@ impl Wire {
         hesitates
     }
 
-    /// At most so many bytes at once.
+    /// Returns how many bytes this call moves, at most `most`.
     fn some(&mut self, most: usize) -> usize {
         match self.smooth || self.rng.random_range(0..3) == 0 {
             true => most,
@@ -123,7 +123,7 @@ impl Wire {
     }
 }
 
-/// Does one step after the other.
+/// Runs the steps in order.
 pub async fn run(wire: Rc<RefCell<Wire>>, steps: Vec<Step>) {
     for step in steps {
         match step {
@@ -134,7 +134,7 @@ pub async fn run(wire: Rc<RefCell<Wire>>, steps: Vec<Step>) {
     }
 }
 
-/// The proxy's end.
+/// Proxy's end of the connection.
 #[derive(Debug)]
 pub struct Stream(pub Rc<RefCell<Wire>>);
 

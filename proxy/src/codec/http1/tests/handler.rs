@@ -1,4 +1,4 @@
-//! What answers the requests of a simulated connection.
+//! Handler that answers the requests of a simulated connection.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,29 +18,29 @@ use crate::exchange::Connection;
 use crate::exchange::downstream::body::{DownstreamBody, Duplex, Switched};
 use crate::upstream::http1::Interim as _;
 
-/// How an answer comes about.
+/// Scripted answer to a request.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// What happens before the response.
+    /// Steps before the response.
     pub before: Vec<Part>,
-    /// How much of the request is read before the response.
+    /// Amount of the request body that is read before the response.
     pub reads: Reads,
-    /// What the response does with the rest of the request.
+    /// Use of the rest of the request body during the response.
     pub keeps: Keeps,
-    /// Interim responses before it.
+    /// Interim responses before the response.
     pub interims: usize,
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// The length of the body, if it says so.
+    /// Length of the body, if the body reports one.
     pub exact: Option<u64>,
     pub parts: Vec<Part>,
-    /// Whether the body says at its last frame that it is the last.
+    /// Whether the body marks its last frame as the last.
     pub says_end: bool,
-    /// Whether it is a local reply.
+    /// Whether the answer is a local reply.
     pub is_local: bool,
-    /// Whether the response comes when the client is long gone.
+    /// Whether the response comes long after the client has left.
     pub is_late: bool,
-    /// Whether another protocol begins, if the request asks for one.
+    /// Whether the answer switches protocols, if the request asks for it.
     pub switches: bool,
 }
 
@@ -53,11 +53,11 @@ pub enum Reads {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeps {
-    /// Nothing, from before the response.
+    /// Drops it before the response.
     Nothing,
-    /// All of it, unread.
+    /// Keeps all of it, unread.
     Unread,
-    /// It is read while the response is sent, which ends after it.
+    /// Reads it while the response is sent, which ends after it.
     Reading,
 }
 
@@ -71,7 +71,7 @@ pub enum Part {
     Fail,
 }
 
-/// How a request's body ended.
+/// End of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     Unread,
@@ -88,7 +88,7 @@ pub struct Seen {
     pub ending: Ending,
 }
 
-/// The answers to all requests, and the requests that came.
+/// Answers to all requests, and the requests received.
 #[derive(Debug)]
 pub struct Script {
     pub answers: Vec<Answer>,
@@ -96,7 +96,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Notes what a body gave; returns whether it is over.
+    /// Records a frame of a body; returns whether the body has ended.
     fn note<E>(&self, place: usize, frame: Option<Result<Frame<Bytes>, E>>) -> bool {
         let seen = &mut self.seen.borrow_mut()[place];
         assert_eq!(seen.ending, Ending::Unread, "nothing comes after the end");
@@ -115,7 +115,7 @@ impl Script {
     }
 }
 
-/// The number of a request.
+/// Header with the number of the request.
 const INDEX: HeaderName = HeaderName::from_static("x-index");
 
 /// Answers a request.
@@ -187,7 +187,7 @@ pub async fn answer(
     response
 }
 
-/// Sends the body back, to its end.
+/// Echoes all bytes, to the end.
 async fn echo(mut connection: Pin<Box<dyn Duplex>>) {
     let mut space = [0; 100];
     while let Ok(length @ 1..) = connection.read(&mut space).await {
@@ -206,9 +206,9 @@ pub struct Reply {
     parts: VecDeque<Part>,
     exact: Option<u64>,
     says_end: bool,
-    /// Whether the request is read.
+    /// Whether the request body is read meanwhile.
     reads: bool,
-    /// What is left of the request.
+    /// Rest of the request body.
     request: Option<DownstreamBody>,
     sleep: Option<Pin<Box<Sleep>>>,
 }

@@ -1,4 +1,4 @@
-//! What happens on a simulated connection, at random.
+//! Random plan of a simulated connection.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use rand::{RngExt as _, SeedableRng as _};
 use super::client::Step;
 use super::handler::{Answer, Keeps, Part, Reads};
 
-/// A request as the client means it.
+/// A request as the client intends it.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub bytes: Vec<u8>,
-    /// Where its body begins.
+    /// Bytes before the body.
     head_bytes: usize,
     pub is_head: bool,
     pub is_connect: bool,
@@ -31,23 +31,23 @@ pub struct Request {
     pub kind: Kind,
 }
 
-/// What is wrong with a request.
+/// Validity of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     #[default]
     Sound,
-    /// Its body breaks the protocol.
+    /// Malformed body.
     BadBody,
-    /// It is refused with this status.
+    /// Rejected with this status.
     Refused(u16),
 }
 
-/// All that happens.
+/// Plan of one run.
 #[derive(Debug)]
 pub struct Plan {
-    /// Whether the client sends all, takes all and stays to the end.
+    /// Whether the client sends everything, reads everything and stays to the end.
     pub is_calm: bool,
-    /// Whether calls of the socket do all that they can.
+    /// Whether socket calls do as much as they can.
     pub is_smooth: bool,
     pub requests: Vec<Request>,
     pub answers: Vec<Answer>,
@@ -156,7 +156,7 @@ fn request(rng: &mut SmallRng, index: usize) -> Request {
     request
 }
 
-/// Adds a body, and the lines that say so.
+/// Adds a body, and the fields that declare it.
 fn body(rng: &mut SmallRng, request: &mut Request) {
     request.body = some_bytes(rng);
     let chunked = request.newer && one_in(rng, 2);
@@ -213,7 +213,7 @@ fn body(rng: &mut SmallRng, request: &mut Request) {
     bytes.extend_from_slice(b"\r\n");
 }
 
-/// A request that no handler sees.
+/// Returns a request that is rejected before the handler.
 fn refused(rng: &mut SmallRng) -> Request {
     let many = "A: b\r\n".repeat(30);
     let long = format!("A: {}\r\n", "b".repeat(5000));
@@ -270,7 +270,7 @@ fn pause(rng: &mut SmallRng) -> Option<Step> {
     })
 }
 
-/// Sends everything, in pieces.
+/// Returns the steps that send all requests, in pieces.
 fn sends(rng: &mut SmallRng, requests: &[Request]) -> Vec<Step> {
     let mut steps = Vec::new();
     let style = rng.random_range(0..4);
@@ -284,12 +284,12 @@ fn sends(rng: &mut SmallRng, requests: &[Request]) -> Vec<Step> {
             false => request.bytes.split_at(request.head_bytes),
         };
         if let Some(after) = rest.strip_prefix(b"\r\n").filter(|_| one_in(rng, 4)) {
-            // longer than a head may take: nothing has begun
+            // longer than the head timeout, but no head has begun
             steps.push(Step::Send(b"\r\n".to_vec()));
             steps.push(Step::Pause(Duration::from_secs(35)));
             rest = after;
         }
-        // what waits for a response before it goes on
+        // whether the client waits for a response before it continues
         let waits = one_in(rng, 2);
         for part in [rest, body] {
             let mut part = part;
@@ -314,7 +314,7 @@ fn sends(rng: &mut SmallRng, requests: &[Request]) -> Vec<Step> {
     steps
 }
 
-/// Takes everything, in the end.
+/// Returns the steps that read everything, eventually.
 fn takes(rng: &mut SmallRng) -> Vec<Step> {
     let mut steps = Vec::new();
     if one_in(rng, 2) {
@@ -328,7 +328,7 @@ fn takes(rng: &mut SmallRng) -> Vec<Step> {
     steps
 }
 
-/// Lets the client go away, or stop.
+/// Lets the client leave, or stop.
 fn disturb(rng: &mut SmallRng, sends: &mut Vec<Step>, takes: &mut Vec<Step>) {
     for _ in 0..rng.random_range(1..3) {
         let at = rng.random_range(0..=sends.len());

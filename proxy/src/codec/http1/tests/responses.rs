@@ -1,4 +1,4 @@
-//! Strict reading of what a simulated connection wrote.
+//! Strict parser for the output of a simulated connection.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -11,18 +11,18 @@ pub struct Response {
     pub headers: HeaderMap,
     pub body: Vec<u8>,
     pub trailers: Option<HeaderMap>,
-    /// Whether all of it is there.
+    /// Whether the response is complete.
     pub is_whole: bool,
-    /// Whether its end is that of the connection.
+    /// Whether the end of the connection ends the body.
     pub until_close: bool,
     /// Status codes of the interim responses before it.
     pub interims: Vec<u16>,
-    /// What follows it as another protocol.
+    /// Bytes of the other protocol after it.
     pub tunnel: Option<Vec<u8>>,
 }
 
 impl Response {
-    /// Whether the connection carries no other request after it.
+    /// Whether the connection carries no further request.
     pub fn closes(&self, request: &Request) -> bool {
         let says = |option: &str| {
             let mut lines = self.headers.get_all("connection").iter();
@@ -36,7 +36,7 @@ impl Response {
     }
 }
 
-/// Reads all responses; what is no response panics. Only the last one may be cut short.
+/// Parses all responses; panics on malformed ones. Only the last one may be incomplete.
 pub fn read(mut bytes: &[u8], requests: &[Request], is_shut: bool) -> Vec<Response> {
     let mut responses = Vec::new();
     let mut interims = Vec::new();
@@ -50,7 +50,7 @@ pub fn read(mut bytes: &[u8], requests: &[Request], is_shut: bool) -> Vec<Respon
             .get(responses.len())
             .expect("one response for each request");
         let Some((mut response, length)) = head(bytes, request) else {
-            // half a head
+            // incomplete head
             break;
         };
         bytes = &bytes[length..];
@@ -66,7 +66,7 @@ pub fn read(mut bytes: &[u8], requests: &[Request], is_shut: bool) -> Vec<Respon
     responses
 }
 
-/// Reads a head; returns how long it is.
+/// Parses a head; also returns its length.
 fn head(bytes: &[u8], request: &Request) -> Option<(Response, usize)> {
     let mut lines = [httparse::EMPTY_HEADER; 64];
     let mut head = httparse::Response::new(&mut lines);
@@ -89,7 +89,7 @@ fn head(bytes: &[u8], request: &Request) -> Option<(Response, usize)> {
         headers.append(name, value);
     }
     let status = head.code.unwrap();
-    // who refuses a head does not know its version
+    // a rejected head has no known version
     let version = u8::from(request.newer || status < 200 || !headers.contains_key("x-index"));
     assert_eq!(head.version.unwrap(), version, "the version of the request");
     let response = Response {
@@ -100,7 +100,7 @@ fn head(bytes: &[u8], request: &Request) -> Option<(Response, usize)> {
     Some((response, length))
 }
 
-/// Reads a body; returns what follows it.
+/// Reads a body; returns the bytes after it.
 fn body<'a>(
     bytes: &'a [u8],
     request: &Request,
@@ -145,7 +145,7 @@ fn body<'a>(
     rest
 }
 
-/// Reads a body in chunks; returns what follows it.
+/// Reads a chunked body; returns the bytes after it.
 fn chunks<'a>(mut bytes: &'a [u8], response: &mut Response) -> &'a [u8] {
     loop {
         let Some(line) = take_line(&mut bytes) else {
@@ -180,7 +180,7 @@ fn chunks<'a>(mut bytes: &'a [u8], response: &mut Response) -> &'a [u8] {
     b""
 }
 
-/// Takes a line, without its end; `None` if the end is not there.
+/// Takes a line without its end; `None` if it is incomplete.
 fn take_line<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let Some(end) = end else {

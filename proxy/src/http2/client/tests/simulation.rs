@@ -1,5 +1,5 @@
-//! Both sides back to back, with random cuts, windows, resets and departures: bodies come back whole or not at all, and
-//! in the end no window has lost a byte.
+//! Client and server engine back to back, with random splits, windows, resets and GOAWAYs: bodies return complete or
+//! not at all, and finally no window has lost a byte.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::http2::server::{Event as Asked, Server};
 use crate::http2::settings::Settings;
 
-/// What a server still has to send back.
+/// Data that the server still has to send back.
 #[derive(Default)]
 struct Echo {
     data: Vec<u8>,
@@ -24,7 +24,7 @@ struct Call {
     body: Vec<u8>,
     sent: usize,
     got: Vec<u8>,
-    /// Taken by the reader.
+    /// Bytes that the reader consumed.
     consumed: usize,
     ended: bool,
     trailers: bool,
@@ -35,7 +35,7 @@ struct World {
     rng: SmallRng,
     client: Client,
     server: Server,
-    /// Bytes on their way.
+    /// Bytes in transit.
     up: Vec<u8>,
     down: Vec<u8>,
     calls: BTreeMap<usize, Call>,
@@ -43,7 +43,7 @@ struct World {
     begun: usize,
     whole: usize,
     leaves: bool,
-    /// Whether what is on its way arrives at once.
+    /// Whether all bytes in transit arrive at once.
     hurries: bool,
 }
 
@@ -85,7 +85,7 @@ impl World {
     }
 
     fn begin(&mut self) {
-        // windows of the server are smaller than what a client may assume before it knows them
+        // windows of the server are smaller than the defaults that a client assumes before its SETTINGS
         let Some(room) = self.client.streams_max() else {
             return;
         };
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    /// Moves bytes, in random pieces.
+    /// Moves bytes in random pieces.
     fn carry(&mut self) {
         self.up
             .extend(take_some(&mut self.rng, |max| bytes(&mut self.client, max)));
@@ -275,7 +275,7 @@ impl World {
         }
     }
 
-    /// Reads received data, cancels now and then, and checks completed responses.
+    /// Reads received data, sometimes cancels, and checks complete responses.
     fn read(&mut self) {
         let places: Vec<usize> = self.calls.keys().copied().collect();
         for place in places {
@@ -301,13 +301,13 @@ impl World {
     }
 }
 
-/// Some of what waits.
+/// Takes a random amount of the output.
 fn take_some(rng: &mut SmallRng, take: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
     let max = rng.random_range(0..50_000);
     take(max)
 }
 
-/// The first bytes that wait.
+/// Takes the first bytes of the output.
 fn bytes<R>(side: &mut Connection<R>, max: usize) -> Vec<u8> {
     let mut slices = [std::io::IoSlice::new(&[]); crate::http2::output::SLICES];
     let count = side.output().slices(&mut slices);

@@ -1,4 +1,4 @@
-//! What a peer might do to be served badly, or to have others served badly.
+//! Peers that try to obtain bad service for themselves or for others.
 
 use super::*;
 use crate::http2::hpack::TABLE_BYTES_DEFAULT;
@@ -10,13 +10,13 @@ fn frames_in_flight_to_a_reset_stream_are_no_flood() {
     take(&mut server, &post(1)).unwrap();
     server.respond(0, StatusCode::FORBIDDEN, &HeaderMap::new(), true);
     server.reset(0, Reason::NO_ERROR);
-    // small frames: all that the stream's window allowed before the peer heard of the reset
+    // small frames: all that the stream's window allowed before the peer received the reset
     let piece = frame(Kind::Data, 0, 1, &[0; 10]);
     for _ in 0..10_000 {
         assert!(take(&mut server, &piece).unwrap().is_empty());
     }
     take(&mut server, &get(3)).unwrap();
-    // no window allowed more
+    // more than the window allowed
     let end = take(&mut server, &piece);
     assert_eq!(end.unwrap_err(), Reason::FLOW_CONTROL_ERROR);
 }
@@ -66,7 +66,7 @@ fn table_that_shrinks_and_grows_in_one_settings_frame_is_emptied() {
     assert_eq!(named.len(), 2, "by its entry");
     let pairs = [0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0x10, 0];
     take(&mut server, &frame(Kind::Settings, 0, 0, &pairs)).unwrap();
-    // sizes 0, then 4096 (RFC 7541, section 4.2), and nothing is in the table any more
+    // sizes 0, then 4096 (RFC 7541, section 4.2): the table is empty
     let block = answer(&mut server, 7);
     assert_eq!(block[..4], [0x20, 0x3f, 0xe1, 0x1f]);
     assert!(block.len() > 4 + 2);

@@ -1,4 +1,4 @@
-//! The machine against the client of another implementation, with random bodies, windows, pieces and resets.
+//! Server engine against the client of another implementation, with random bodies, windows, pieces and resets.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use super::super::*;
 use crate::http2::output::SLICES;
 
-/// What an echo still has to send.
+/// Data that an echo still has to send.
 #[derive(Default)]
 struct Echo {
     data: Vec<u8>,
@@ -20,7 +20,7 @@ struct Echo {
     trailers: Option<HeaderMap>,
 }
 
-/// Sends every body back, and its trailers.
+/// Sends every body back, with its trailers.
 struct EchoServer {
     machine: Server,
     echoes: BTreeMap<usize, Echo>,
@@ -122,7 +122,7 @@ impl EchoServer {
     }
 }
 
-/// Sends a body in random chunks, cancels half-way now and then, and compares the echo.
+/// Sends a body in random chunks, sometimes cancels half-way, and compares the echo.
 async fn exchange(send: client::SendRequest<Bytes>, seed: u64) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let len = rng.random_range(0..200_000_usize) * rng.random_range(0..2_usize);

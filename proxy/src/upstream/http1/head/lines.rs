@@ -1,20 +1,20 @@
-//! The lines of a response's head (RFC 9112, sections 2 to 5).
+//! Lines of a response head (RFC 9112, sections 2 to 5).
 //!
-//! Lenient where peers are: a line may end in a bare LF, empty lines may come first, a reason phrase need not be there. All
-//! else is refused at the first byte that cannot be right, even before the end of its line. Invariant: what `httparse` reads
-//! with its defaults is read as the same, and what it refuses is refused; a property test and a fuzz target compare.
+//! Lenient where peers are: a line may end in a bare LF, empty lines may come first, and the reason phrase is optional.
+//! All else is rejected at the first invalid byte, even before the end of its line. Invariant: the result equals that
+//! of `httparse` with its defaults; a property test and a fuzz target compare the two.
 
 use std::ops::Range;
 
 use crate::fields;
 use crate::upstream::http1::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 
-/// Why there is no head.
+/// Reason that there is no head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The rest of it has not come yet.
+    /// The head is incomplete.
     Incomplete,
-    /// It cannot become one.
+    /// The head is invalid, for this reason.
     Malformed(&'static str),
 }
 
@@ -24,24 +24,24 @@ const STATUS: &str = "invalid response status";
 const VALUE: &str = "invalid header value";
 const VERSION: &str = "invalid HTTP version";
 
-/// The first line of a response.
+/// Status line of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StatusLine {
-    /// Whether it is HTTP/1.1, and not HTTP/1.0.
+    /// Whether the version is HTTP/1.1, not HTTP/1.0.
     pub(super) newer: bool,
     /// Any three digits.
     pub(super) status: u16,
-    /// Where the reason phrase lies.
+    /// Position of the reason phrase.
     pub(super) reason: Range<usize>,
 }
 
-/// Where the field lines of a head lie. They are found before they are read: only the bytes of a complete head are taken off
-/// the input, and values share them.
+/// Positions of the field lines of a head. Located before they are parsed: only the bytes of a complete head are taken
+/// off the input, and values share them.
 #[derive(Debug)]
 pub(super) struct FieldLines {
-    /// Where the first one begins.
+    /// Start of the first line.
     start: usize,
-    /// Where each ends: at its LF. One more than there may be; 16 bits are enough.
+    /// End of each line: its LF. One more than allowed; 16 bits are enough.
     ends: [u16; RESPONSE_HEADERS_MAX + 1],
     count: usize,
 }
@@ -49,7 +49,7 @@ pub(super) struct FieldLines {
 const _: () = assert!(RESPONSE_HEAD_BYTES_MAX <= u16::MAX as usize);
 
 impl FieldLines {
-    /// Before any is found.
+    /// Returns an empty list of lines.
     #[inline]
     pub(super) fn new() -> Self {
         Self {
@@ -59,8 +59,8 @@ impl FieldLines {
         }
     }
 
-    /// Finds the lines of the head at the front of the input, and its length. Of the fields, nothing is looked at but where
-    /// they end, if all are there.
+    /// Locates the lines of the head at the front of the input; returns its status line and its length. Of a complete
+    /// head, only the ends of the field lines are read.
     #[inline]
     pub(super) fn find(&mut self, input: &[u8]) -> Result<(StatusLine, usize), Stop> {
         let head = &input[..input.len().min(RESPONSE_HEAD_BYTES_MAX)];
@@ -95,13 +95,13 @@ impl FieldLines {
         Err(self.why_not(head, at))
     }
 
-    /// How many there are.
+    /// Number of lines.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// The lines, without their ends.
+    /// Returns the lines, without their ends.
     #[inline]
     pub(super) fn iter(&self, head: &[u8]) -> impl Iterator<Item = Range<usize>> {
         let mut start = self.start;
@@ -113,7 +113,7 @@ impl FieldLines {
         })
     }
 
-    /// Why a head with these lines and no more is none, where the line that begins at `rest` is not complete.
+    /// Returns the reason that these lines are no complete head; the line that begins at `rest` is incomplete.
     #[cold]
     fn why_not(&self, head: &[u8], rest: usize) -> Stop {
         for line in self.iter(head) {
@@ -128,13 +128,13 @@ impl FieldLines {
     }
 }
 
-/// What is wrong with a field line that could not be read.
+/// Returns the error of an invalid field line.
 #[cold]
 pub(super) fn malformed(line: &[u8]) -> &'static str {
     flaw(line, true).unwrap_or(NAME)
 }
 
-/// What is wrong with a field line, or with as much of one as has come.
+/// Returns the error of a field line, or of the received part of one.
 fn flaw(line: &[u8], complete: bool) -> Option<&'static str> {
     if let [b'\r', rest @ ..] = line {
         return (complete || !rest.is_empty()).then_some(LINE_END);
@@ -146,7 +146,7 @@ fn flaw(line: &[u8], complete: bool) -> Option<&'static str> {
         None => (line, &[][..]),
     };
     let value = match value {
-        // its LF may come
+        // its LF may follow
         [value @ .., b'\r'] if !complete => value,
         value => value,
     };
@@ -164,7 +164,7 @@ fn is_text(byte: u8) -> bool {
 
 struct Reader<'a> {
     head: &'a [u8],
-    /// Bytes before it have been read.
+    /// Position of the next byte.
     at: usize,
 }
 
@@ -189,7 +189,7 @@ impl Reader<'_> {
         Ok(byte)
     }
 
-    /// Whether a line ends here, and if so, goes to the next one. A bare CR is an error.
+    /// Whether a line ends here; skips its end. A bare CR is an error.
     #[inline]
     fn is_at_line_end(&mut self, error: &'static str) -> Result<bool, Stop> {
         match self.head[self.at..] {
@@ -202,7 +202,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Whether the version is HTTP/1.1, and not HTTP/1.0; there are no others.
+    /// Whether the version is HTTP/1.1, not HTTP/1.0; any other is an error.
     #[inline]
     fn version(&mut self) -> Result<bool, Stop> {
         let rest = &self.head[self.at..];
@@ -229,7 +229,7 @@ impl Reader<'_> {
         Ok(status)
     }
 
-    /// The reason phrase, with the end of its line. Some leave out the space before it as well.
+    /// Reads the reason phrase and the end of its line. Some peers omit the space before it as well.
     #[inline]
     fn reason(&mut self) -> Result<Range<usize>, Stop> {
         if self.is_at_line_end(STATUS)? {

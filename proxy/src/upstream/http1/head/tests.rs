@@ -11,7 +11,7 @@ const HEAD: ExpectedResponse = ExpectedResponse {
     head: true,
     upgrade: None,
 };
-/// A request for one of these protocols.
+/// A request to switch to one of these protocols.
 fn upgrading(protocols: &'static str) -> ExpectedResponse {
     ExpectedResponse {
         head: false,
@@ -61,7 +61,7 @@ fn requests_are_encoded_unchanged() {
             true,
             "GET / HTTP/1.1\r\nhost: a\r\nx: 1\r\nx: 2\r\ny: \r\n\r\n",
         ),
-        // a length that would be taken from the next request
+        // a declared length without a body would swallow the next request
         ("POST", "/", &[length], true, "POST / HTTP/1.1\r\n\r\n"),
         (
             "POST",
@@ -120,7 +120,7 @@ fn read(bytes: &[u8], asked: &ExpectedResponse) -> Result<Option<(Head, Vec<u8>)
     Ok(head.map(|head| (head, input.to_vec())))
 }
 
-/// Head and body framing of a response with these lines after its status line.
+/// Returns the framing of a response with these lines, and whether its connection can be reused.
 fn framed(text: &str, asked: &ExpectedResponse) -> Result<(Decoder, bool), Error> {
     let bytes = format!("{text}\r\n\r\nnext");
     let (head, rest) = read(bytes.as_bytes(), asked)?.expect("a whole head");
@@ -383,7 +383,7 @@ fn reused_buffer_has_no_headers_of_the_previous_message() {
     assert_eq!(head.headers["a"], "b");
 }
 
-/// A response head of this many bytes.
+/// Returns a response head of this many bytes.
 fn head_of(bytes: usize) -> Vec<u8> {
     let (start, end) = ("HTTP/1.1 200 OK\r\na: ", "\r\n\r\n");
     let value = "b".repeat(bytes - start.len() - end.len());
@@ -410,7 +410,7 @@ fn head_size_is_limited() {
         let first = parsed.find(|parsed| !matches!(parsed, Ok(false)));
         assert_eq!(first.unwrap().is_ok(), fits, "{bytes} in pieces");
     }
-    // what never ends is given up when it can no longer fit
+    // an endless head fails as soon as it exceeds the limit
     let endless = &head_of(RESPONSE_HEAD_BYTES_MAX + 10)[..RESPONSE_HEAD_BYTES_MAX];
     assert!(read(endless, &PLAIN).is_err());
     let unfinished = read(&endless[..RESPONSE_HEAD_BYTES_MAX - 1], &PLAIN);

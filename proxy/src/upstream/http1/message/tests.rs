@@ -9,20 +9,20 @@ use tokio::net::UnixStream;
 use super::*;
 use crate::upstream::Buffers;
 
-/// What a body does when it is asked.
+/// Result of polling a body.
 #[derive(Clone)]
 enum Act {
     Data(&'static str),
     Fail,
     Trailers(&'static [(&'static str, &'static str)]),
-    /// Not now, but soon.
+    /// Pending once, then woken.
     Wait,
 }
 
 /// A body that follows a script.
 struct Script {
     acts: VecDeque<Act>,
-    /// Whether it knows its last frame as such.
+    /// Whether the last frame is known to be the last.
     knows_its_end: bool,
     ended: bool,
 }
@@ -76,7 +76,7 @@ fn message(length: Option<&str>, acts: &[Act], knows_its_end: bool) -> Message<S
     Message::new(Rc::new(Buffers::default()).take(), &mut parts, body)
 }
 
-/// What of a message reaches the peer, and how its sending ended.
+/// Returns the bytes that reach the peer, and the result of sending.
 async fn send(message: &mut Message<Script>) -> (String, Result<(), Fault>) {
     let (ours, mut peer) = UnixStream::pair().unwrap();
     let mut stream = Stream::Unix(ours);
@@ -134,7 +134,7 @@ async fn bodies_are_encoded_with_their_framing() {
         let head = if length.is_some() { LENGTH_5 } else { CHUNKED };
         for knows_its_end in [false, true] {
             if knows_its_end && acts.is_empty() {
-                continue; // which is no body at all
+                continue; // no body at all
             }
             let mut message = message(length, acts, knows_its_end);
             let (text, sent) = send(&mut message).await;
@@ -157,7 +157,7 @@ async fn content_length_zero_fits_a_body_that_ends_later() {
     assert_eq!(text, "POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\n");
 }
 
-/// What was sent of such a request cannot be called back: the upstream would have served it.
+/// Such a request cannot be recalled once sent: the upstream would process it.
 #[tokio::test]
 async fn content_length_zero_is_sent_when_the_body_has_ended() {
     let acts = [Act::Wait, Act::Wait, Act::Data("late")];

@@ -1,4 +1,4 @@
-//! Lines of heads: what is right, what is refused and how early, and that `httparse` agrees.
+//! Lines of response heads: valid ones, invalid ones and how early they fail, and agreement with `httparse`.
 
 use std::error::Error as _;
 
@@ -9,13 +9,13 @@ use proptest::sample::{Index, select};
 use super::*;
 use crate::upstream::http1::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 
-/// What is known of a head: status, reason and fields, framing, and the bytes after it.
+/// Parsed head: status, reason and fields; framing, reusability, and the bytes after it.
 type Known = (
     (StatusCode, Option<Vec<u8>>, HeaderMap),
     (Decoder, bool, Vec<u8>),
 );
 
-/// What becomes of the bytes, or the text of the error.
+/// Parses with our parser: a head, `None` if it is incomplete, or the text of the error.
 fn ours(bytes: &[u8], asked: &ExpectedResponse) -> Result<Option<Known>, String> {
     match read(bytes, asked) {
         Ok(None) => Ok(None),
@@ -31,7 +31,7 @@ fn ours(bytes: &[u8], asked: &ExpectedResponse) -> Result<Option<Known>, String>
     }
 }
 
-/// The same by `httparse`, with our limits and our framing.
+/// Parses with `httparse`, under our limits and framing.
 fn theirs(bytes: &[u8], asked: &ExpectedResponse) -> Result<Option<Known>, String> {
     let mut lines = [httparse::EMPTY_HEADER; RESPONSE_HEADERS_MAX];
     let mut response = httparse::Response::new(&mut lines);
@@ -219,7 +219,7 @@ fn lines_past_a_limit_are_refused_before_the_head_ends() {
             assert_eq!(got.is_ok(), text.len() < RESPONSE_HEAD_BYTES_MAX);
         }
     }
-    // bytes beyond the limit are not looked at
+    // bytes beyond the limit are not read
     let long = format!(
         "{}\0",
         String::from_utf8(head_of(RESPONSE_HEAD_BYTES_MAX + 4)).unwrap()
@@ -228,7 +228,7 @@ fn lines_past_a_limit_are_refused_before_the_head_ends() {
     assert_eq!(got, Err("response head too long".to_owned()));
 }
 
-/// One of these, mostly one of the first.
+/// Picks one of these values, mostly one of the usual ones.
 fn mostly<T: Clone + std::fmt::Debug + 'static>(
     usual: &[T],
     odd: &[T],
@@ -309,7 +309,7 @@ fn field_line() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(name, colon, value)| [name.as_bytes(), colon.as_bytes(), &value].concat())
 }
 
-/// Bytes that are a head, or nearly, and what may follow one.
+/// Generates valid and almost valid heads, and bytes that may follow one.
 fn near_valid() -> impl Strategy<Value = Vec<u8>> {
     let lines = prop::collection::vec((field_line(), line_end()), 0..7);
     let end = mostly(&["\r\n", "\n"], &["", "\r", "\rx"]);
@@ -344,7 +344,7 @@ fn near_valid() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A request, bytes, and places to cut them.
+/// Generates a request, bytes, and positions to cut them.
 fn cases() -> impl Strategy<Value = (ExpectedResponse, Vec<u8>, Vec<usize>)> {
     let asked = select(vec![PLAIN, HEAD, upgrading("websocket")]);
     let cuts = prop::collection::vec(any::<Index>(), 16);
@@ -358,7 +358,7 @@ fn cases() -> impl Strategy<Value = (ExpectedResponse, Vec<u8>, Vec<usize>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
-    /// On the whole, and on what may come first of it: what is refused, when, and with which text.
+    /// Compares the result, when it is known, and the text of the error: for the whole input and its prefixes.
     #[test]
     fn httparse_agrees((asked, bytes, cuts) in cases()) {
         for cut in cuts {

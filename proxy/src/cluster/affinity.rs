@@ -50,7 +50,7 @@ impl AffinitySettings {
     }
 }
 
-/// Where a client stays.
+/// A client's access to its affinity entry in one cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Stay<'a> {
     affinity_table: &'a AffinityTable,
@@ -59,8 +59,8 @@ pub struct Stay<'a> {
 }
 
 impl Stay<'_> {
-    /// The endpoint of the client's entry, if `standing` finds it usable; else the endpoint that `pick` picks, which is
-    /// stored if it has a number.
+    /// Returns the endpoint of the client's entry if `standing` finds it usable; else the endpoint that `pick` picks,
+    /// and stores that one in the entry if it has a number.
     #[inline]
     pub fn settle<T>(
         &self,
@@ -87,7 +87,7 @@ impl Stay<'_> {
         self.affinity_table.find(self.visit, self.lifetime)
     }
 
-    /// How much longer the client is remembered without another request.
+    /// Remaining lifetime of the entry if the client sends no other request.
     pub fn left(&self, entry: AffinityEntry) -> Duration {
         self.affinity_table.left(self.visit, self.lifetime, entry)
     }

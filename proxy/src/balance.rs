@@ -67,7 +67,7 @@ impl Policy {
 /// Source: DestinationRule `trafficPolicy.loadBalancer.simple`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Simple {
-    /// Of two random endpoints, the one with fewer active requests for its weight. The default.
+    /// Picks the one of two random endpoints with fewer active requests for its weight. The default.
     #[default]
     LeastRequest,
     /// A random endpoint, in proportion to weight.

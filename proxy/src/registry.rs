@@ -101,7 +101,7 @@ pub struct EndpointState {
     pub id: u64,
     requests: AtomicU64,
     active: AtomicU32,
-    /// Health, by which picks include the endpoint or not.
+    /// Health; determines whether picks use the endpoint.
     pub health: Health,
 }
 

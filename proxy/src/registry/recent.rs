@@ -1,6 +1,5 @@
 //! Number of attempts that began within a past interval, over all workers. Each attempt increments the counter of its
 //! time slot; readers skip old counters, and writers overwrite them later, so that nothing has to be cleared.
-//! older counters are skipped when reading and overwritten later, so that nothing has to be cleared.
 
 use std::time::Duration;
 

@@ -45,11 +45,11 @@ pub struct MeshTls {
 /// Purpose of waiting for the first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
-    /// To tell mutual TLS of the mesh from raw TCP.
+    /// Detect mutual TLS of the mesh; proxy all other connections as raw TCP.
     Hello,
-    /// To detect the protocol.
+    /// Detect the protocol.
     Protocol,
-    /// To require mutual TLS of the mesh.
+    /// Require mutual TLS of the mesh.
     Tls,
 }
 

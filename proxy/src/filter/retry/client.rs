@@ -84,7 +84,7 @@ impl Controls {
         asked.filter(|timeout| !timeout.is_zero())
     }
 
-    /// Retry policy of the request, given that of its route; `None` if there are no retries.
+    /// Retry policy of the request, given that of its route; `None` to keep the route's.
     pub fn policy(&self, route: Option<&RetryPolicy>) -> Option<RetryPolicy> {
         let base = match route {
             None if self.conditions.is_empty() => return None,

@@ -101,7 +101,7 @@ impl Index {
     }
 }
 
-/// Whether a rule belongs to the case-insensitive tree: only if its path has letters.
+/// Whether a rule belongs to the case-insensitive tree: it ignores case, and its path has letters.
 fn ignores_case(uri: &UriMatch) -> bool {
     match uri {
         UriMatch::Exact { value, ignore_case } | UriMatch::Prefix { value, ignore_case } => {

@@ -1,8 +1,8 @@
 //! Session affinity: a client stays with its endpoint when other endpoints or weights change.
 //!
-//! The first pick uses the hash of the client, so that all proxies pick alike; later picks use its affinity entry. An entry
-//! is replaced when its endpoint is gone, is unavailable, belongs to a cluster without a share, or when an endpoint of an
-//! earlier cluster tier or an earlier priority is available again.
+//! The first pick uses the hash of the client, so that all proxies pick alike; later picks use its affinity entry. An
+//! entry is replaced when its endpoint is gone, is unavailable, belongs to a cluster without a share, or when an endpoint
+//! of an earlier cluster tier or an earlier priority is available again.
 
 mod picks;
 
@@ -17,7 +17,7 @@ use crate::registry::{AffinityEntry, AffinityTable, EndpointNumber, Visit};
 /// Session affinity of one cluster.
 #[derive(Debug)]
 pub(super) struct AffinitySettings {
-    /// How long an entry lives after the client's last request.
+    /// Lifetime of an entry after the client's last request.
     lifetime: Duration,
     /// The entries. Of a service in several Kubernetes clusters, the cluster that represents all of them has the table.
     affinity_table: Option<Arc<AffinityTable>>,

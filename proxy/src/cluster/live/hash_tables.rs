@@ -102,8 +102,8 @@ fn algorithm(parts: &Parts, priority: usize) -> Option<(HashAlgorithm, &[Group])
     }
 }
 
-/// The endpoints of one priority in the order of the groups, with their weights; if there are several groups, the weight
-/// of a group is divided among its endpoints.
+/// The endpoints of one priority in the order of the groups, with their weights; if there are several groups, the
+/// weight of a group is divided among its endpoints.
 fn weights<'a>(
     groups: &'a [Group],
     endpoints: &'a [Endpoint],

@@ -94,9 +94,9 @@ pub fn is_hop_by_hop(name: &HeaderName) -> bool {
 
 /// Removes the hop-by-hop headers of a request, and the headers that `Connection` names.
 ///
-/// Keeps `te: trailers`, and removes other codings of `TE`. `upgrading` keeps `Upgrade` and leaves `connection:
-/// upgrade`, in the client's spelling, for the next hop. `Host` and `Content-Length` belong to the message and stay
-/// even if they are named.
+/// Keeps `te: trailers`, and removes other codings of `TE`. `upgrading` keeps `Upgrade` and leaves
+/// `connection: upgrade`, in the client's spelling, for the next hop. `Host` and `Content-Length` belong to the message
+/// and stay even if they are named.
 ///
 /// # Errors
 ///

@@ -68,7 +68,7 @@ impl Drop for IdleMark {
     }
 }
 
-/// A request's position in the queue for connections; left when dropped.
+/// A request's position in the queue for connections; leaves the queue when dropped.
 #[derive(Debug)]
 pub struct QueueTicket {
     cluster: Arc<ClusterState>,

@@ -148,7 +148,7 @@ pub struct Listener {
     pub protocols: Vec<&'static str>,
     /// Whether connections begin with a PROXY header.
     pub proxy_protocol: ProxyHeader,
-    /// Servers that conflict with this listener and are not used.
+    /// Servers for this address that are not used.
     pub skipped: Vec<Skipped>,
     /// Handling of its connections.
     pub service: Service,

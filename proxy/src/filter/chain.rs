@@ -24,8 +24,8 @@ use super::template::TemplateContext;
 /// 4. the destination is picked (not here)
 /// 5. [`edit_request`](Self::edit_request), then [`authority`](Self::authority), then
 ///    [`rewrite_path`](Self::rewrite_path)
-/// 6. *mirror*: a field `mirrors` here, which yields a plan of copies of what step 5 made
-/// 7. [`timeout`](Self::timeout) starts when the request has been read; [`retry`](Self::retry) says what is tried again
+/// 6. *mirror*: copies of the request as edited by step 5 are sent to the mirrors (not here)
+/// 7. [`timeout`](Self::timeout) starts when the request has been read; [`retry`](Self::retry) is the retry policy
 /// 8. [`edit_response`](Self::edit_response) on the response, local replies of this rule included
 ///
 /// Steps in italics are described in files of their own; a rule without them costs nothing.
